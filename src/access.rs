@@ -108,7 +108,9 @@ pub enum AccessVerdict {
 pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict {
     use AccessVerdict::{Allowed, Forbidden, Hidden};
     match (role, action, whose) {
-        (Role::Auditor, AccessAction::Read | AccessAction::ReadUsage | AccessAction::ReadLearned, _) => Allowed,
+        (Role::Auditor, AccessAction::Read | AccessAction::ReadUsage | AccessAction::ReadLearned, _) => {
+            Allowed
+        }
         (Role::Auditor, ..) => Forbidden,
         // A message in a conversation counts as its user's, so even an administrator may not send one.
         (Role::Admin, AccessAction::Ask, Ownership::SentForApproval | Ownership::Others) => Forbidden,

@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
 use crate::plan::{self, Plan, PlanStatus, TaskId, diff};
 use crate::run::{
-    ApprovalId, Envelope, Event, Fault, PlanCause, PlanMade, PlanMaker, PlanScore, RunId, RunState, RunStatus, SessionId,
+    ApprovalId, Envelope, Event, Fault, PlanCause, PlanMade, PlanMaker, PlanScore, RunId, RunState,
+    RunStatus, SessionId,
 };
 use crate::store::PlanRow;
 

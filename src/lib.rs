@@ -68,9 +68,8 @@ pub use answer::{
 };
 pub use config::Config;
 pub use documents::{
-    ApprovalDecision, ApprovalDocument, CallDocument, LearnedDocument, PlanDocument, PlanSummary, PlanVersion,
-    RatingDocument,
-    SubjectDocument, VersionPage,
+    ApprovalDecision, ApprovalDocument, CallDocument, LearnedDocument, PlanDocument, PlanSummary,
+    PlanVersion, RatingDocument, SubjectDocument, VersionPage,
 };
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,

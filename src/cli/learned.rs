@@ -110,7 +110,8 @@ fn list(out: &mut impl Write, all: &[LearnedDocument], zone: &TimeZone) -> std::
         writeln!(out, "Nothing learned yet. `planning.learn` says whether anything is.")?;
         return out.flush();
     }
-    let head = ["ID", "STANDING", "SUCCESSES", "FAILURES", "USES", "USERS", "SEEN", "REQUEST"].map(str::to_owned);
+    let head =
+        ["ID", "STANDING", "SUCCESSES", "FAILURES", "USES", "USERS", "SEEN", "REQUEST"].map(str::to_owned);
     let body = all.iter().map(|one| {
         [
             one.id.chars().take(12).collect(),

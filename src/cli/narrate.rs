@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proscenium::adapt::PolicyChoice;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, PlanScore, Question,
-    RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, PlanScore,
+    Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 

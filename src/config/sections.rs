@@ -9,7 +9,8 @@ use super::approval::TenantApprovalConfig;
 use crate::adapt::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, PolicyDefaults};
 use crate::nearest::nearest;
 use crate::run::{
-    ConfirmPolicy, Duplicates, LearnMode, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode, Settings, TenantId,
+    ConfirmPolicy, Duplicates, LearnMode, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode,
+    Settings, TenantId,
 };
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 use crate::tools::phrase;

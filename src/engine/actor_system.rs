@@ -191,10 +191,7 @@ pub(super) fn run_services(
         tenants: Arc::new(current.config.tenants.clone()),
         live: parts.active_runs.clone(),
         replaced: parts.sources.replaced.clone(),
-        learned: LearnedPlans {
-            store: parts.store.clone(),
-            after: current.config.planning.learn_after,
-        },
+        learned: LearnedPlans { store: parts.store.clone(), after: current.config.planning.learn_after },
         ranking: parts.vectors.ranking(
             current.gateway.clone(),
             current.catalogue.clone(),

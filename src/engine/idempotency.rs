@@ -13,7 +13,8 @@ use crate::nesting;
 use crate::planner;
 use crate::public::EventId;
 use crate::run::{
-    Fault, Idempotency, PlanGuidance, RequestIdentity, RequestOptions, RunId, SessionId, TenantId, canonical_json,
+    Fault, Idempotency, PlanGuidance, RequestIdentity, RequestOptions, RunId, SessionId, TenantId,
+    canonical_json,
 };
 use crate::scene::Catalogue;
 

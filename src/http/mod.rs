@@ -103,7 +103,10 @@ fn route_table() -> Vec<RouteEntry> {
         ("/api/learned", get(web::get().to(learned::list))),
         (
             "/api/learned/{id}",
-            vec![(Method::GET, web::get().to(learned::one)), (Method::DELETE, web::delete().to(learned::delete))],
+            vec![
+                (Method::GET, web::get().to(learned::one)),
+                (Method::DELETE, web::delete().to(learned::delete)),
+            ],
         ),
         ("/api/usage", get(web::get().to(usage::usage))),
         ("/api/openapi.json", get(web::get().to(openapi::serve))),

@@ -72,7 +72,8 @@ impl Binder<'_> {
                 Some(ValueBinding::List { items: items.collect::<Option<_>>()? })
             }
             Value::Object(members) => {
-                let members = members.iter().map(|(name, value)| Some((name.clone(), self.value(value, depth + 1)?)));
+                let members =
+                    members.iter().map(|(name, value)| Some((name.clone(), self.value(value, depth + 1)?)));
                 Some(ValueBinding::Object { members: members.collect::<Option<_>>()? })
             }
             // No words carry a flag.

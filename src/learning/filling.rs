@@ -21,7 +21,8 @@ pub(super) fn fill(learned: &LearnedPlan, template: &RequestTemplate, successes:
 
 fn filled_step(step: &LearnedStep, template: &RequestTemplate) -> Option<Step> {
     let calls = step.calls.iter().map(|call| {
-        let given = call.arguments.iter().map(|(name, binding)| Some((name.clone(), value(binding, template)?)));
+        let given =
+            call.arguments.iter().map(|(name, binding)| Some((name.clone(), value(binding, template)?)));
         let arguments = given.collect::<Option<Map<String, Value>>>()?;
         Some(PreparedCall { tool: call.tool.clone(), arguments })
     });
@@ -65,7 +66,9 @@ pub(super) fn written(span: &TemplateSpan, form: SpanForm) -> Option<Value> {
         (SpanForm::Time, SpanValue::Time(time)) => time.strftime("%H:%M").to_string().into(),
         (SpanForm::TimeWithSeconds, SpanValue::Time(time)) => time.strftime("%H:%M:%S").to_string().into(),
         (SpanForm::Number, SpanValue::Number(number)) => json_number(number)?,
-        (SpanForm::Text, SpanValue::Number(_) | SpanValue::Name | SpanValue::Code) => span.text.clone().into(),
+        (SpanForm::Text, SpanValue::Number(_) | SpanValue::Name | SpanValue::Code) => {
+            span.text.clone().into()
+        }
         _ => return None,
     })
 }

@@ -8,8 +8,8 @@ use crate::llm::offline::PlainAsk;
 use crate::plan::{Reference, StepStatus};
 use crate::planner;
 use crate::run::{
-    CallState, CallStatus, Event, FaultClass, LearnMode, LessonResult, Outcome, PlanLesson, PlanMade, PlanMaker,
-    RunState, RunStatus, StepState,
+    CallState, CallStatus, Event, FaultClass, LearnMode, LessonResult, Outcome, PlanLesson, PlanMade,
+    PlanMaker, RunState, RunStatus, StepState,
 };
 use crate::scene::Catalogue;
 
@@ -50,8 +50,9 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
 fn result(state: &RunState, first: &PlanMade, ending: &Event) -> Option<LessonResult> {
     let calls = || state.calls.values().filter(|call| call.undoes.is_none());
     let faults: Vec<FaultClass> = calls().filter_map(fault_class).collect();
-    let is_outage =
-        |class: &FaultClass| matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable);
+    let is_outage = |class: &FaultClass| {
+        matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
+    };
     if !faults.is_empty() && faults.iter().all(is_outage) {
         return Some(LessonResult::Outage);
     }

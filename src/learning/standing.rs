@@ -26,7 +26,15 @@ pub(crate) struct PlanHistory {
 
 /// The standing of a learned plan.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr, strum::VariantArray,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
@@ -78,12 +86,8 @@ pub(crate) fn recalled(
     known: Option<&PlanHistory>,
     (after, now): (u32, Timestamp),
 ) -> PlanRecall {
-    let outcome = |outcome| PlanRecall {
-        outcome,
-        template: Some(template.id.clone()),
-        plan: None,
-        hints: Vec::new(),
-    };
+    let outcome =
+        |outcome| PlanRecall { outcome, template: Some(template.id.clone()), plan: None, hints: Vec::new() };
     let Some(known) = known.filter(|known| known.is_shared) else { return outcome(RecallOutcome::Unknown) };
     match standing(known.successes, known.demoted, known.suspended_until, after, now) {
         LearnedStanding::Demoted => return outcome(RecallOutcome::Demoted),

@@ -75,7 +75,8 @@ pub(crate) enum SpanValue {
 /// state of the caller may have a part in it.
 pub(crate) fn template_of_run(state: &RunState) -> Option<RequestTemplate> {
     let (queued, started) = (state.queued.as_ref()?, state.started.as_ref()?);
-    let plain = queued.plan.is_none() && queued.guidance.is_none() && !queued.plan_only && !queued.options.dry_run;
+    let plain =
+        queued.plan.is_none() && queued.guidance.is_none() && !queued.plan_only && !queued.options.dry_run;
     if !plain || state.is_confirmation() || started.context.pending.is_some() {
         return None;
     }
@@ -91,12 +92,7 @@ pub(crate) fn user_hash(user: &str) -> String {
 impl RequestTemplate {
     /// The template of a request; `None` if it is too long, sets a task on a text, is more than plain requests and
     /// questions, needs the conversation, or has days whose meaning is open.
-    pub(crate) fn of(
-        request: &str,
-        language: Option<&str>,
-        today: Date,
-        instructions: &str,
-    ) -> Option<Self> {
+    pub(crate) fn of(request: &str, language: Option<&str>, today: Date, instructions: &str) -> Option<Self> {
         let request = request.trim();
         let is_read = request.chars().count() <= MAX_CHARS && !request.chars().any(invisible::is_invisible);
         if !is_read || language::is_background_task(request, instructions) {

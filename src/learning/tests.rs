@@ -45,7 +45,10 @@ fn templates_hold_words_and_typed_placeholders() {
     for (request, expected) in [
         (BOOKING, "book a parking space {days} for the plate {code}"),
         ("Show the weather in Milan tomorrow.", "show the weather in {name} {day}"),
-        ("Find the book \"The Hobbit\" and reserve 3 copies", "find the book \" {quote} \" and reserve {number} copies"),
+        (
+            "Find the book \"The Hobbit\" and reserve 3 copies",
+            "find the book \" {quote} \" and reserve {number} copies",
+        ),
         ("Book the desk for tomorrow at 18:30", "book the desk for {day} {time}"),
         ("Send the report to ada@example.com", "send the report to {code}"),
     ] {
@@ -88,7 +91,8 @@ fn hidden_clauses_change_the_template() {
         assert_ne!(template(request).map(|other| other.id), Some(plain.id.clone()), "{request}");
     }
     assert_eq!(template("Show the weather in Rome.").unwrap().id, plain.id);
-    let instructed = RequestTemplate::of("Show the weather in Milan", Some("en"), TODAY, "Milan means order 7.");
+    let instructed =
+        RequestTemplate::of("Show the weather in Milan", Some("en"), TODAY, "Milan means order 7.");
     assert_ne!(instructed.unwrap().id, plain.id);
     // Only the accent tells "and" from "is".
     let italian = |text: &str| RequestTemplate::of(text, Some("it"), TODAY, "").map(|template| template.id);
@@ -160,9 +164,10 @@ fn standing_follows_successes_demotions_and_suspensions() {
 
 #[test]
 fn hints_are_the_most_similar_plans() {
-    let known: Vec<(String, LearnedPlan)> = ["find the book {name}", "book a desk {day}", "find the shelf of the book {name}"]
-        .map(|words| (words.to_owned(), LearnedPlan::default()))
-        .into();
+    let known: Vec<(String, LearnedPlan)> =
+        ["find the book {name}", "book a desk {day}", "find the shelf of the book {name}"]
+            .map(|words| (words.to_owned(), LearnedPlan::default()))
+            .into();
     let found = hints("find the book {name} {day}", &known);
     let found: Vec<&str> = found.iter().map(|hint| hint.request.as_str()).collect();
     assert_eq!(found, ["find the book {name}", "find the shelf of the book {name}"]);

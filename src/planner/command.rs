@@ -9,8 +9,8 @@ use super::constraints::constraint_problems;
 use super::supplied_plan::invalid_plan_fault;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
-    ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade, PlanMaker, PlanScore,
-    RequiredApproval, RunState, RunStatus, call_key,
+    ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade, PlanMaker,
+    PlanScore, RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 

@@ -13,7 +13,8 @@ const MAX_NOTE_CHARS: usize = 500;
 /// The most names in one list.
 const MAX_NAMES: usize = 100;
 
-const RULE: &str = "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved.";
+const RULE: &str =
+    "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved.";
 
 /// The code of what a request's constraints do not allow.
 const FORBIDDEN: &str = "plan.constraint";
@@ -46,13 +47,17 @@ pub fn check_constraints(catalogue: &Catalogue, asked: &PlanConstraints) -> Resu
     }
     for scene in asked.only_scenes.iter().chain(&asked.without_scenes) {
         if catalogue.get(scene).is_none() {
-            return refuse(format!("`constraints` names the scene {scene:?}; GET /api/scenes lists all scenes"));
+            return refuse(format!(
+                "`constraints` names the scene {scene:?}; GET /api/scenes lists all scenes"
+            ));
         }
     }
     for name in &asked.without_tools {
         let known = name.split_once('.').and_then(|(scene, tool)| catalogue.get(scene)?.tool(tool));
         if known.is_none() {
-            let what = format!("`constraints.without_tools` names {name:?}: write Scene.Tool; GET /api/scenes lists all");
+            let what = format!(
+                "`constraints.without_tools` names {name:?}: write Scene.Tool; GET /api/scenes lists all"
+            );
             return refuse(what);
         }
     }
@@ -75,14 +80,16 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
         for tool in step.expected_tools.iter().chain(called).filter_map(|tool| scene?.tool(tool)) {
             if !constraints.allows_tool(name, &tool.name, tool.effect) {
                 let tool = &tool.name;
-                let what = format!("step {number}: the constraints of the request do not allow {tool} of {name}");
+                let what =
+                    format!("step {number}: the constraints of the request do not allow {tool} of {name}");
                 problems.push(PlanProblem::new(FORBIDDEN, what));
             }
         }
     }
     let begun = state.steps.values().filter(|step| !step.is_untouched()).count();
     if let Some(most) = constraints.max_steps.filter(|most| begun + plan.steps.len() > *most as usize) {
-        let what = format!("the constraints of the request allow {most} steps in all, {begun} of which were begun");
+        let what =
+            format!("the constraints of the request allow {most} steps in all, {begun} of which were begun");
         problems.push(PlanProblem::new(FORBIDDEN, what));
     }
     problems

@@ -13,7 +13,8 @@ pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> E
         return confirmed_plan(state, catalogue, version);
     }
     let queued = state.queued.as_ref();
-    if let Some(recall) = state.recall.as_ref().filter(|_| queued.is_some_and(|queued| queued.plan.is_none())) {
+    if let Some(recall) = state.recall.as_ref().filter(|_| queued.is_some_and(|queued| queued.plan.is_none()))
+    {
         return recalled_plan(state, catalogue, recall);
     }
     let Some((plan, user)) = queued.and_then(|queued| Some((queued.plan.as_ref()?, &queued.user))) else {
@@ -37,11 +38,9 @@ fn recalled_plan(state: &RunState, catalogue: &Catalogue, recall: &PlanRecall) -
             let made = PlanMade::new(1, PlanCause::Request, PlanMaker::Learned, plan);
             Event::PlanCreated(with_approval(state, catalogue, made))
         }
-        None => Event::PlanRecalled(PlanRecall {
-            outcome: RecallOutcome::Unusable,
-            plan: None,
-            ..recall.clone()
-        }),
+        None => {
+            Event::PlanRecalled(PlanRecall { outcome: RecallOutcome::Unusable, plan: None, ..recall.clone() })
+        }
     }
 }
 

@@ -55,7 +55,8 @@ impl PlanConstraints {
     /// Whether a scene may take part.
     pub fn allows_scene(&self, scene: &str) -> bool {
         let is = |name: &String| name == scene;
-        (self.only_scenes.is_empty() || self.only_scenes.iter().any(is)) && !self.without_scenes.iter().any(is)
+        (self.only_scenes.is_empty() || self.only_scenes.iter().any(is))
+            && !self.without_scenes.iter().any(is)
     }
 
     /// Whether a tool of a scene may be called.

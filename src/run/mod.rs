@@ -49,11 +49,11 @@ pub use event::{
 };
 pub use guidance::{PlanConstraints, PlanGuidance};
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
-pub use learned::{
-    Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS, PlanHint, PlanLesson,
-    PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
-};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
+pub use learned::{
+    Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS,
+    PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
+};
 pub use session::SessionEvent;
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode,

@@ -391,12 +391,14 @@ impl LearnedAt<'_> {
         if kept {
             return Ok(());
         }
-        sqlx::query("INSERT INTO learned_users (tenant, template, user) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
-            .bind(self.row.tenant.as_str())
-            .bind(self.template)
-            .bind(user)
-            .execute(&mut *tx)
-            .await?;
+        sqlx::query(
+            "INSERT INTO learned_users (tenant, template, user) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        )
+        .bind(self.row.tenant.as_str())
+        .bind(self.template)
+        .bind(user)
+        .execute(&mut *tx)
+        .await?;
         sqlx::query(
             "INSERT INTO learned_sources (tenant, session, template) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         )

@@ -13,8 +13,8 @@ use super::approvals;
 use super::audit;
 use super::claims::Claims;
 use super::error::Error;
-use super::learned;
 use super::heads::{self, StreamHead, advance};
+use super::learned;
 use super::plans::{self, PlanTuple};
 use super::record::{JournalRow, StreamId};
 use super::tenant_bytes::{self, StoredBytes};
@@ -157,8 +157,7 @@ async fn commit(
 ) -> Result<(), sqlx::Error> {
     let changes = approvals::approval_changes(rows, heads);
     let decisions = audit::audit_decisions(rows);
-    let learned: Vec<&JournalRow> =
-        rows.iter().copied().filter(|row| row.change.learned.is_some()).collect();
+    let learned: Vec<&JournalRow> = rows.iter().copied().filter(|row| row.change.learned.is_some()).collect();
     let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty() && learned.is_empty();
     // SQLite accepts this setting only outside a transaction.
     let synchronous = if synced { "FULL" } else { "NORMAL" };

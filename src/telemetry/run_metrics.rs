@@ -8,8 +8,8 @@ use strum::{IntoEnumIterator, VariantArray};
 
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::labels::{
-    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, PolicyLabel, RatingLabel, ReplanCause,
-    RunOutcome, StepOutcome, TokenKind, ToolOutcome,
+    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, PolicyLabel, RatingLabel,
+    ReplanCause, RunOutcome, StepOutcome, TokenKind, ToolOutcome,
 };
 use super::{LabelNames, PREFIX, buckets};
 use crate::fault::FaultClass;

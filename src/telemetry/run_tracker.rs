@@ -12,8 +12,8 @@ use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PlanKind, PlanOutcome, PolicyLabel, RatingLabel, ReplanCause, RunOutcome, StepOutcome,
-    TokenKind, ToolOutcome,
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, PolicyLabel, RatingLabel, ReplanCause, RunOutcome,
+    StepOutcome, TokenKind, ToolOutcome,
 };
 use super::log_lines;
 use super::names::LabelNames;
@@ -24,8 +24,8 @@ use crate::adapt::PolicyChoice;
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, PlanScore, RequestedCall, RunStatus,
-    Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
+    Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, PlanScore, RequestedCall,
+    RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.

@@ -32,16 +32,23 @@ async fn plan_that_breaks_a_constraint_is_sent_back_and_never_carried_out() {
             None => (write.clone(), read.clone()),
         };
         let llm = ModelRules::of(Value::Null)
-            .plan(move |request, nth| Scripted::forced(request, if nth == 0 { first.clone() } else { then.clone() }))
+            .plan(move |request, nth| {
+                Scripted::forced(request, if nth == 0 { first.clone() } else { then.clone() })
+            })
             .start();
         let town = Town::open(&llm, |_| {}).await;
         let guidance = PlanGuidance { constraints: constraints(given.clone()), ..PlanGuidance::default() };
-        let answer = town.engine.chat(request(&town.engine, "Book a parking space for tomorrow.", guidance)).await;
+        let answer =
+            town.engine.chat(request(&town.engine, "Book a parking space for tomorrow.", guidance)).await;
         assert_eq!(answer.unwrap().status, RunStatus::Completed, "{given}");
         assert_eq!(town.log.names(), ["FreeSpaces"], "{given}");
         let asked = requests(&llm, QuestionKind::Plan);
         assert!(asked[1].to_string().contains(forbidden), "{given}: {:#}", asked[1]);
-        assert!(section(&asked[0], "constraints").unwrap().contains(given.as_object().unwrap().keys().next().unwrap()));
+        assert!(
+            section(&asked[0], "constraints")
+                .unwrap()
+                .contains(given.as_object().unwrap().keys().next().unwrap())
+        );
     }
 }
 
@@ -110,5 +117,8 @@ async fn invalid_constraints_are_refused_by_name() {
     assert_eq!(reply.status, 200, "{reply:#?}");
     let made = json!({"message": "Che tempo fa a Milano?", "constraints": {"without_scenes": ["Weather"]}});
     let reply = served.post("/api/plans", &made).await;
-    assert!(reply.json()["plan"].get("steps").is_none_or(|steps| steps.as_array().unwrap().is_empty()), "{reply:#?}");
+    assert!(
+        reply.json()["plan"].get("steps").is_none_or(|steps| steps.as_array().unwrap().is_empty()),
+        "{reply:#?}"
+    );
 }

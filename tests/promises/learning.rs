@@ -7,16 +7,15 @@ use proscenium::store::KeyRules;
 use proscenium::{ChatRequest, Config, LearnedStanding};
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{
-    AnsweredRun, ModelRules, QuestionKind, Town, plan, requests, step,
-};
+use crate::support::planner_engine::{AnsweredRun, ModelRules, QuestionKind, Town, plan, requests, step};
 use crate::support::{Reply, Scripted, ScriptedLlm, ServedEngine, Setup, section};
 
 /// A planner that finds a title in quotes, or a plate and a day, in the request.
 fn planner(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap();
     let quoted = words.split('"').nth(1).map(str::to_owned);
-    let plate = words.split([' ', '.']).find(|word| word.len() == 7 && word.ends_with("CD")).map(str::to_owned);
+    let plate =
+        words.split([' ', '.']).find(|word| word.len() == 7 && word.ends_with("CD")).map(str::to_owned);
     let (scene, tool, arguments) = match (quoted, plate) {
         (Some(title), _) => ("Library", "FindBook", json!({"title": title})),
         (None, Some(plate)) => ("Parking", "BookSpace", json!({"day": "2026-05-05", "plate": plate})),
@@ -96,7 +95,9 @@ async fn plan_of_few_users_serves_only_them() {
         let request = ChatRequest::new("Find the book \"Dune\".", tenant.clone(), user);
         let answer = town.engine.chat(request).await.unwrap();
         let events = town.engine.store().run_events(&tenant, answer.run_id).await.unwrap();
-        events.iter().any(|event| matches!(&event.body, Event::PlanCreated(made) if made.maker == PlanMaker::Learned))
+        events
+            .iter()
+            .any(|event| matches!(&event.body, Event::PlanCreated(made) if made.maker == PlanMaker::Learned))
     };
     for _ in 0..3 {
         assert!(!ask("ada").await);
@@ -155,7 +156,8 @@ async fn nothing_is_learned_in_a_conversation_and_off_leaves_no_trace() {
 
 /// A served engine in which a plan is proven.
 async fn served(llm: &ScriptedLlm) -> ServedEngine {
-    let mut setup = Setup::scripted(llm).alone().set("planning.learn", "reuse").set("planning.learn_after", 1);
+    let mut setup =
+        Setup::scripted(llm).alone().set("planning.learn", "reuse").set("planning.learn_after", 1);
     setup = crate::support::planner_engine::scenes(&Default::default()).into_iter().fold(setup, Setup::scene);
     ServedEngine::start(setup).await
 }

@@ -7,7 +7,9 @@ use proscenium::run::{Demotion, Event, RecallOutcome, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{ModelRules, plan, step};
-use crate::support::{FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, Setup, TestEngine, section};
+use crate::support::{
+    FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, Setup, TestEngine, section,
+};
 
 fn scene(address: &str, description: &str) -> String {
     format!(

@@ -15,14 +15,25 @@ use proscenium::adapt::ExecutionLevel;
 use proscenium::run::{ConfirmPolicy, LearnMode, RunStatus};
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{FROM_CHECK, QuestionKind, Town, final_verdict, plan, question_kind, step};
+use crate::support::planner_engine::{
+    FROM_CHECK, QuestionKind, Town, final_verdict, plan, question_kind, step,
+};
 use crate::support::{Scripted, ScriptedLlm, section};
 
 /// How long each model call takes in the full run.
 const LATENCY: Duration = Duration::from_millis(40);
 
 const TITLES: [&str; 10] = [
-    "Dune", "Solaris", "Emma", "Ulysses", "Neuromancer", "Middlemarch", "Persuasion", "Ubik", "Hyperion", "Walden",
+    "Dune",
+    "Solaris",
+    "Emma",
+    "Ulysses",
+    "Neuromancer",
+    "Middlemarch",
+    "Persuasion",
+    "Ubik",
+    "Hyperion",
+    "Walden",
 ];
 
 /// Six wordings for each of six kinds of request; `{t}` is a title, `{n}` a number, `{d}` a day, `{p}` a plate.
@@ -108,7 +119,8 @@ fn asked(kind: usize, wording: usize, round: usize) -> Asked {
 
 fn right_plan(asked: &Asked) -> Value {
     let steps = asked.calls.iter().zip(1..).map(|((scene, tool, arguments), number)| {
-        let mut step = step(number, scene, &[tool], if number == 1 { Value::Null } else { json!(number - 1) });
+        let mut step =
+            step(number, scene, &[tool], if number == 1 { Value::Null } else { json!(number - 1) });
         step["prepared_calls"] = json!([{"tool": tool, "arguments": arguments.to_string()}]);
         step["if_needed"] = json!([]);
         step
@@ -116,6 +128,7 @@ fn right_plan(asked: &Asked) -> Value {
     plan(steps.collect())
 }
 
+#[expect(clippy::disallowed_methods, reason = "the model's latency, on a thread of its server")]
 fn model(plans: BTreeMap<String, Value>, latency: Duration) -> ScriptedLlm {
     let plans = Arc::new(plans);
     ScriptedLlm::start(move |request, _| {
@@ -126,8 +139,12 @@ fn model(plans: BTreeMap<String, Value>, latency: Duration) -> ScriptedLlm {
                 let planned = &plans[&section(request, "request").unwrap()];
                 (Scripted::forced(request, planned.clone()), planned.to_string().len())
             }
-            QuestionKind::Check => (Scripted::forced(request, final_verdict()), final_verdict().to_string().len()),
-            QuestionKind::Scene | QuestionKind::Answer => (Scripted::Text(FROM_CHECK.into()), FROM_CHECK.len()),
+            QuestionKind::Check => {
+                (Scripted::forced(request, final_verdict()), final_verdict().to_string().len())
+            }
+            QuestionKind::Scene | QuestionKind::Answer => {
+                (Scripted::Text(FROM_CHECK.into()), FROM_CHECK.len())
+            }
         };
         reply.metered(prompt, 0, length as u64 / 4)
     })
@@ -145,7 +162,12 @@ struct Row {
     millis: Vec<f64>,
 }
 
-async fn measure(learn: LearnMode, level: Option<ExecutionLevel>, size: (usize, usize), latency: Duration) -> Row {
+async fn measure(
+    learn: LearnMode,
+    level: Option<ExecutionLevel>,
+    size: (usize, usize),
+    latency: Duration,
+) -> Row {
     let (wordings, rounds) = size;
     let all: Vec<Vec<Asked>> = (0..rounds)
         .map(|round| {
@@ -170,8 +192,11 @@ async fn measure(learn: LearnMode, level: Option<ExecutionLevel>, size: (usize, 
             let run = town.ask(&asked.words).await;
             row.millis.push(began.0.elapsed().as_secs_f64() * 1e3);
             let made: Vec<(String, Value)> = town.log.calls().split_off(began.1);
-            let wanted: Vec<(String, Value)> =
-                asked.calls.iter().map(|(_, tool, arguments)| ((*tool).to_owned(), arguments.clone())).collect();
+            let wanted: Vec<(String, Value)> = asked
+                .calls
+                .iter()
+                .map(|(_, tool, arguments)| ((*tool).to_owned(), arguments.clone()))
+                .collect();
             row.requests += 1;
             row.right += usize::from(run.answer.status == RunStatus::Completed && made == wanted);
             row.usd += run.answer.usage.cost_usd;
@@ -180,7 +205,8 @@ async fn measure(learn: LearnMode, level: Option<ExecutionLevel>, size: (usize, 
                 reused.insert(template);
             }
         }
-        row.plan_calls += llm.requests().iter().filter(|asked| question_kind(asked) == QuestionKind::Plan).count();
+        row.plan_calls +=
+            llm.requests().iter().filter(|asked| question_kind(asked) == QuestionKind::Plan).count();
         row.calls += llm.count();
         llm.forget();
     }

@@ -50,8 +50,7 @@ impl Driver {
         if self.state.settings().learn == LearnMode::Reuse {
             let known = store.learned_plan(tenant, &template.id, &user).await?.map(history);
             let rule = (after, Timestamp::now());
-            recall =
-                learning::recalled(&self.state, &self.shared.catalogue, template, known.as_ref(), rule);
+            recall = learning::recalled(&self.state, &self.shared.catalogue, template, known.as_ref(), rule);
         }
         if recall.plan.is_none() {
             let known = store.learned_for_hints(tenant, &user, after).await?;

@@ -64,7 +64,9 @@ mod tests {
         ] {
             assert_eq!(plain_ask(said), Some(PlainAsk::Request), "{said}");
         }
-        for said in ["What is the weather in Milan?", "Che tempo fa a Roma?", "Can I take vacation on 9 July?"] {
+        for said in
+            ["What is the weather in Milan?", "Che tempo fa a Roma?", "Can I take vacation on 9 July?"]
+        {
             assert_eq!(plain_ask(said), Some(PlainAsk::Question), "{said}");
         }
         for said in [

@@ -276,7 +276,10 @@ impl RunChecker {
             }
             Event::PlanRecalled(recall) => {
                 self.lookups += 1;
-                assert!(self.lookups == 1 || (self.lookups == 2 && recall.plan.is_none()), "a look-up too many");
+                assert!(
+                    self.lookups == 1 || (self.lookups == 2 && recall.plan.is_none()),
+                    "a look-up too many"
+                );
             }
             Event::PlanObserved(_)
             | Event::PlanRated { .. }

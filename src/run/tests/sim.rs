@@ -11,8 +11,8 @@ use super::world::{Dice, Style, World};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command};
 use crate::run::{
-    Action, AskStatus, CallStatus, Context, Event, Fault, Outcome, PlanMaker, PlanRecall, RecallOutcome, Reply, RunId, RunQueued,
-    RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
+    Action, AskStatus, CallStatus, Context, Event, Fault, Outcome, PlanMaker, PlanRecall, RecallOutcome,
+    Reply, RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 

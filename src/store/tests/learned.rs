@@ -62,10 +62,12 @@ async fn template_is_kept_once_three_users_said_it() {
         learner.store.erase_session(&tenant(), &session(name)).await.unwrap();
     }
     assert!(learner.known("ada").await.is_some());
-    let left: i64 = sqlx::query_scalar("SELECT (SELECT count(*) FROM learned_users) + (SELECT count(*) FROM learned_sources)")
-        .fetch_one(learner.store.pool())
-        .await
-        .unwrap();
+    let left: i64 = sqlx::query_scalar(
+        "SELECT (SELECT count(*) FROM learned_users) + (SELECT count(*) FROM learned_sources)",
+    )
+    .fetch_one(learner.store.pool())
+    .await
+    .unwrap();
     assert_eq!(left, 0, "who said it is forgotten");
 }
 
