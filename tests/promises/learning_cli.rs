@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::process::Workspace;
+use super::support::eventually;
 
 const WORDS: &str = "Mostrami il meteo a Milano per domani";
 
@@ -22,13 +23,24 @@ fn learned(workspace: &Workspace) -> Vec<Value> {
 fn learned_plans_are_listed_shown_exported_rated_and_deleted() {
     let workspace = workspace();
     let first = workspace.ask(WORDS, &[]);
-    assert_eq!((&first["status"], &first["usage"]["llm_calls"]), (&"completed".into(), &1.into()), "{first:#}");
+    assert_eq!(
+        (&first["status"], &first["usage"]["llm_calls"]),
+        (&"completed".into(), &1.into()),
+        "{first:#}"
+    );
     let second = workspace.ask(&WORDS.replace("Milano", "Roma"), &[]);
-    assert_eq!((&second["status"], &second["usage"]["llm_calls"]), (&"completed".into(), &0.into()), "{second:#}");
+    assert_eq!(
+        (&second["status"], &second["usage"]["llm_calls"]),
+        (&"completed".into(), &0.into()),
+        "{second:#}"
+    );
     assert!(second["answer"].as_str().unwrap().contains("Roma"), "{second:#}");
 
     let all = learned(&workspace);
-    assert_eq!((all.len(), all[0]["standing"].as_str(), all[0]["uses"].as_u64()), (1, Some("proven"), Some(1)));
+    assert_eq!(
+        (all.len(), all[0]["standing"].as_str(), all[0]["uses"].as_u64()),
+        (1, Some("proven"), Some(1))
+    );
     let id = all[0]["id"].as_str().unwrap();
     let listed = workspace.run(&["learned", "list"]);
     assert!(listed.out.contains(&id[..12]) && listed.out.contains("{name}"), "{listed:?}");
@@ -38,7 +50,8 @@ fn learned_plans_are_listed_shown_exported_rated_and_deleted() {
     assert_eq!(serde_json::from_str::<Value>(exported.out.trim()).unwrap(), all[0]);
     assert!(!exported.out.contains("Milano") && !exported.out.contains("Roma"), "{exported:?}");
 
-    let rated = workspace.run(&["plans", "rate", second["task_id"].as_str().unwrap(), "bad", "--note", "wrong day"]);
+    let rated =
+        workspace.run(&["plans", "rate", second["task_id"].as_str().unwrap(), "bad", "--note", "wrong day"]);
     assert_eq!(rated.status, 0, "{rated:?}");
     assert_eq!(learned(&workspace)[0]["demoted"], "rating");
     let events = workspace.run(&["runs", "show", second["run_id"].as_str().unwrap(), "--events"]);
@@ -54,24 +67,19 @@ fn learned_plans_are_listed_shown_exported_rated_and_deleted() {
     assert_eq!(replayed.status, 0, "{replayed:?}");
 }
 
-#[test]
-fn process_killed_around_a_look_up_or_lesson_teaches_exactly_once() {
-    for point in ["before:plan_recalled", "after:plan_recalled", "before:plan_observed", "after:plan_observed"] {
+#[tokio::test]
+async fn process_killed_around_a_look_up_or_lesson_teaches_exactly_once() {
+    for point in
+        ["before:plan_recalled", "after:plan_recalled", "before:plan_observed", "after:plan_observed"]
+    {
         let workspace = workspace();
         let mut killed = workspace.spawn_with(&["chat", WORDS], &[("CRASH_POINT_AT", point.to_owned())]);
         killed.try_read_until("never printed");
         assert_ne!(killed.end().status, 0, "{point}");
         let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
         server.read_until("http://");
-        let ended = || {
-            let runs = workspace.run(&["runs", "list"]);
-            runs.out.contains("completed")
-        };
-        let began = std::time::Instant::now();
-        while !ended() {
-            assert!(began.elapsed().as_secs() < 60, "{point}: {:?}", workspace.run(&["runs", "list"]));
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        let ended = async || workspace.run(&["runs", "list"]).out.contains("completed");
+        eventually(point, ended).await;
         server.signal("TERM");
         server.end();
         let all = learned(&workspace);

@@ -128,6 +128,7 @@ fn right_plan(asked: &Asked) -> Value {
     plan(steps.collect())
 }
 
+#[expect(clippy::disallowed_methods, reason = "the model's latency, on a thread of its server")]
 fn model(plans: BTreeMap<String, Value>, latency: Duration) -> ScriptedLlm {
     let plans = Arc::new(plans);
     ScriptedLlm::start(move |request, _| {
