@@ -12,5 +12,5 @@ mod respond;
 pub use backoff::{MAX_TIMER_MS, backoff_ms};
 pub use capabilities::{Capabilities, capabilities, capabilities_table};
 pub use level::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, completed};
-pub use policy::{AlternativeTool, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
+pub use policy::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{CallFailure, PolicyChoice, RefusedAction, Repetition, WeighedAction, respond};

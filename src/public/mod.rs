@@ -14,9 +14,9 @@
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms`; `unexpected_result` (true) if the write was done and its result is not as its tool declares |
-//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `skip` or `fail`; for a retry `delay_ms`) |
+//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `cached`, `skip` or `fail`; for a retry `delay_ms`) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |
-//! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change` (`substituted`), `by`: the `call`, `tool` and `arguments` that take its place |
+//! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change`: `substituted` with `by`, the `call`, `tool` and `arguments` that take its place, or `recalled` with `as_of`, when the earlier result that is used was recorded (null if there is none) |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
 //! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |
 //! | `step_failed` | `run_id`, `step_number`, `scene_name`, `status`, `error` |

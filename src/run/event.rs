@@ -21,7 +21,7 @@ use crate::adapt::{PolicyChoice, WeighedAction};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
-pub use adaptation::Adaptation;
+pub use adaptation::{Adaptation, RecalledResult};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, ResultNotes, Unconfirmed,

@@ -22,6 +22,7 @@ mod levels;
 mod next;
 mod omissions;
 mod plain_text;
+mod recall;
 pub mod recovery;
 mod session;
 mod settings;
@@ -42,10 +43,10 @@ pub use confirmation::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Adaptation, Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL,
-    Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall,
-    RequestIdentity, RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA,
-    StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage,
-    Verdict, parse_event,
+    Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, RecalledResult, Repeat, Reply,
+    ReplyCall, RequestIdentity, RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus,
+    SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject,
+    UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use failure::POSTCONDITION;
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};

@@ -33,6 +33,7 @@ mod hostile_model;
 mod hostile_provider;
 mod imports;
 mod keys;
+mod last_results;
 mod levels;
 mod llm_faults;
 mod many_scenes;

@@ -95,7 +95,9 @@ impl RunState {
                     let outcome = outcome.clone();
                     call.left_out = *chosen == PolicyChoice::Skip;
                     call.status = match chosen {
-                        PolicyChoice::Retry { .. } | PolicyChoice::Alternative => {
+                        PolicyChoice::Retry { .. }
+                        | PolicyChoice::Alternative
+                        | PolicyChoice::Cached { .. } => {
                             CallStatus::Failing { outcome, chosen: Some(*chosen) }
                         }
                         PolicyChoice::Skip | PolicyChoice::Fail => CallStatus::Done { outcome },
@@ -109,6 +111,9 @@ impl RunState {
             }
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substitute(*call, requested);
+            }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                self.recall(*call, found.as_deref());
             }
             _ => {}
         }
