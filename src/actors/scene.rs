@@ -82,11 +82,13 @@ pub struct CallEnd {
     pub outcome: Outcome,
     /// What was found about its result, if anything.
     pub notes: Option<Box<ResultNotes>>,
+    /// Whether its result is stored whole.
+    pub is_whole: bool,
 }
 
 impl From<Outcome> for CallEnd {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, notes: None }
+        Self { outcome, notes: None, is_whole: true }
     }
 }
 
@@ -191,6 +193,7 @@ impl Handle {
             Some(tool) => tool_call::judged(tool, call, &result).unwrap_or_else(|breaches| CallEnd {
                 outcome: outcome(result),
                 notes: tool_call::notes(breaches, None),
+                is_whole: true,
             }),
             None => outcome(result).into(),
         }

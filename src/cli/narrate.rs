@@ -6,7 +6,7 @@ use proscenium::adapt::PolicyChoice;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    PlanScore, Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -127,6 +127,9 @@ impl Narrator {
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substituted(*call, requested)
             }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                self.recalled(*call, found.as_deref())
+            }
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
@@ -213,8 +216,24 @@ impl Narrator {
             }
             PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
             // What takes its place, or the end of the consultation, follows.
-            PolicyChoice::Alternative | PolicyChoice::Fail | PolicyChoice::Consult { .. } => Vec::new(),
+            PolicyChoice::Alternative
+            | PolicyChoice::Cached { .. }
+            | PolicyChoice::Fail
+            | PolicyChoice::Consult { .. } => Vec::new(),
         }
+    }
+
+    /// The last good result in place of a failed call, if there is one.
+    fn recalled(&mut self, call: u32, found: Option<&RecalledResult>) -> Vec<NarrationLine> {
+        let called = self.called(call);
+        let Some(found) = found else {
+            return line(Mark::Note, format!("{called}: there is no earlier result"));
+        };
+        self.set_success(call, true);
+        line(
+            Mark::Note,
+            format!("{called}: its result of {:.0} is used {}", found.at, json(&found.result, RESULT)),
+        )
     }
 
     /// A call that takes the place of a failed one.

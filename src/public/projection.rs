@@ -163,6 +163,10 @@ impl PublicProjection {
                 let by = json!({"call": number, "tool": tool, "arguments": arguments});
                 self.with_call(*call, json!({"change": "substituted", "by": by}))
             }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                let at = found.as_ref().map(|found| found.at);
+                self.with_call(*call, json!({"change": "recalled", "as_of": at}))
+            }
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {
                 self.with_step(*step, json!({"status": StepStatus::Completed, "result": result}))

@@ -454,6 +454,7 @@ fn describe_action(action: &Action) -> String {
         Action::Take { version } => format!("validating the supplied plan {version}"),
         Action::LookUpPlan => "the look-up of learned plans".to_owned(),
         Action::Prepare { step } => format!("preparing the calls of step {step}"),
+        Action::Recall { call } => format!("looking for an earlier result of call {call}"),
         Action::Substitute { call } => format!("the call in place of call {call}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }

@@ -354,6 +354,12 @@ impl RunState {
                 require(self.asks_for(|a| *a == due), "no other call takes its place now")?;
                 require(requested.call == self.next_call(), "call ordinals must increase by one")
             }
+            Adaptation::Recalled { call, found } => {
+                let due = Action::Recall { call: *call };
+                require(self.asks_for(|a| *a == due), "no earlier result is looked for now")?;
+                let fits = found.as_ref().is_none_or(|found| self.may_recall(*call, found.at));
+                require(fits, "the earlier result is too old")
+            }
         }
     }
 
@@ -442,6 +448,7 @@ impl RunState {
             | Action::LookUpPlan
             | Action::Prepare { .. }
             | Action::Substitute { .. }
+            | Action::Recall { .. }
             | Action::Call { .. } => false,
         });
         require(here, "it is not due")

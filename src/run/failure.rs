@@ -95,7 +95,7 @@ impl RunState {
         let mut may = self.may_in(&call.scene);
         // A confirmation executes exactly the confirmed calls.
         if self.is_confirmation() {
-            (may.alternatives, may.skips) = (false, false);
+            (may.alternatives, may.cached, may.skips) = (false, false, false);
         }
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
         let failure = CallFailure {
@@ -108,6 +108,8 @@ impl RunState {
             asked_ms: fault.retry_after_ms,
             left_ms: self.left_ms(),
             used_alternative: self.has_used_alternative(number, call),
+            used_cached: call.recalled,
+            wrote: self.has_begun_a_write(),
             seed: &seed,
         };
         Some(decide(&failure, call.requested.policies.as_deref(), may))

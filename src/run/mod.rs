@@ -25,6 +25,7 @@ mod levels;
 mod next;
 mod omissions;
 mod plain_text;
+mod recall;
 pub mod recovery;
 mod session;
 mod settings;
@@ -47,9 +48,9 @@ pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
     Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose,
-    Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall, ResultNotes,
-    RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed,
-    UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall,
+    ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject,
+    Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use failure::POSTCONDITION;
 pub use guidance::{PlanConstraints, PlanGuidance};

@@ -299,6 +299,9 @@ impl RunState {
                 {
                     actions.push(Action::Substitute { call: number });
                 }
+                CallStatus::Failing { chosen: Some(PolicyChoice::Cached { .. }), .. } => {
+                    actions.push(Action::Recall { call: number });
+                }
                 // Its substitute is open.
                 CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. } => {}
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),

@@ -56,6 +56,7 @@ impl RunState {
         }
         lines.extend(self.cut_line(words));
         lines.extend(self.odd_lines(words));
+        lines.extend(self.earlier_lines(words));
         lines.extend(self.left_out_line(&text, words));
         lines.extend(self.undecided_line(words));
         lines.dedup();
@@ -144,6 +145,20 @@ impl RunState {
             separate_lines(&format!("{}: {}", self.describe_call(call), words.odd), &call.requested.arguments)
         };
         odd.map(line).collect()
+    }
+
+    /// The lines for results of earlier runs, with their local time. They are always there: a text that has the values
+    /// does not say how old they are.
+    fn earlier_lines(&self, words: &OmissionTexts) -> Vec<String> {
+        let Some(now) = self.started.as_ref().map(|started| &started.now) else { return Vec::new() };
+        let line = |call: &CallState| {
+            let at = call.stale_since?.to_zoned(now.time_zone().clone());
+            let form = if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+            let time = at.strftime(form);
+            let call = separate_lines(&self.describe_call(call), &call.requested.arguments);
+            Some(format!("{} {time}, {} {call}", words.as_of, words.since_unavailable))
+        };
+        self.calls.values().filter_map(line).collect()
     }
 
     /// The line for optional calls that failed and were left out, and that the text does not mention.

@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::check::{CheckContext, check};
 use super::document::{Located, PointerLines};
 use super::draft::{
-    AlternativeDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
+    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft,
+    UndoDraft,
 };
 use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
@@ -210,6 +211,7 @@ impl SceneTool {
                 volatile: None,
                 optional: None,
                 alternative: None,
+                cached: None,
                 expect: ExpectDraft::default(),
                 policies: Vec::new(),
                 call: Some(CallDraft::Ready(Arc::new(tool))),
@@ -275,6 +277,14 @@ impl ToolBuilder {
     /// Its calls may be left out when they fail, if a policy says so.
     pub fn optional(mut self) -> Self {
         self.draft.optional = Some(Located::without_line(true));
+        self
+    }
+
+    /// The greatest age in seconds, 1 to 2,592,000, up to which its last good result is used when it fails, if a policy
+    /// says so. For a read whose result depends on its arguments, the user and the language alone.
+    pub fn cached(mut self, max_age_s: u32) -> Self {
+        let max_age_s = Some(Located::without_line(max_age_s.into()));
+        self.draft.cached = Some(CachedDraft { line: None, max_age_s });
         self
     }
 

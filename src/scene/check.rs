@@ -237,7 +237,8 @@ fn check_tool(
     check_variables(&shown, &draft.confirm, &parameters.value, report);
     let expectations = expectations::check(draft.expect, &shown, &parameters.value, report);
     let optional = draft.optional.as_ref();
-    let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative };
+    let (cached, volatile) = (draft.cached.as_ref(), draft.volatile.as_ref().is_some_and(|flag| flag.value));
+    let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative, cached, volatile };
     let policies = policies::check(draft.policies, &subject, report);
     let call = draft.call?;
     let terms =

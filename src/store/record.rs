@@ -86,6 +86,8 @@ pub(crate) struct ListChange {
     pub(crate) approval: Option<ApprovalChange>,
     /// What the event teaches about the plan of a template.
     pub(crate) learned: Option<Box<(String, LearnedChange)>>,
+    /// The key under which the event's result is found later.
+    pub(crate) remember: Option<String>,
     /// The human decision that the event records.
     pub(crate) audit_decision: Option<AuditDecision>,
 }
@@ -181,6 +183,9 @@ fn run_change(event: &Event) -> ListChange {
             key_owner: queued.user.clone(),
             ..change
         },
+        Event::ToolCompleted { notes: Some(notes), .. } => {
+            ListChange { remember: notes.remember.clone(), ..change }
+        }
         Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => ListChange {
             idempotency: idempotency.clone(),
             key_owner: by.clone(),

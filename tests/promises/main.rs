@@ -36,6 +36,7 @@ mod hostile_model;
 mod hostile_provider;
 mod imports;
 mod keys;
+mod last_results;
 mod learning;
 mod learning_cli;
 mod learning_drift;

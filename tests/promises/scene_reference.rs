@@ -23,6 +23,8 @@ zzzzzzzz = 1
 zzzzzzzz = 1
 [tools.expect]
 zzzzzzzz = 1
+[tools.cached]
+zzzzzzzz = 1
 [tools.http]
 zzzzzzzz = 1
 [tools.policies]
@@ -67,6 +69,7 @@ fn loader_keys() -> Keys {
             "tools[0].undo." => "undo",
             "tools[0].alternative." => "alternative",
             "tools[0].expect." => "expect",
+            "tools[0].cached." => "cached",
             "tools[0].http." => "http",
             "tools[0].policies." => "policies",
             "tools[0].policies.timeout." => "policy",
@@ -92,7 +95,7 @@ fn schema_tables(schema: &Value) -> BTreeMap<String, &Value> {
 #[test]
 fn schema_and_reference_have_the_keys_of_the_loader() {
     let loader = loader_keys();
-    assert_eq!(loader.len(), 9, "{loader:#?}");
+    assert_eq!(loader.len(), 10, "{loader:#?}");
     let schema = schema();
     let in_schema: Keys = schema_tables(&schema)
         .into_iter()
@@ -112,6 +115,7 @@ fn schema_and_reference_have_the_keys_of_the_loader() {
             "Undo" => "undo",
             "Alternative" => "alternative",
             "Expectations" => "expect",
+            "Last result" => "cached",
             "Policies" => "policies",
             "Policy" => "policy",
             _ => continue,
@@ -150,6 +154,7 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         ("undo", "tools[0].undo."),
         ("alternative", "tools[0].alternative."),
         ("expect", "tools[0].expect."),
+        ("cached", "tools[0].cached."),
         ("policies", "tools[0].policies."),
         ("policy", "tools[0].policies.timeout."),
         ("http", "tools[0].http."),

@@ -152,7 +152,8 @@ impl OriginalScene {
         let own = last.filter(|end| end.outcome == outcome);
         match (own, outcome) {
             (Some(end), Outcome::Ok { result, say, .. }) => {
-                CallEnd { outcome: Outcome::Ok { result, say, whole: None }, ..end }
+                let is_whole = end.is_whole && !matches!(end.outcome, Outcome::Ok { whole: Some(_), .. });
+                CallEnd { outcome: Outcome::Ok { result, say, whole: None }, is_whole, ..end }
             }
             (Some(end), _) => end,
             (None, Outcome::Ok { result, say, .. }) => {

@@ -130,8 +130,8 @@ fn end_with_result(tool: &SceneTool, call: &SceneCall, result: Value) -> CallEnd
         Ok(rejected) => rejected,
         Err(breaches) => {
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
-            let outcome = stored_result(result, tool.max_result_bytes, say);
-            CallEnd { outcome, notes: notes(breaches, None) }
+            let (outcome, is_whole) = stored_result(result, tool.max_result_bytes, say);
+            CallEnd { outcome, notes: notes(breaches, None), is_whole }
         }
     }
 }
@@ -151,23 +151,25 @@ pub(super) fn judged(tool: &SceneTool, call: &SceneCall, result: &Value) -> Resu
     let message = format!("the result of {} is not as expected: {}", tool.name, breaches.join("; "));
     let error = Fault::new(POSTCONDITION, message).classed(FaultClass::BadData);
     let rejected = bound::truncate(result.clone(), tool.max_result_bytes);
-    Ok(CallEnd { outcome: Outcome::Failed { error }, notes: notes(breaches, Some(rejected)) })
+    let notes = notes(breaches, Some(rejected));
+    Ok(CallEnd { outcome: Outcome::Failed { error }, notes, is_whole: true })
 }
 
 /// What was found about a result, if anything.
 pub(super) fn notes(breaches: Vec<String>, rejected: Option<Value>) -> Option<Box<ResultNotes>> {
-    (!breaches.is_empty()).then(|| Box::new(ResultNotes { breaches, rejected }))
+    (!breaches.is_empty()).then(|| Box::new(ResultNotes { breaches, rejected, remember: None }))
 }
 
 /// The largest result that is stored whole, in bytes of JSON. A model may be shown less.
 const MAX_STORED_RESULT_BYTES: usize = 256 * 1024;
 
-/// The outcome with a result, and with the whole of it where a model is shown less.
-fn stored_result(result: Value, shown_bytes: usize, say: Option<String>) -> Outcome {
+/// The outcome with a result, and with the whole of it where a model is shown less; and whether the whole is there.
+fn stored_result(result: Value, shown_bytes: usize, say: Option<String>) -> (Outcome, bool) {
     let size = bound::size(&result);
-    let whole =
-        (size > shown_bytes.max(bound::MIN_BOUND) && size <= MAX_STORED_RESULT_BYTES).then(|| result.clone());
-    Outcome::Ok { result: bound::truncate(result, shown_bytes), say, whole }
+    let is_shown = size <= shown_bytes.max(bound::MIN_BOUND);
+    let whole = (!is_shown && size <= MAX_STORED_RESULT_BYTES).then(|| result.clone());
+    let is_whole = is_shown || whole.is_some();
+    (Outcome::Ok { result: bound::truncate(result, shown_bytes), say, whole }, is_whole)
 }
 
 /// Resolves when a read's run is cancelled. A write is never interrupted once it has started.

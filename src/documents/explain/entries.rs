@@ -194,7 +194,9 @@ impl<'r> Entries<'r> {
         entry.chosen = Some(chosen.action().name().to_owned());
         entry.decided_by = ExplainedDecider::Policy;
         entry.then = match chosen {
-            PolicyChoice::Retry { .. } | PolicyChoice::Alternative => ExplainedResult::Pending,
+            PolicyChoice::Retry { .. } | PolicyChoice::Alternative | PolicyChoice::Cached { .. } => {
+                ExplainedResult::Pending
+            }
             PolicyChoice::Skip => ExplainedResult::LeftOut,
             PolicyChoice::Fail | PolicyChoice::Consult { .. } => entry.then,
         };

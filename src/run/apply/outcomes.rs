@@ -98,6 +98,7 @@ impl RunState {
                     call.status = match chosen {
                         PolicyChoice::Retry { .. }
                         | PolicyChoice::Alternative
+                        | PolicyChoice::Cached { .. }
                         | PolicyChoice::Consult { .. } => {
                             CallStatus::Failing { outcome, chosen: Some(*chosen) }
                         }
@@ -113,6 +114,9 @@ impl RunState {
             }
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substitute(*call, requested);
+            }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                self.recall(*call, found.as_deref());
             }
             _ => {}
         }

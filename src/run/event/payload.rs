@@ -221,6 +221,9 @@ pub struct ResultNotes {
     /// The result of a read that was rejected for that: no evidence for anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Value>,
+    /// The key under which the result is found later, when an equal call fails: SHA-256 in hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remember: Option<String>,
 }
 
 /// A question that only the user can answer.

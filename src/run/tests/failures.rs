@@ -160,6 +160,7 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
         by_class: [(FaultClass::Unavailable, policy.clone())].into(),
         optional,
         alternative: None,
+        cached: None,
     };
     for (mode, optional, left_out) in [
         (ExecutionMode::Adaptive, true, true),

@@ -373,7 +373,7 @@ fn policies_are_read_and_their_mistakes_are_reported() {
         ("do = ['retry', 'retry']", "policy_action", 1),
         ("do = ['fail', 'retry']", "policy_action", 1),
         ("do = ['alternative']", "policy_alternative", 0),
-        ("do = ['cached']", "policy_action", 1),
+        ("do = ['cached']", "policy_cached", 0),
         ("do = ['skip']", "policy_skip", 0),
         ("do = ['fail']\nattempts = 2", "policy_unused", 0),
         ("do = ['retry']\nattempts = 1", "bound", 2),
@@ -397,6 +397,7 @@ fn policies_are_read_and_their_mistakes_are_reported() {
     }
     alternatives_are_checked();
     expectations_are_checked();
+    ages_of_results_are_checked();
     let optional = GOOD.replace("effect = \"read\"", "effect = \"read\"\noptional = true");
     assert_eq!(load_one(&optional).faults[0].code, "scene.policy_unused");
     let skips = format!("{optional}[tools.policies.timeout]\ndo = ['skip']\n");
@@ -416,6 +417,24 @@ fn with_alternative(tool: &str, arguments: &str) -> LoadedScenes {
         "[tools.policies.timeout]\ndo = ['alternative']\n[tools.alternative]\ntool = {tool:?}\narguments = {arguments}\n"
     );
     load_one(&format!("{GOOD}{of_first}{}{}", other("Backup", "read"), other("Order", "write")))
+}
+
+fn ages_of_results_are_checked() {
+    let with = |age: &str| {
+        load_one(&format!("{GOOD}[tools.cached]\n{age}\n[tools.policies.timeout]\ndo = ['cached']\n"))
+    };
+    let loaded = with("max_age_s = 60");
+    assert!(loaded.faults.is_empty(), "{:?}", loaded.faults);
+    assert_eq!(loaded.scenes[0].tools[0].policies.cached.unwrap().max_age_s, 60);
+    for (text, code) in [("max_age_s = 0", "bound"), ("max_age_s = 2592001", "bound"), ("", "missing_key")] {
+        let codes: Vec<String> = with(text).faults.into_iter().map(|fault| fault.code).collect();
+        assert_eq!(codes, [format!("scene.{code}")], "{text}");
+    }
+    let denied = format!("{GOOD}[tools.cached]\nmax_age_s = 60\n[tools.policies.denied]\ndo = ['cached']\n");
+    assert_eq!(load_one(&denied).faults[0].code, "scene.policy_cached");
+    let volatile = denied.replace("policies.denied", "policies.timeout");
+    let volatile = volatile.replace("effect = \"read\"", "effect = \"read\"\nvolatile = true");
+    assert_eq!(load_one(&volatile).faults[0].code, "scene.policy_cached");
 }
 
 fn expectations_are_checked() {
