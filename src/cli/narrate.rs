@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proscenium::adapt::PolicyChoice;
+use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
@@ -130,6 +130,7 @@ impl Narrator {
             Event::Adapted { change: Adaptation::Recalled { call, found } } => {
                 self.recalled(*call, found.as_deref())
             }
+            Event::Consultation { .. } => self.consultation(event),
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
@@ -247,6 +248,32 @@ impl Narrator {
             asked.stands_for = Some(call);
         }
         lines
+    }
+
+    /// What a model chose, or why none did.
+    fn consultation(&self, event: &Event) -> Vec<NarrationLine> {
+        let Event::Consultation { subject, how, chosen, refused, .. } = event else { return Vec::new() };
+        let called = subject.call().map(|call| self.called(call)).unwrap_or_default();
+        let text = match (chosen, refused) {
+            (Some(chosen), None) => {
+                let what = match chosen.id() {
+                    "retry" => "to try again",
+                    "alternative" => "to call its alternative",
+                    "skip" => "to leave it out",
+                    "ask_user" => "to ask the user",
+                    _ => "to end this part",
+                };
+                format!("{called}: a model chose {what}")
+            }
+            (Some(_), Some(_)) => format!("{called}: what a model chose is not possible any more"),
+            (None, _) => match how {
+                ConsultationOutcome::OverBudget => format!("{called}: no model was asked (limit or budget)"),
+                ConsultationOutcome::RateLimited => format!("{called}: no model was asked (rate limit)"),
+                ConsultationOutcome::Policy => format!("{called}: no model was asked"),
+                _ => format!("{called}: no model chose how to continue"),
+            },
+        };
+        line(Mark::Note, text)
     }
 
     fn compensation(&mut self, undoes: u32, requested: &RequestedCall) -> Vec<NarrationLine> {

@@ -24,9 +24,10 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Se
 const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
-const ZERO: [(&str, &str); 4] = [
+const ZERO: [(&str, &str); 5] = [
     ("Tool breakers", "no tool fails four times in a row"),
     ("Policies", "no level or mode is set"),
+    ("Consultations", "no level or mode is set"),
     ("Runs resumed after a restart", "no server was restarted with unfinished runs"),
     ("Restarts of actors", "no actor panicked"),
 ];
@@ -353,7 +354,7 @@ fn reply(request: &Value, words: &str) -> Scripted {
             Scripted::forced(request, more("the lamp itself"))
         }
         (QuestionKind::Check, _) => Scripted::forced(request, final_verdict()),
-        (QuestionKind::Answer, _) => Scripted::Text("Good day.".to_owned()),
+        (QuestionKind::Answer | QuestionKind::Recovery, _) => Scripted::Text("Good day.".to_owned()),
     }
 }
 

@@ -72,7 +72,7 @@ pub fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
 
 /// A scene with the three tools at `address`, and a twin of each with `Elsewhere` after its name; `more` is added to each
 /// of the three, with `{tool}` for its name; lines of it that begin with `{read}` only to the read.
-pub fn write_scene(dir: &Path, address: &str, more: &str) {
+pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     let one = |name: &str, effect: &str, repeat: &str, method: &str, more: &str| {
         format!(
             "[[tools]]\nname = \"{name}\"\ndescription = \"{name} something up, once.\"\neffect = \"{effect}\"\n\
@@ -100,7 +100,11 @@ pub fn write_scene(dir: &Path, address: &str, more: &str) {
 }
 
 /// A model that plans the call which the request names, as `Book cell 503`; with `then Book`, also one with its result.
-pub fn model() -> ScriptedLlm {
+pub(super) fn model() -> ScriptedLlm {
+    rules().start()
+}
+
+pub(super) fn rules() -> ModelRules {
     let parts = |request: &Value| {
         let words = section(request, "request").or_else(|| section(request, "purpose")).unwrap_or_default();
         let tool = TOOLS.into_iter().find(|tool| words.contains(*tool)).unwrap_or("Look");
@@ -134,7 +138,6 @@ pub fn model() -> ScriptedLlm {
                 false => Scripted::call(tool, json!({"cell": cell})),
             }
         })
-        .start()
 }
 
 pub(super) struct World {
@@ -157,7 +160,21 @@ impl World {
         script: impl Fn(&str, usize) -> Misbehaviour + Send + Sync + 'static,
         set: impl FnOnce(Setup) -> Setup,
     ) -> Self {
-        let (llm, backend, scenes) = (model(), FaultyBackend::start(script), TempDir::new().unwrap());
+        Self::asking(model(), level, mode, more, (script, set)).await
+    }
+
+    /// The same with another model.
+    pub(super) async fn asking(
+        llm: ScriptedLlm,
+        level: Option<&str>,
+        mode: Option<&str>,
+        more: &str,
+        (script, set): (
+            impl Fn(&str, usize) -> Misbehaviour + Send + Sync + 'static,
+            impl FnOnce(Setup) -> Setup,
+        ),
+    ) -> Self {
+        let (backend, scenes) = (FaultyBackend::start(script), TempDir::new().unwrap());
         write_scene(scenes.path(), backend.address(), more);
         let mut setup = Setup::scripted(&llm).alone().scenes(scenes.path());
         setup = setup.set("scenes.allow_private_addresses", true);
@@ -369,7 +386,7 @@ async fn cancelled_run_does_not_wait_for_its_next_attempt() {
 }
 
 /// Starts a server on the workspace, with crash points, and returns it with its address.
-fn serve(workspace: &Workspace, env: &[(&str, String)]) -> (RunningProcess, String) {
+pub(super) fn serve(workspace: &Workspace, env: &[(&str, String)]) -> (RunningProcess, String) {
     let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
     let mut process = workspace.spawn_with(&line, env);
     process.read_until("serves at ");

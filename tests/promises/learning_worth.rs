@@ -142,7 +142,7 @@ fn model(plans: BTreeMap<String, Value>, latency: Duration) -> ScriptedLlm {
             QuestionKind::Check => {
                 (Scripted::forced(request, final_verdict()), final_verdict().to_string().len())
             }
-            QuestionKind::Scene | QuestionKind::Answer => {
+            _ => {
                 (Scripted::Text(FROM_CHECK.into()), FROM_CHECK.len())
             }
         };

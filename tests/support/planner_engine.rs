@@ -36,6 +36,7 @@ pub enum QuestionKind {
     Scene,
     Check,
     Answer,
+    Recovery,
 }
 
 /// The kind of question in `request`.
@@ -43,6 +44,7 @@ pub fn question_kind(request: &Value) -> QuestionKind {
     match forced_tool(request) {
         Some("CreateExecutionPlan") => QuestionKind::Plan,
         Some("CheckContinuation") => QuestionKind::Check,
+        Some("ChooseRecovery") => QuestionKind::Recovery,
         _ if section(request, "scene").is_some() => QuestionKind::Scene,
         _ => QuestionKind::Answer,
     }
@@ -82,6 +84,23 @@ pub fn has_results(request: &Value) -> bool {
     request["messages"].as_array().is_some_and(|all| all.iter().any(|message| message["role"] == "tool"))
 }
 
+/// The ids of what a consultation offers.
+pub fn offered_options(request: &Value) -> Vec<String> {
+    let lines = section(request, "options").unwrap_or_default();
+    let parsed = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    parsed.map(|option| option["choice"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The choice of this option.
+pub fn choice(id: &str) -> Value {
+    json!({"reason": "scripted", "choice": id})
+}
+
+/// The choice of the first option.
+pub fn first_option(request: &Value) -> Value {
+    choice(&offered_options(request)[0])
+}
+
 type Rule = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
 
 /// A rule for each kind of question. Each gets the request and the number of earlier requests of its kind.
@@ -90,6 +109,7 @@ pub struct ModelRules {
     scene: Rule,
     check: Rule,
     answer: Rule,
+    recovery: Rule,
 }
 
 impl ModelRules {
@@ -109,6 +129,7 @@ impl ModelRules {
             }),
             check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
+            recovery: Box::new(|request, _| Scripted::forced(request, first_option(request))),
         }
     }
 
@@ -129,6 +150,11 @@ impl ModelRules {
 
     pub fn answer(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         self.answer = Box::new(rule);
+        self
+    }
+
+    pub fn recovery(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        self.recovery = Box::new(rule);
         self
     }
 
@@ -153,6 +179,7 @@ impl ModelRules {
                 QuestionKind::Scene => &self.scene,
                 QuestionKind::Check => &self.check,
                 QuestionKind::Answer => &self.answer,
+                QuestionKind::Recovery => &self.recovery,
             };
             rule(request, nth)
         })
