@@ -296,6 +296,7 @@ impl Narrator {
             (n, PlanCause::Continuation) => format!("plan {n}, for what is missing"),
             (n, PlanCause::Feedback) => format!("plan {n}, changed as was wanted"),
             (n, PlanCause::Edit) => format!("plan {n}, changed by hand"),
+            (n, PlanCause::Adaptation) => format!("plan {n}, adapted"),
             (n, PlanCause::Request) => format!("plan {n}"),
         };
         let by = match (maker, person) {

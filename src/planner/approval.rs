@@ -52,11 +52,19 @@ pub fn required_plan_approval(
     if why.is_empty() && changed {
         why.push("the plan was changed".to_owned());
     }
+    // Who approved the plan did not approve other writes.
+    if why.is_empty()
+        && made.patch.is_some()
+        && state.has_approved_plan()
+        && expects_writes(catalogue, &made.plan)
+    {
+        why.push("the plan was changed after it was approved".to_owned());
+    }
     if why.is_empty() {
         return None;
     }
     let tools = definitions(catalogue, &made.plan);
-    Some(RequiredApproval { hash: plan_hash(made.version, &made.plan, &tools), why, tools })
+    Some(RequiredApproval { hash: plan_hash(made, &tools), why, tools })
 }
 
 /// The approval that a requested call needs, if any. `by_rules` says that the embedded rules requested it
@@ -177,7 +185,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         let now = definitions(catalogue, &made.plan);
         let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() {
-            let hash = plan_hash(made.version, &made.plan, &now);
+            let hash = plan_hash(made, &now);
             let needed = RequiredApproval { hash, why: put.needed.why.clone(), tools: now };
             return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed, edited: None });
         }
@@ -296,8 +304,12 @@ pub fn effective_definition(tool: &SceneTool) -> String {
     )
 }
 
-fn plan_hash(version: u32, plan: &Plan, tools: &BTreeMap<String, String>) -> String {
-    hash(&json!({"version": version, "steps": plan.steps, "tools": tools}))
+fn plan_hash(made: &PlanMade, tools: &BTreeMap<String, String>) -> String {
+    let mut covered = json!({"version": made.version, "steps": made.plan.steps, "tools": tools});
+    if let Some(patch) = &made.patch {
+        covered["patch"] = json!(patch);
+    }
+    hash(&covered)
 }
 
 pub(super) fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> String {

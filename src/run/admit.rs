@@ -294,6 +294,8 @@ impl RunState {
     }
 
     fn admit_plan(&self, made: &PlanMade) -> Result<(), String> {
+        let patches = made.cause == PlanCause::Adaptation || made.patch.is_some();
+        require(!patches, "only a consultation changes a part of the plan")?;
         let limits = plan::PlanLimits { max_steps: self.settings().max_steps };
         let changes = matches!(made.cause, PlanCause::Feedback | PlanCause::Edit);
         let last = self.last_fixed_step(changes);
@@ -309,6 +311,7 @@ impl RunState {
         require(!self.plans.is_empty(), "there is no plan yet")?;
         require(self.planning.is_none(), "the plan is being changed already")?;
         require(self.cancel.is_none(), "the run is being cancelled")?;
+        require(!self.is_patch(self.plans.len() as u32), "a patch is approved or refused as it is")?;
         require(
             self.plan_approval().is_some() && !self.has_begun(),
             "the plan has begun, or does not wait for approval",
@@ -328,6 +331,10 @@ impl RunState {
         require(approval.is_some_and(|a| a.decided.is_none()), "it was decided before")?;
         require(approval.is_some_and(|a| !a.lapsed), "its subject has changed")?;
         let fits = match matter {
+            // The rest of the plan goes on meanwhile, so there is nothing to hold.
+            ApprovalSubject::Plan { version } if self.is_patch(version) => {
+                matches!(decision, Decision::Yes { hold: false } | Decision::No)
+            }
             ApprovalSubject::Plan { .. } => matches!(decision, Decision::Yes { .. } | Decision::No),
             ApprovalSubject::Call { .. } => {
                 matches!(decision, Decision::Yes { hold: false } | Decision::No | Decision::Edited { .. })

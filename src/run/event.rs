@@ -26,7 +26,8 @@ pub use payload::{
     Verdict,
 };
 pub use request::{
-    Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RequestOptions, RunQueued, RunStarted,
+    Idempotency, PlanCause, PlanMade, PlanMaker, PlanPatch, RequestIdentity, RequestOptions, RunQueued,
+    RunStarted,
 };
 pub use status::RunStatus;
 pub use subject::{Purpose, Subject, SubjectFacts};

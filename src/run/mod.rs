@@ -21,8 +21,10 @@ mod key;
 mod levels;
 mod next;
 mod omissions;
+mod patch;
 mod plain_text;
 pub mod recovery;
+mod round;
 mod session;
 mod settings;
 mod state;
@@ -41,12 +43,14 @@ pub use confirmation::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL, Origin,
-    Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
-    RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
-    SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch, Purpose, Question, Repeat, Reply, ReplyCall,
+    RequestIdentity, RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange,
+    Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict,
+    parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
+pub use patch::PatchScope;
 pub use session::SessionEvent;
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode,

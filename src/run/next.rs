@@ -98,18 +98,13 @@ impl RunState {
             return None;
         }
         let version = self.plan()?.version;
-        match self.plan_gate() {
-            // While the plan waits, `steps_due` begins no steps.
+        match self.gate_of_version(version) {
+            // While the plan waits, `steps_due` begins none of its steps.
             ApprovalGate::Granted | ApprovalGate::Refused { .. } | ApprovalGate::Waits => None,
             ApprovalGate::Ask(needed) => {
                 Some(vec![record(self.request_approval(ApprovalSubject::Plan { version }, needed))])
             }
         }
-    }
-
-    /// Whether the steps of the plan in force may not begin yet.
-    fn is_plan_blocked(&self) -> bool {
-        !self.has_begun() && !self.closing && self.plan_gate() != ApprovalGate::Granted
     }
 
     /// Everything that is left waits for a person; this is recorded once.
@@ -206,10 +201,12 @@ impl RunState {
                 ),
             }));
         }
-        if !self.is_plan_blocked() {
-            for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
-                actions.push(record(Event::StepStarted { step }));
-            }
+        // A step that waits for a person takes no other step's place.
+        let admitted =
+            self.steps.values().filter(|s| s.status == StepStatus::Pending && self.is_let_begin(s));
+        let admitted: Vec<&Step> = admitted.map(|s| &s.step).collect();
+        for step in plan::ready(&admitted, &statuses, self.settings().max_parallel_steps) {
+            actions.push(record(Event::StepStarted { step }));
         }
         let mut asks = self.next_ask();
         for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
@@ -478,16 +475,16 @@ impl RunState {
 
     /// The event that ends the run once it is answered.
     fn ending(&self) -> Event {
-        let last = self.plans.len() as u32;
         let redone = |scene: &str| {
-            self.steps
-                .values()
-                .any(|s| s.version == last && s.step.scene_name == scene && s.status == StepStatus::Completed)
+            self.steps.values().any(|s| {
+                self.is_in_round(s) && s.step.scene_name == scene && s.status == StepStatus::Completed
+            })
         };
         // Work that an earlier version left undone does not count once a later version has done it.
         let open = || {
-            self.steps.values().filter(|s| s.status != StepStatus::Completed).filter(|s| {
-                s.version == last || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
+            let left = |s: &&StepState| s.status != StepStatus::Completed && !self.is_made_good(s);
+            self.steps.values().filter(left).filter(|s| {
+                self.is_in_round(s) || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
             })
         };
         let done = self.has_completed_work();
@@ -511,7 +508,10 @@ impl RunState {
         } else if open().next().is_some()
             || unsure
             || self.has_undone()
-            || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
+            || self
+                .steps
+                .values()
+                .any(|s| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
             || self.closing
             || self.cancel.is_some()
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))

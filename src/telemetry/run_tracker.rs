@@ -596,5 +596,6 @@ fn replan_cause(cause: PlanCause) -> ReplanCause {
         PlanCause::Continuation => ReplanCause::Continuation,
         PlanCause::Feedback => ReplanCause::Feedback,
         PlanCause::Edit => ReplanCause::Edit,
+        PlanCause::Adaptation => ReplanCause::Adaptation,
     }
 }

@@ -10,6 +10,7 @@ mod controlled;
 mod failures;
 mod generators;
 mod named;
+mod patches;
 mod properties;
 mod script;
 mod sim;
