@@ -61,7 +61,7 @@ pub enum ExecutionMode {
 }
 
 /// The levels that a configuration may set in this release.
-pub const AVAILABLE_LEVELS: &[ExecutionLevel] = &[ExecutionLevel::Basic];
+pub const AVAILABLE_LEVELS: &[ExecutionLevel] = &[ExecutionLevel::Basic, ExecutionLevel::Adaptive];
 
 /// The modes that a configuration may set in this release.
 pub const AVAILABLE_MODES: &[ExecutionMode] = &[ExecutionMode::Strict, ExecutionMode::Adaptive];

@@ -1,16 +1,24 @@
 //! Adaptive execution: who may be asked when something unexpected happens, what may change, and what predefined logic
-//! does about a failed call.
+//! does about a failed call, and whether a model is asked about it.
 //!
 //! **Invariant:** this module is pure and knows no run, plan or scene: it takes facts and returns decisions.
 
 mod backoff;
 mod capabilities;
+mod consult;
 mod level;
 mod policy;
 mod respond;
 
 pub use backoff::{MAX_TIMER_MS, backoff_ms};
 pub use capabilities::{Capabilities, capabilities, capabilities_table};
+pub use consult::{
+    AskRefusal, AskingFacts, ConsultationKind, ConsultationLimits, ConsultationOutcome, ReplyOrigin,
+    whether_to_ask,
+};
 pub use level::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, completed};
 pub use policy::{FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
-pub use respond::{CallFailure, PolicyChoice, RefusedAction, Repetition, WeighedAction, respond};
+pub use respond::{
+    CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,
+    recovery_choices, recovery_options, recovery_refusal, respond,
+};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
 use crate::fault::FaultClass;
 
@@ -31,9 +32,16 @@ pub enum PolicyAction {
     Skip,
     /// The call has failed; the run continues with what it has.
     Fail,
+    /// A model is asked. Follows from level and mode: no tool can declare it.
+    Consult,
 }
 
 impl PolicyAction {
+    /// What a tool can declare.
+    pub fn declarable() -> impl Iterator<Item = Self> {
+        Self::VARIANTS.iter().copied().filter(|action| *action != Self::Consult)
+    }
+
     /// Its name, such as `retry`.
     pub fn name(self) -> &'static str {
         self.into()

@@ -6,6 +6,10 @@ use super::backoff::backoff_ms;
 use super::{Capabilities, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 use crate::fault::FaultClass;
 
+mod recovery_options;
+
+pub use recovery_options::{RecoveryAction, is_final, recovery_choices, recovery_options, recovery_refusal};
+
 /// A retry makes sense only if about this much time is left for it afterwards, in milliseconds.
 const MIN_ATTEMPT_MS: u64 = 1_000;
 
@@ -62,6 +66,11 @@ pub enum PolicyChoice {
     Skip,
     /// The call has failed.
     Fail,
+    /// A model is asked: predefined logic would give the call up.
+    Consult {
+        /// The consultation's ordinal.
+        consultation: u32,
+    },
 }
 
 impl PolicyChoice {
@@ -71,6 +80,7 @@ impl PolicyChoice {
             PolicyChoice::Retry { .. } => PolicyAction::Retry,
             PolicyChoice::Skip => PolicyAction::Skip,
             PolicyChoice::Fail => PolicyAction::Fail,
+            PolicyChoice::Consult { .. } => PolicyAction::Consult,
         }
     }
 }
@@ -104,6 +114,8 @@ pub enum RefusedAction {
     NoTimeLeft,
     /// The tool is not optional.
     NotOptional,
+    /// The tool does not declare it.
+    NotDeclared,
     /// The write may have taken effect, so it cannot be left out.
     MayBeDone,
 }
@@ -120,9 +132,10 @@ pub fn respond(
     let mut weighed = Vec::new();
     for action in actions(failure, policy) {
         let considered = match action {
-            PolicyAction::Retry => retry(failure, policy, defaults, may),
+            PolicyAction::Retry => retry(failure, policy, defaults, may, 0),
             PolicyAction::Skip => skip(failure, declared, may),
-            PolicyAction::Fail => Ok(PolicyChoice::Fail),
+            // No tool can declare a consultation.
+            PolicyAction::Fail | PolicyAction::Consult => Ok(PolicyChoice::Fail),
         };
         weighed.push(WeighedAction { action, refused: considered.err() });
         if let Ok(choice) = considered {
@@ -155,11 +168,13 @@ fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<Polic
     })
 }
 
+/// Another attempt, with `extra` more than predefined logic makes.
 fn retry(
     failure: &CallFailure<'_>,
     policy: Option<&FaultPolicy>,
     defaults: &PolicyDefaults,
     may: Capabilities,
+    extra: u32,
 ) -> Result<PolicyChoice, RefusedAction> {
     let keyed = failure.repetition == Repetition::Keyed;
     let declared = policy.and_then(|policy| policy.attempts);
@@ -177,7 +192,7 @@ fn retry(
         Err(RefusedAction::NotAllowed)
     } else if failure.repetition == Repetition::Unsafe {
         Err(RefusedAction::NotRepeatable)
-    } else if failure.attempts >= most {
+    } else if failure.attempts >= most.saturating_add(extra) {
         Err(RefusedAction::NoAttemptsLeft)
     } else if failure.retries_in_run >= defaults.max_retries && !first_keyed {
         Err(RefusedAction::RunLimit)

@@ -196,7 +196,8 @@ impl Narrator {
                 line(Mark::Note, format!("{called}: tries again in {}", duration(delay_ms as f64)))
             }
             PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
-            PolicyChoice::Fail => Vec::new(),
+            // Its end says more.
+            PolicyChoice::Fail | PolicyChoice::Consult { .. } => Vec::new(),
         }
     }
 

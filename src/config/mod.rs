@@ -186,6 +186,7 @@ impl Config {
             level: self.execution.level,
             mode: self.execution.mode,
             policies: self.execution.policies,
+            consultations: self.execution.consultations,
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }
     }

@@ -6,7 +6,9 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use super::approval::TenantApprovalConfig;
-use crate::adapt::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, PolicyDefaults};
+use crate::adapt::{
+    AVAILABLE_LEVELS, AVAILABLE_MODES, ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults,
+};
 use crate::nearest::nearest;
 use crate::run::{
     ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode, Settings, TenantId,
@@ -179,6 +181,8 @@ pub struct ExecutionConfig {
     pub mode: Option<ExecutionMode>,
     /// What is done about failed calls whose tools declare nothing else.
     pub policies: PolicyDefaults,
+    /// The bounds of a run's consultations.
+    pub consultations: ConsultationLimits,
     /// Which writes the user is asked to confirm.
     pub confirm: ConfirmPolicy,
     /// Whether scenes are asked for what a plan did not prepare.
@@ -208,6 +212,7 @@ impl Default for ExecutionConfig {
             level: settings.level,
             mode: settings.mode,
             policies: settings.policies,
+            consultations: settings.consultations,
             confirm: settings.confirm,
             scenes: settings.scenes,
             max_writes: MAX_WRITES,
@@ -243,6 +248,9 @@ impl ExecutionConfig {
         review.range("execution.policies.max_wait_ms", max_wait_ms, 0..=600_000);
         review.range("execution.policies.max_retries", max_retries, 0..=1000);
         review.range("execution.policies.max_wait_per_run_ms", max_wait_per_run_ms, 0..=DAY_MS);
+        let ConsultationLimits { max_per_run, timeout_ms } = self.consultations;
+        review.range("execution.consultations.max_per_run", max_per_run, 0..=100);
+        review.range("execution.consultations.timeout_ms", timeout_ms, 100..=120_000);
         check_available(&mut review, "execution", self.level, self.mode);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);

@@ -247,7 +247,7 @@ dinner = ["a"]
     site.toml:42: error[config.value]: `llm.purposes.plan.1` = `bb` is the name of no model
       help: the models are a, offline
     site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
-      help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding"
+      help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding", "recovery"
     environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` is invalid: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
       help: fix it, or remove it to use the default `local`
     environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` is invalid: it must be a whole number, not negative
@@ -338,8 +338,12 @@ fn levels_of_later_releases_are_refused_and_those_of_tenants_only_lower() {
             "`execution.level` = `autonomous` is not available in this release",
         ),
         ("[execution]\nmode = 'creative'", "`execution.mode` = `creative` is not available in this release"),
-        ("[tenants.acme]\nlevel = 'adaptive'", "`tenants.acme.level` = `adaptive` is not available"),
+        ("[tenants.acme]\nlevel = 'intelligent'", "`tenants.acme.level` = `intelligent` is not available"),
         ("[execution]\nlevel = 'basc'", "execution.level"),
+        (
+            "[execution.consultations]\ntimeout_ms = 99",
+            "`execution.consultations.timeout_ms` = `99` is out of range",
+        ),
         ("[execution.policies]\nattempts = 11", "`execution.policies.attempts` = `11` is out of range"),
     ] {
         let told = load_errors(text, &[], ConfigFlags::default());

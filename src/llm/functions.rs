@@ -7,5 +7,7 @@ pub const CREATE_PLAN: &str = "CreateExecutionPlan";
 pub const CHECK_CONTINUATION: &str = "CheckContinuation";
 /// The function by which a scene's model asks the user.
 pub const ASK_USER: &str = "AskUser";
+/// The forced function of a consultation about a failed call.
+pub const CHOOSE_RECOVERY: &str = "ChooseRecovery";
 /// The forced function by which a scene's model decides what comes next.
 pub const NEXT_CALL: &str = "NextCall";

@@ -33,7 +33,8 @@ pub struct Options {
     /// The models in the order in which they are asked; the next one serves when one is unavailable. With
     /// none, the offline model serve.
     pub models: Vec<ModelOptions>,
-    /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`.
+    /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`,
+    /// `recovery`.
     /// `offline` names the offline model. Only models with `embeddings` serve `embedding`, and nothing else.
     pub purposes: BTreeMap<Purpose, Vec<String>>,
     /// Most attempts at one model for one call.

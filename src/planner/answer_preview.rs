@@ -52,7 +52,8 @@ impl AnswerPreview {
             Subject::Continuation { .. }
             | Subject::Plan { .. }
             | Subject::Scene { .. }
-            | Subject::Ranking => return None,
+            | Subject::Ranking
+            | Subject::Consultation { .. } => return None,
         };
         Some(Self { source, held: String::new(), begun: false })
     }

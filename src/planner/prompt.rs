@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::completed_work::{completed_work, dependency_results};
+use super::consult;
 use super::plan_prompt;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::shortlist;
@@ -87,6 +88,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
+        Subject::Consultation { consultation, .. } => consult::request(state, catalogue, consultation),
         // A text, not a prompt; it has a bound of its own.
         Subject::Ranking => return shortlist::ranking_request(state),
     };

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
 use super::approval::{effective_definition, required_call_approval};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
+use super::consult;
 use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
@@ -45,6 +46,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
+        Subject::Consultation { consultation, .. } => consult::read(state, reply, call, consultation),
         Subject::Ranking => shortlist::read_ranking(reply, call),
     };
     event.unwrap_or_else(|problems| Event::ReplyRejected { call, problems })

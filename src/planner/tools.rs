@@ -9,7 +9,7 @@ use crate::run::Effect;
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
-pub use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
+pub use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL};
 
 /// The field of plans that says whether any scene has to act.
 pub(super) const NEEDS_EXECUTION: &str = "needs_execution";
@@ -296,6 +296,24 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
             }
         })),
         strict: false,
+    }
+}
+
+/// `ChooseRecovery`: how to continue after a call failed, with the ids of what is offered.
+pub fn choose_recovery(ids: &[&str]) -> ToolSpec {
+    ToolSpec {
+        name: CHOOSE_RECOVERY.to_owned(),
+        description: "Says how to continue after a tool failed.".to_owned(),
+        parameters: Schema::from(json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["reason", "choice"],
+            "properties": {
+                "reason": {"type": "string", "description": "Why, in one short sentence"},
+                "choice": names(ids)
+            }
+        })),
+        strict: true,
     }
 }
 

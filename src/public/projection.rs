@@ -145,6 +145,7 @@ impl PublicProjection {
             Event::Unexpected {
                 subject: UnexpectedSubject::Call { call, attempt }, class, chosen, ..
             } => self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen})),
+            Event::Consultation { .. } => self.consultation_data(&envelope.body),
             Event::BackedOff { call, attempt, delay_ms, .. } => {
                 self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
             }
@@ -228,6 +229,24 @@ impl PublicProjection {
         }
         data["duration_ms"] = json!(millis);
         data
+    }
+
+    /// What was chosen and how that came about. The model, its reason and a fault are not for clients.
+    fn consultation_data(&self, event: &Event) -> Value {
+        let Event::Consultation { consultation, subject, how, chosen, refused, .. } = event else {
+            return json!({});
+        };
+        let mut data = json!({"consultation": consultation, "kind": subject.kind(), "how": how});
+        if let Some(chosen) = chosen {
+            data["chosen"] = json!(chosen.id());
+        }
+        if let Some(refused) = refused {
+            data["refused"] = json!(refused);
+        }
+        match subject.call() {
+            Some(call) => self.with_call(call, data),
+            None => data,
+        }
     }
 
     fn skipped_call_data(&self, call: u32, first: u32) -> Value {

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::adapt::PolicyChoice;
+use crate::adapt::{AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction};
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
-    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
-    TimerSubject, UnexpectedSubject, Verdict,
+    ConsultationChoice, ConsultationSubject, Context, Effect, Envelope, Event, Fault, FaultClass, Outcome,
+    PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA,
+    SessionId, Settings, Subject, TenantId, TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -120,9 +120,23 @@ fn events() -> Vec<Event> {
             code: "secret.code".to_owned(),
             weighed: Vec::new(),
             chosen: PolicyChoice::Retry { delay_ms: 250 },
+            unasked: Some(AskRefusal::Decided),
+            options: Vec::new(),
         },
         Event::BackedOff { call: 1, attempt: 2, delay_ms: 250, asked_ms: None },
         Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 2 } },
+        Event::Consultation {
+            consultation: 1,
+            subject: ConsultationSubject::Recovery { call: 1, attempt: 1 },
+            question: Some(3),
+            how: ConsultationOutcome::Asked,
+            chosen: Some(ConsultationChoice::Recovery { action: RecoveryAction::Retry { delay_ms: 250 } }),
+            refused: None,
+            reason: "secret".to_owned(),
+            model: Some("secret".to_owned()),
+            ask: None,
+            error: None,
+        },
     ]
 }
 
@@ -182,6 +196,9 @@ fn every_public_event_has_its_documented_shape() {
         ),
         format!(
             r#"21.0.0 backed_off {{{milan},"attempt":2,"call":1,"delay_ms":250,{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"23.0.0 consultation {{{milan},"call":1,"chosen":"retry","consultation":1,"how":"asked","kind":"recovery",{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
     ];
     assert_eq!(text, expected);

@@ -384,6 +384,7 @@ fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
         }
         Event::Continuation { round, .. } => subject == Subject::Continuation { round: *round },
         Event::Answered { .. } => subject == Subject::Answer,
+        Event::Consultation { question, .. } => *question == Some(call),
         _ => false,
     }
 }
@@ -431,6 +432,9 @@ fn describe_action(action: &Action) -> String {
                 Subject::Continuation { round } => format!("the question for check {round}"),
                 Subject::Answer => "the question for the answer".to_owned(),
                 Subject::Ranking => "the question for the ranking of scenes".to_owned(),
+                Subject::Consultation { consultation, .. } => {
+                    format!("the question of consultation {consultation}")
+                }
             };
             if *fallback { format!("{what} to the embedded rules") } else { what }
         }

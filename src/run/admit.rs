@@ -2,8 +2,11 @@
 
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, Decision};
-use super::event::{Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus, Subject};
+use super::event::{
+    ConsultationChoice, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus, Subject,
+};
 use super::state::{AskStatus, CallStatus, RunState};
+use crate::adapt::RecoveryAction;
 use crate::plan::{self, StepStatus};
 
 /// An event that is illegal in the current state. The state is unchanged.
@@ -80,7 +83,11 @@ impl RunState {
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "no cancellation was requested, or a write is in flight",
             ),
+            Event::Consultation { question: Some(question), chosen: Some(chosen), .. } => {
+                self.admit_choice(event, *question, chosen)
+            }
             Event::Unexpected { .. }
+            | Event::Consultation { .. }
             | Event::BackedOff { .. }
             | Event::Planning { .. }
             | Event::RunWaiting {}
@@ -108,7 +115,7 @@ impl RunState {
             Event::ModelAsked { call, subject, attempt, fallback, .. } => {
                 // Several questions of one `next` may be asked in any order, so ordinals may be out of
                 // order and have gaps, but never repeat.
-                let highest = self.next_ask() as usize + self.steps.len();
+                let highest = self.next_ask() as usize + self.steps.len() + self.consultations.len();
                 require(!self.asks.contains_key(call), "the question was asked before")?;
                 require((1..=highest).contains(&(*call as usize)), "question ordinals must increase")?;
                 let due = |a: &Action| {
@@ -191,6 +198,26 @@ impl RunState {
             Event::PlanningFailed { version, .. } => self.at(Subject::Plan { version: *version }),
             _ => self.is_requested(event),
         }
+    }
+
+    /// A choice must be the reading of a reply that is due, one of the options, and say truthfully what holds now.
+    fn admit_choice(&self, event: &Event, question: u32, chosen: &ConsultationChoice) -> Result<(), String> {
+        let Event::Consultation { consultation, subject, how, refused, ask, .. } = event else {
+            return Ok(());
+        };
+        let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
+        let due = Action::Read { call: question, subject: about };
+        require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
+        let own = self.consultations.get(consultation);
+        require(own.is_some_and(|own| own.subject == *subject), "the consultation is about something else")?;
+        let ConsultationChoice::Recovery { action } = *chosen;
+        require(own.is_some_and(|own| own.options.contains(&action)), "that was not offered")?;
+        require(*refused == self.choice_refusal(*consultation, chosen), "that is not what holds now")?;
+        require(*how == self.consultation_outcome(question), "the reply did not come about like that")?;
+        require(
+            ask.is_some() == (action == RecoveryAction::AskUser),
+            "a question comes with that choice alone",
+        )
     }
 
     /// An approval must be due, and only an open one is decided.

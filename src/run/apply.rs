@@ -1,6 +1,7 @@
 //! `RunState::apply`: checks one event and folds it into the state.
 
 mod adaptation;
+mod consultations;
 mod decisions;
 mod outcomes;
 mod resumption;
@@ -127,9 +128,10 @@ impl RunState {
             | Event::ToolCompleted { .. }
             | Event::ToolSkipped { .. }
             | Event::Compensating { .. } => self.fold_call(event),
-            Event::Unexpected { .. } | Event::BackedOff { .. } | Event::TimerFired { .. } => {
-                self.fold_failure(event);
-            }
+            Event::Unexpected { .. }
+            | Event::Consultation { .. }
+            | Event::BackedOff { .. }
+            | Event::TimerFired { .. } => self.fold_failure(event),
             Event::Continuation { .. } | Event::Answered { .. } => self.fold_answer(event),
         }
     }
@@ -145,17 +147,23 @@ impl RunState {
                     fallback: *fallback,
                     status: AskStatus::InFlight,
                     reserved: reserved.clone(),
+                    origin: None,
                 };
+                if let Subject::Consultation { consultation, .. } = subject {
+                    self.fold_consultation_question(*consultation, *call);
+                }
                 self.asks.insert(*call, ask);
                 self.open_asks.insert(*call);
             }
-            Event::ModelReplied { call, reply, usage, .. } => {
+            Event::ModelReplied { call, reply, usage, attempts, .. } => {
                 self.usage += *usage;
+                self.keep_origin(*call, None, attempts);
                 self.set_ask(*call, AskStatus::Replied { reply: reply.clone() });
                 self.settle_ask(*call);
             }
-            Event::ModelFailed { call, error, usage, .. } => {
+            Event::ModelFailed { call, error, usage, attempts, .. } => {
                 self.usage += *usage;
+                self.keep_origin(*call, Some(error), attempts);
                 // For an interrupted question, the event only carries its cost: the question is asked
                 // again.
                 if !self.is_cut_off(*call) {
@@ -451,6 +459,7 @@ impl RunState {
                 error: None,
                 prepared: false,
                 replaced_by: None,
+                stopped: false,
             };
             self.steps.insert(step.step_number, state);
         }
@@ -515,7 +524,7 @@ impl RunState {
     }
 
     /// The last reply about `subject` led to its result.
-    fn use_reply_about(&mut self, subject: Subject) {
+    pub(super) fn use_reply_about(&mut self, subject: Subject) {
         if let Some(call) = self.tries.remove(&subject).and_then(|tries| tries.last().copied()) {
             self.mark_reply_used(call);
         }

@@ -3,6 +3,7 @@
 //! An event is appended before it takes effect, so these types are a storage format: fields are
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
+mod consultation;
 mod facts;
 mod payload;
 mod request;
@@ -16,10 +17,13 @@ use serde::{Deserialize, Serialize};
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
-use crate::adapt::{PolicyChoice, WeighedAction};
+use crate::adapt::{
+    AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, RefusedAction, WeighedAction,
+};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
+pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, UnpreparedCall, Usage,
@@ -329,6 +333,42 @@ pub enum Event {
         weighed: Vec<WeighedAction>,
         /// What is done.
         chosen: PolicyChoice,
+        /// Why no model is asked about it. From revision 5 of the rules on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unasked: Option<AskRefusal>,
+        /// What a model may choose, where one is to be asked.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        options: Vec<RecoveryAction>,
+    },
+    /// A consultation has ended: a model has chosen, or predefined logic decides.
+    Consultation {
+        /// Its ordinal in the run, from 1.
+        consultation: u32,
+        /// What it was about.
+        subject: ConsultationSubject,
+        /// The last question's ordinal, if one was put.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<u32>,
+        /// Whether a model was asked, or why not.
+        how: ConsultationOutcome,
+        /// What was chosen; predefined logic decides where it is absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chosen: Option<ConsultationChoice>,
+        /// Why the choice is not carried out: what holds now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<RefusedAction>,
+        /// The model's reason, at most 300 characters. Never shown to end users.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// The configured name of the model that chose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The question to the user, where that was chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ask: Option<Question>,
+        /// Why there is no choice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Fault>,
     },
     /// A call waits before its next attempt.
     BackedOff {

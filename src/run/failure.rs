@@ -2,7 +2,7 @@
 
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, Repeat, UnexpectedSubject};
 use super::state::{CallState, CallStatus, RunState};
-use crate::adapt::{self, CallFailure, Repetition};
+use crate::adapt::{self, AskingFacts, CallFailure, Capabilities, PolicyChoice, Repetition, ToolPolicies};
 
 /// Fault codes by which this process itself knows that a call did nothing: it was not sent.
 const UNSENT: [&str; 2] = ["scene.busy", "http.unreachable"];
@@ -15,11 +15,52 @@ impl RunState {
 
     /// The event with what predefined logic decides about a failed attempt. `None` if none is left to be decided.
     pub(super) fn unexpected(&self, number: u32, call: &CallState) -> Option<Event> {
+        let failing = matches!(call.status, CallStatus::Failing { .. });
+        self.with_failure(number, call, |failure, declared, may| {
+            let defaults = &self.settings().policies;
+            let (mut chosen, mut weighed) = adapt::respond(failure, declared, defaults, may);
+            let mut options = adapt::recovery_options(failure, declared, defaults, may);
+            let facts = AskingFacts {
+                decided: chosen != PolicyChoice::Fail || adapt::is_final(failure.class, declared),
+                person_decides: failure.repetition == Repetition::Unsafe || !failing,
+                allowed: may.recovery,
+                choices: adapt::recovery_choices(&options, failure.class),
+                ..self.opening_facts()
+            };
+            let unasked = self.ask_refusal(facts);
+            match (unasked, weighed.last_mut()) {
+                (None, Some(last)) => {
+                    chosen = PolicyChoice::Consult { consultation: self.next_consultation() };
+                    last.action = chosen.action();
+                }
+                _ => options.clear(),
+            }
+            let fault = call.fault()?;
+            Some(Event::Unexpected {
+                subject: UnexpectedSubject::Call { call: number, attempt: call.attempts },
+                class: fault.class,
+                code: fault.code.clone(),
+                weighed,
+                chosen,
+                unasked: unasked.filter(|_| self.settings().has_rules(5)),
+                options,
+            })
+        })?
+    }
+
+    /// Passes the facts of a failed attempt to `decide`, with what its tool declares and what may happen in its step.
+    /// `None` if the call has not failed.
+    pub(super) fn with_failure<T>(
+        &self,
+        number: u32,
+        call: &CallState,
+        decide: impl FnOnce(&CallFailure<'_>, Option<&ToolPolicies>, Capabilities) -> T,
+    ) -> Option<T> {
         let (CallStatus::Failing { outcome, .. } | CallStatus::Done { outcome }) = &call.status else {
             return None;
         };
         let fault = outcome.fault()?;
-        let mut may = self.may();
+        let mut may = self.may_in(&call.scene);
         // A confirmation executes exactly the confirmed calls.
         may.skips &= !self.is_confirmation();
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
@@ -33,23 +74,12 @@ impl RunState {
             left_ms: self.left_ms(),
             seed: &seed,
         };
-        let declared = call.requested.policies.as_deref();
-        let (chosen, weighed) = adapt::respond(&failure, declared, &self.settings().policies, may);
-        Some(Event::Unexpected {
-            subject: UnexpectedSubject::Call { call: number, attempt: call.attempts },
-            class: fault.class,
-            code: fault.code.clone(),
-            weighed,
-            chosen,
-        })
+        Some(decide(&failure, call.requested.policies.as_deref(), may))
     }
 
     /// The event that begins the wait for the next attempt of a call.
     pub(super) fn back_off_event(number: u32, call: &CallState, delay_ms: u64) -> Event {
-        let asked_ms = match &call.status {
-            CallStatus::Failing { outcome, .. } => outcome.fault().and_then(|fault| fault.retry_after_ms),
-            _ => None,
-        };
+        let asked_ms = call.fault().and_then(|fault| fault.retry_after_ms);
         Event::BackedOff { call: number, attempt: call.attempts + 1, delay_ms, asked_ms }
     }
 }

@@ -32,11 +32,15 @@ impl RunState {
         capabilities(self.level(), self.settings().mode)
     }
 
+    /// What may happen in a step of this scene, whose level may be lower than the run's.
+    pub(super) fn may_in(&self, scene: &str) -> Capabilities {
+        let level = ExecutionLevel::narrowed(self.settings().level, self.level_of_scene(scene));
+        capabilities(level, self.settings().mode)
+    }
+
     /// Whether the step's scene may be asked: its level is not `basic`.
     pub fn asks_scene(&self, step: &StepState) -> bool {
-        let level =
-            ExecutionLevel::narrowed(self.settings().level, self.level_of_scene(&step.step.scene_name));
-        level != Some(ExecutionLevel::Basic)
+        self.may_in(&step.step.scene_name).asks_models
     }
 
     /// Whether a model may be asked about `subject`.
@@ -46,6 +50,8 @@ impl RunState {
             Subject::Ranking | Subject::Plan { .. } => true,
             Subject::Scene { step } => self.steps.get(&step).is_none_or(|step| self.asks_scene(step)),
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
+            // That was decided when it was opened.
+            Subject::Consultation { .. } => true,
         }
     }
 

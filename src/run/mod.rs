@@ -11,6 +11,7 @@ mod attempt;
 mod calls;
 mod compensation;
 mod confirmation;
+mod consult;
 mod context;
 mod event;
 mod failure;
@@ -40,13 +41,14 @@ pub use approval::{Approval, ApprovalSubject, Decision, EditedCall, RequiredAppr
 pub use attempt::{AskReservation, Attempt};
 pub use calls::Calls;
 pub use confirmation::UNCONFIRMED;
+pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
-    Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL, Origin,
-    Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch, Purpose, Question, Repeat, Reply, ReplyCall,
-    RequestIdentity, RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange,
-    Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict,
-    parse_event,
+    ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts, Fault,
+    FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch,
+    Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall, RunQueued,
+    RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed,
+    UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};

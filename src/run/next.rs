@@ -17,6 +17,9 @@ use crate::sentences;
 /// once more.
 pub(super) const PLAIN_RETRIES: u32 = 1;
 
+/// The fault code of what a recovery kept from beginning.
+const STEP_STOPPED: &str = "step.stopped";
+
 /// How often a run's driver may panic (in journals of earlier releases, also: its process may end) without
 /// progress. Then the run is ended, so that a request that crashes its driver cannot do so forever. Process
 /// crashes are counted by [`recovery`](super::recovery).
@@ -228,6 +231,9 @@ impl RunState {
         if open {
             return actions;
         }
+        if step.stopped && step.question.is_none() {
+            return vec![record(self.stopped_end(number, step))];
+        }
         if let Some(question) = self.question_to_confirm(step) {
             return vec![record(needs_input(number, Fault::new(UNCONFIRMED, question)))];
         }
@@ -241,6 +247,15 @@ impl RunState {
             return vec![record(needs_input(number, Fault::new("step.needs_input", question.text.clone())))];
         }
         step.work.actions(self, number, step)
+    }
+
+    /// The end of a step that a recovery stopped.
+    fn stopped_end(&self, number: u32, step: &StepState) -> Event {
+        let faults =
+            step.round_calls.iter().filter_map(|call| self.outcome(*call)).filter_map(Outcome::fault);
+        let error = faults.into_iter().find(|fault| fault.code != STEP_STOPPED).cloned();
+        let error = error.unwrap_or_else(|| Fault::new(STEP_STOPPED, "a recovery ended this step"));
+        Event::StepFailed { step: number, status: StepStatus::Failed, error }
     }
 
     /// The calls of the last reply: what may start, and whether any is still open. Reads run in parallel;
@@ -266,6 +281,9 @@ impl RunState {
                 }
                 CallStatus::Failing { chosen: Some(PolicyChoice::Retry { delay_ms }), .. } => {
                     actions.push(record(Self::back_off_event(number, call, *delay_ms)));
+                }
+                CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation }), .. } => {
+                    actions.extend(self.consultation_actions(*consultation));
                 }
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
                 CallStatus::Requested => {
@@ -296,6 +314,10 @@ impl RunState {
         // A pending approval is decided by its approver, whatever happened to equal calls since.
         if writes && self.is_awaiting_approval(number) {
             return None;
+        }
+        if self.steps.get(&call.step).is_some_and(|step| step.stopped) {
+            let why = "a recovery ended this step before the call's turn";
+            return refuse(Fault::new(STEP_STOPPED, why));
         }
         let by_rules = call.fallback
             || (self.is_planned_by_rules(call.step) && self.approval_of_step(call.step).is_none());
@@ -407,7 +429,7 @@ impl RunState {
     }
 
     /// Whether a call of the step has a result.
-    pub(super) fn has_result(&self, step: &StepState) -> bool {
+    pub fn has_result(&self, step: &StepState) -> bool {
         step.calls.iter().any(|c| self.is_effective(*c))
     }
 

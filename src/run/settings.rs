@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyDefaults};
+use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults};
 
 /// The settings of one run. A changed configuration affects new runs only.
 ///
@@ -87,6 +87,9 @@ pub struct Settings {
     /// What is done about failed calls whose tools declare nothing else, and the run's bounds.
     #[serde(skip_serializing_if = "is_default")]
     pub policies: PolicyDefaults,
+    /// The bounds of the run's consultations.
+    #[serde(skip_serializing_if = "is_default")]
+    pub consultations: ConsultationLimits,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -98,7 +101,8 @@ pub struct Settings {
 /// | 2 | an answer ends with every open question; a question, an echo or a summary written by a model is no source of a write's arguments; undeclared arguments of writes are dropped; spelling variants of a write are repetitions |
 /// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone; a plan may contain the answer to a request that needs no scene; prompts begin with what is the same for every request |
 /// | 4 | a write is unknown once an attempt may have taken effect and none has succeeded, also if a later attempt fails; a prepared write that the plan makes conditional is not made by the plan alone |
-pub const RULES_REVISION: u16 = 4;
+/// | 5 | what is unexpected says why no model is asked about it |
+pub const RULES_REVISION: u16 = 5;
 
 /// Which calls a plan prepares (`planning.prepare`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -211,6 +215,7 @@ impl Default for Settings {
             level: None,
             mode: None,
             policies: PolicyDefaults::default(),
+            consultations: ConsultationLimits::default(),
         }
     }
 }

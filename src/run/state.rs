@@ -11,6 +11,7 @@ use super::action::Action;
 use super::approval::Approval;
 use super::attempt::AskReservation;
 use super::calls::Calls;
+use super::consult::{AskOrigin, ConsultationState};
 use super::event::{
     Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, RequestedCall, RunQueued,
     RunStarted, RunStatus, Subject, Usage, Verdict,
@@ -111,6 +112,12 @@ pub struct RunState {
     /// What was left to do whenever a plan was put in force, where the plan may be patched.
     #[serde(skip)]
     pub(super) plan_fingerprints: BTreeSet<String>,
+    /// The consultations, by ordinal.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub consultations: BTreeMap<u32, ConsultationState>,
+    /// How many of them put a question since the run began or was resumed after its end.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub consulted: u32,
     /// When its last event was appended; the epoch where only events are folded. Never goes back.
     #[serde(skip)]
     pub at: Timestamp,
@@ -215,6 +222,9 @@ pub struct StepState {
     /// The step that a patch put in its place after it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<u32>,
+    /// Whether a recovery ended it: what it has not begun is not done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// A tool call and its progress.
@@ -318,6 +328,9 @@ pub struct Ask {
     /// The budget reserved for it and not settled yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved: Option<AskReservation>,
+    /// Where the reply came from; kept for consultations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<AskOrigin>,
 }
 
 /// The status of a question.
@@ -424,6 +437,24 @@ impl CallState {
             unnoted: false,
         }
     }
+
+    /// The consultation whose end it waits for, if it waits for one.
+    pub(super) fn consultation(&self) -> Option<u32> {
+        match self.status {
+            CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation }), .. } => {
+                Some(consultation)
+            }
+            _ => None,
+        }
+    }
+
+    /// How its last attempt failed, if it did and nothing has followed.
+    pub(super) fn fault(&self) -> Option<&Fault> {
+        match &self.status {
+            CallStatus::Failing { outcome, .. } | CallStatus::Done { outcome } => outcome.fault(),
+            _ => None,
+        }
+    }
 }
 
 impl RunState {
@@ -461,6 +492,8 @@ impl RunState {
             waited_ms: 0,
             idle_steps: 0,
             plan_fingerprints: BTreeSet::new(),
+            consultations: BTreeMap::new(),
+            consulted: 0,
             at: Timestamp::UNIX_EPOCH,
             time_since: None,
             open_asks: BTreeSet::new(),
@@ -714,7 +747,7 @@ impl RunState {
             }
             AskStatus::Failed { error } => error.clone(),
         };
-        if self.settings().fallback_enabled && !tried().any(|a| a.fallback) {
+        if subject.has_fallback() && self.settings().fallback_enabled && !tried().any(|a| a.fallback) {
             DueQuestion::Ask { attempt: ask.attempt + 1, fallback: true }
         } else {
             DueQuestion::GiveUp(fault)

@@ -12,7 +12,7 @@ use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
 use crate::adapt::{AVAILABLE_LEVELS, ExecutionLevel};
-use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
+use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
@@ -28,7 +28,7 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 3] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION];
+const RESERVED: [&str; 4] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY];
 
 /// What scenes may refer to: native tools, the network and the environment.
 pub(super) struct CheckContext<'a> {

@@ -1,7 +1,5 @@
 //! Checks what a tool declares about its failures: a policy for each class of them, and whether it is optional.
 
-use strum::VariantArray;
-
 use super::document::Located;
 use super::draft::PolicyDraft;
 use super::fault::FaultReport;
@@ -102,7 +100,7 @@ fn check_actions(
     line: Option<u32>,
     report: &FaultReport,
 ) -> Vec<PolicyAction> {
-    let names = || PolicyAction::VARIANTS.iter().map(|action| action.name());
+    let names = || PolicyAction::declarable().map(|action| action.name());
     let mut actions: Vec<PolicyAction> = Vec::new();
     if words.is_empty() {
         let message = format!("a policy of {tool} does nothing");
@@ -113,7 +111,7 @@ fn check_actions(
         let wrong = |message: String, remedy: String| {
             report.error(word.line, "policy_action", message, remedy);
         };
-        let Ok(action) = word.value.parse::<PolicyAction>() else {
+        let Some(action) = PolicyAction::declarable().find(|action| action.name() == word.value) else {
             if LATER_ACTIONS.contains(&word.value.as_str()) {
                 let message = format!("{:?} is not available in this release", word.value);
                 wrong(message, format!("write one of: {}", name_list(names())));

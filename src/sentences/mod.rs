@@ -4,10 +4,12 @@
 
 mod failures;
 mod omissions;
+mod recovery;
 
 pub use failures::FailureKind;
 pub(crate) use failures::unknown_outcome;
 pub(crate) use omissions::OmissionTexts;
+pub(crate) use recovery::ask_how_to_continue;
 
 /// Introduces the call that a dry run would have made.
 pub(crate) fn dry_run(language: Option<&str>) -> &'static str {

@@ -59,6 +59,7 @@ pub(super) enum PolicyLabel {
     Retry,
     Skip,
     Fail,
+    Consult,
 }
 
 /// Why a plan replaced another.

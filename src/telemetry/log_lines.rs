@@ -122,6 +122,9 @@ pub(super) fn unexpected(
         PolicyChoice::Fail => {
             info!(target: TARGET, parent: span, scene, tool, attempt, class, code, "a tool call is not retried");
         }
+        PolicyChoice::Consult { consultation } => {
+            info!(target: TARGET, parent: span, scene, tool, attempt, class, code, consultation, "a model is asked about a failed tool call");
+        }
     }
 }
 

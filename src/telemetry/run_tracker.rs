@@ -587,6 +587,7 @@ fn policy_label(chosen: PolicyChoice) -> PolicyLabel {
         PolicyChoice::Retry { .. } => PolicyLabel::Retry,
         PolicyChoice::Skip => PolicyLabel::Skip,
         PolicyChoice::Fail => PolicyLabel::Fail,
+        PolicyChoice::Consult { .. } => PolicyLabel::Consult,
     }
 }
 

@@ -165,8 +165,13 @@ impl Driver {
         | Event::ToolCompleted { call, .. }
         | Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. }) = event
         else {
-            return false;
+            let Event::Consultation { subject, .. } = event else { return false };
+            return subject.call().is_some_and(|call| self.writes(call));
         };
-        self.state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write)
+        self.writes(*call)
+    }
+
+    fn writes(&self, call: u32) -> bool {
+        self.state.calls.get(&call).is_some_and(|c| c.requested.effect == Effect::Write)
     }
 }

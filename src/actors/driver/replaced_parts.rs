@@ -49,7 +49,9 @@ impl PartRequest {
                 _ => return None,
             },
             Subject::Continuation { .. } => PartCall::Check(planner.clone()?),
-            Subject::Scene { .. } | Subject::Answer | Subject::Ranking => return None,
+            Subject::Scene { .. } | Subject::Answer | Subject::Ranking | Subject::Consultation { .. } => {
+                return None;
+            }
         };
         let question = PlannerRequest {
             state: Arc::new(state.clone()),

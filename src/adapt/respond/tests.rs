@@ -11,7 +11,7 @@ fn classes() -> impl Strategy<Value = FaultClass> {
 }
 
 fn policies() -> impl Strategy<Value = ToolPolicies> {
-    let actions = vec(proptest::sample::select(PolicyAction::VARIANTS), 0..4);
+    let actions = vec(proptest::sample::select(PolicyAction::declarable().collect::<Vec<_>>()), 0..4);
     let policy = (of(actions), of(1..=10u32), of(0..60_000u64), of(0..600_000u64)).prop_map(
         |(actions, attempts, backoff_ms, max_wait_ms)| FaultPolicy {
             actions,
@@ -104,6 +104,102 @@ proptest! {
             prop_assert_ne!(choice, PolicyChoice::Skip);
         }
     }
+
+    #[test]
+    fn no_option_repeats_or_walks_around_what_predefined_logic_would_not(
+        failure in failures(), policies in of(policies()), mode in modes()
+    ) {
+        let (may, defaults) = (capabilities(Some(ExecutionLevel::Adaptive), mode), PolicyDefaults::default());
+        let options = recovery_options(&failure, policies.as_ref(), &defaults, may);
+        let list = policies.as_ref().and_then(|all| all.by_class.get(&failure.class)?.actions.clone());
+        let declares = |action| list.iter().flatten().any(|one| *one == action);
+        prop_assert_eq!(options.last(), Some(&RecoveryAction::Abort));
+        for option in &options {
+            prop_assert_eq!(recovery_refusal(*option, &failure, policies.as_ref(), &defaults, may), None);
+            prop_assert_eq!(options.iter().filter(|other| other.id() == option.id()).count(), 1);
+            match option {
+                RecoveryAction::Retry { delay_ms } => {
+                    prop_assert!(may.repeats && failure.repetition != Repetition::Unsafe);
+                    prop_assert!(failure.repetition != Repetition::NothingDone || declares(PolicyAction::Retry));
+                    prop_assert!(failure.attempts <= 10, "once beyond the most that can be declared");
+                    prop_assert!(failure.waited_ms + delay_ms <= defaults.max_wait_per_run_ms);
+                }
+                RecoveryAction::Skip => {
+                    prop_assert!(mode > Some(ExecutionMode::Strict));
+                    prop_assert!(failure.class != FaultClass::Denied || declares(PolicyAction::Skip));
+                    prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
+                }
+                RecoveryAction::AskUser => {
+                    prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
+                }
+                RecoveryAction::Abort => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_option_of_mode_strict_is_one_of_mode_adaptive(failure in failures(), policies in of(policies())) {
+        let options = |mode| {
+            let may = capabilities(Some(ExecutionLevel::Adaptive), Some(mode));
+            recovery_options(&failure, policies.as_ref(), &PolicyDefaults::default(), may)
+        };
+        let (strict, adaptive) = (options(ExecutionMode::Strict), options(ExecutionMode::Adaptive));
+        prop_assert!(strict.iter().all(|option| adaptive.contains(option)));
+        prop_assert!(strict.iter().all(|option| *option != RecoveryAction::Skip));
+    }
+}
+
+fn options(failure: &CallFailure<'_>, declared: Option<&ToolPolicies>) -> Vec<&'static str> {
+    let may = capabilities(Some(ExecutionLevel::Adaptive), Some(ExecutionMode::Adaptive));
+    let options = recovery_options(failure, declared, &PolicyDefaults::default(), may);
+    options.iter().map(|option| option.id()).collect()
+}
+
+#[test]
+fn recovery_offers_one_more_attempt_where_it_may_help_and_is_safe() {
+    let used = CallFailure { attempts: 3, ..timed_out() };
+    assert_eq!(options(&used, None), ["retry", "ask_user", "abort"]);
+    assert_eq!(options(&CallFailure { attempts: 4, ..used }, None), ["ask_user", "abort"]);
+    let of = |class| CallFailure { class, ..timed_out() };
+    assert_eq!(options(&of(FaultClass::Other), None), ["retry", "ask_user", "abort"]);
+    assert_eq!(options(&of(FaultClass::BadData), None), ["ask_user", "abort"]);
+    let with = |repetition| CallFailure { repetition, ..used };
+    assert_eq!(options(&with(Repetition::Keyed), None), ["retry", "abort"]);
+    assert_eq!(options(&with(Repetition::NothingDone), None), ["ask_user", "abort"]);
+    assert_eq!(options(&with(Repetition::Unsafe), None), ["abort"]);
+    let declared = declared(FaultClass::Timeout, &[PolicyAction::Retry], true);
+    assert_eq!(
+        options(&with(Repetition::NothingDone), Some(&declared)),
+        ["retry", "skip", "ask_user", "abort"]
+    );
+}
+
+#[test]
+fn what_is_left_out_comes_before_a_retry_that_hardly_helps() {
+    let optional = ToolPolicies { optional: true, ..ToolPolicies::default() };
+    let other = CallFailure { class: FaultClass::Other, ..timed_out() };
+    assert_eq!(options(&other, Some(&optional)), ["skip", "retry", "ask_user", "abort"]);
+    let denied = CallFailure { class: FaultClass::Denied, ..timed_out() };
+    assert_eq!(options(&denied, Some(&optional)), ["ask_user", "abort"], "a refusal is not walked around");
+}
+
+#[test]
+fn asking_the_user_alone_is_a_choice_only_where_waiting_does_not_help() {
+    let last = [RecoveryAction::AskUser, RecoveryAction::Abort];
+    assert_eq!(recovery_choices(&last, FaultClass::NotFound), 1);
+    assert_eq!(recovery_choices(&last, FaultClass::Timeout), 0);
+    assert_eq!(recovery_choices(&[RecoveryAction::Abort], FaultClass::NotFound), 0);
+    let all = [RecoveryAction::Retry { delay_ms: 0 }, RecoveryAction::Skip, RecoveryAction::AskUser];
+    assert_eq!(recovery_choices(&all, FaultClass::Timeout), 2);
+}
+
+#[test]
+fn failure_is_final_where_its_list_ends_with_fail() {
+    let final_list = declared(FaultClass::Timeout, &[PolicyAction::Retry, PolicyAction::Fail], false);
+    assert!(is_final(FaultClass::Timeout, Some(&final_list)));
+    assert!(!is_final(FaultClass::Other, Some(&final_list)) && !is_final(FaultClass::Timeout, None));
+    let open = declared(FaultClass::Timeout, &[PolicyAction::Retry], false);
+    assert!(!is_final(FaultClass::Timeout, Some(&open)));
 }
 
 #[test]

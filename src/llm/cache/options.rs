@@ -32,6 +32,7 @@ impl Default for Options {
             (Purpose::Answer, Mode::Off),
             (Purpose::Summary, Mode::On),
             (Purpose::Embedding, Mode::On),
+            (Purpose::Recovery, Mode::On),
         ];
         Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, purposes: purposes.into() }
     }

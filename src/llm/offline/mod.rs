@@ -33,6 +33,7 @@ mod prompt;
 mod pronouns;
 mod recap;
 mod recent_turns;
+mod recovery;
 mod render;
 mod reword;
 mod routing;
@@ -51,7 +52,7 @@ mod tests;
 use prompt::PromptText;
 use serde_json::Value;
 
-use super::functions::{CHECK_CONTINUATION, CREATE_PLAN};
+use super::functions::{CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
     Lang, date_expression, dates, entities, lexicon, numbers, pattern, questions, schema, text, text_task,
@@ -86,6 +87,9 @@ impl OfflineModel {
                 scene::StepReply::Text(text) => (text, Vec::new()),
             },
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
+            (Purpose::Recovery, _) => {
+                (String::new(), vec![forced_call(request, CHOOSE_RECOVERY, recovery::choose(request))])
+            }
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
             // The gateway never asks it for embeddings.
             (Purpose::Embedding, _) => (String::new(), Vec::new()),

@@ -85,18 +85,22 @@ impl RunState {
     pub(super) fn fold_failure(&mut self, event: &Event) {
         match event {
             Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, chosen, .. } => {
+                self.fold_opening(event);
                 self.calls.change(*call, |call| {
                     call.unnoted = false;
                     let CallStatus::Failing { outcome, .. } = &call.status else { return };
                     let outcome = outcome.clone();
                     call.left_out = *chosen == PolicyChoice::Skip;
                     call.status = match chosen {
-                        PolicyChoice::Retry { .. } => CallStatus::Failing { outcome, chosen: Some(*chosen) },
+                        PolicyChoice::Retry { .. } | PolicyChoice::Consult { .. } => {
+                            CallStatus::Failing { outcome, chosen: Some(*chosen) }
+                        }
                         PolicyChoice::Skip | PolicyChoice::Fail => CallStatus::Done { outcome },
                     };
                 });
                 self.close_call(*call);
             }
+            Event::Consultation { .. } => self.fold_consultation(event),
             Event::BackedOff { call, attempt, delay_ms, .. } => self.back_off(*call, *attempt, *delay_ms),
             Event::TimerFired { timer: TimerSubject::Retry { call, attempt } } => {
                 self.calls.change(*call, |call| call.status = CallStatus::Again { attempt: *attempt });

@@ -38,6 +38,7 @@ impl RunState {
         self.retries = 0;
         self.waited_ms = 0;
         self.idle_steps = 0;
+        self.forget_consultations();
         self.restart_check();
         let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
         let must_restart = |s: &&StepState| match s.status {
@@ -63,6 +64,7 @@ impl RunState {
             step.question = None;
             step.error = None;
             step.prepared = false;
+            step.stopped = false;
         }
         // Replies to reads and questions that were in flight will not arrive any more. Calls that were
         // requested and never ended were not done; a write that was begun is `unknown` by now.

@@ -247,6 +247,7 @@ impl Event {
             Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. } => {
                 public(*call).durable_if_writing()
             }
+            Event::Consultation { consultation, .. } => public(*consultation).durable_if_writing(),
             // Durable, since otherwise a crash would end the wait that a server asked for.
             Event::BackedOff { call, .. } => public(*call).durable(),
             Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {

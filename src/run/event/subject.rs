@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::adapt::ConsultationKind;
+
 /// What a question to a model is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
@@ -25,6 +27,13 @@ pub enum Subject {
     Answer,
     /// Which scenes resemble the request, by embeddings.
     Ranking,
+    /// Something unexpected about which a model is consulted.
+    Consultation {
+        /// The consultation's ordinal, from 1.
+        consultation: u32,
+        /// What it is about.
+        kind: ConsultationKind,
+    },
 }
 
 /// What follows from a subject's kind.
@@ -32,7 +41,7 @@ pub enum Subject {
 pub struct SubjectFacts {
     /// The purpose of the question, which chooses the model.
     pub purpose: Purpose,
-    /// The ordinal of the plan version, step or round; 0 for the answer.
+    /// The ordinal of the plan version, step, round or consultation; 0 for the answer.
     pub number: u32,
     /// The step that the question belongs to.
     pub step: Option<u32>,
@@ -71,6 +80,8 @@ pub enum Purpose {
     Summary,
     /// Embed texts. Only models with `embeddings = true` serve it.
     Embedding,
+    /// Choose how to continue after a call failed.
+    Recovery,
 }
 
 impl Purpose {
@@ -92,7 +103,18 @@ impl Subject {
             Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
             Subject::Answer => facts(Purpose::Answer, 0, "wording the answer"),
             Subject::Ranking => facts(Purpose::Embedding, 0, "ranking the scenes"),
+            Subject::Consultation { consultation, kind } => {
+                let purpose = match kind {
+                    ConsultationKind::Recovery => Purpose::Recovery,
+                };
+                facts(purpose, consultation, "consulting")
+            }
         }
+    }
+
+    /// Whether the embedded rules are asked when no model answers. Without them, predefined logic decides.
+    pub fn has_fallback(self) -> bool {
+        !matches!(self, Subject::Consultation { .. })
     }
 
     /// Serialises the subject as a key of a map, such as `scene/2`.

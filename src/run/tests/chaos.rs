@@ -10,10 +10,11 @@ use proptest::test_runner::TestRunner;
 use super::generators;
 use super::sim::{Sim, queued, started};
 use super::world::{Dice, World, worlds};
+use crate::adapt::{ConsultationKind, ConsultationOutcome, RecoveryAction};
 use crate::plan::{PlanProblem, StepStatus};
 use crate::run::{
-    ApprovalSubject, CallStatus, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    Reply, RunStatus, Subject, Usage, Verdict,
+    ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect, Event, Fault,
+    Outcome, PlanCause, PlanMade, PlanMaker, Reply, RunStatus, Subject, Usage, Verdict,
 };
 
 /// Any event, with small numbers, so that many are almost legal.
@@ -22,7 +23,8 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     let number = if dice.pick(12) == 11 { u32::MAX } else { dice.pick(8) as u32 };
     let other = dice.pick(8) as u32;
     let error = Fault::new("chaos", "nobody asked for this");
-    let subject = match dice.pick(5) {
+    let subject = match dice.pick(6) {
+        5 => Subject::Consultation { consultation: other, kind: ConsultationKind::Recovery },
         0 => Subject::Plan { version: other },
         1 => Subject::Scene { step: other },
         2 => Subject::Continuation { round: other },
@@ -36,7 +38,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         1 => ApprovalSubject::Call { call: other },
         _ => ApprovalSubject::Outcome { call: other },
     };
-    match dice.pick(34) {
+    match dice.pick(35) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
@@ -62,6 +64,19 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             usage: generators::usage(dice),
             millis: 0,
             attempts: vec![],
+        },
+        34 => Event::Consultation {
+            consultation: number,
+            subject: ConsultationSubject::Recovery { call: other, attempt: 1 },
+            question: (dice.pick(2) == 0).then_some(number),
+            how: ConsultationOutcome::Asked,
+            chosen: (dice.pick(2) == 0)
+                .then_some(ConsultationChoice::Recovery { action: RecoveryAction::Abort }),
+            refused: None,
+            reason: String::new(),
+            model: None,
+            ask: None,
+            error: None,
         },
         8 => Event::PlanningFailed { version: number, error },
         9 => Event::ReplyRejected { call: number, problems: vec![PlanProblem::new("chaos", "no")] },
@@ -230,6 +245,14 @@ fn covered_cases(sim: &Sim) -> BTreeSet<&'static str> {
             Event::CancelRequested { deadline, .. } if writes_begun > 0 => {
                 found.insert(if *deadline { "a deadline after a write" } else { "a cancel after a write" });
             }
+            Event::Consultation { chosen: Some(chosen), .. } => {
+                found.insert(match chosen.id() {
+                    "retry" => "a chosen retry",
+                    "skip" => "a chosen omission",
+                    "ask_user" => "a chosen question",
+                    _ => "a chosen end",
+                });
+            }
             Event::Replanned(made) if made.version == 4 => {
                 found.insert("the last plan allowed");
             }
@@ -343,6 +366,11 @@ fn generated_worlds_cover_every_case() {
         "unexpected",
         "backed_off",
         "timer_fired",
+        "consultation",
+        "a chosen retry",
+        "a chosen omission",
+        "a chosen question",
+        "a chosen end",
         "prepared",
         "step_completed",
         "step_failed",

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyChoice};
+use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyChoice, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
-    ApprovalSubject, Decision, Duplicates, Effect, Event, Outcome, PlanCause, PlanMaker, Repeat,
-    RequestedCall, RunState, Settings, Subject, TimerSubject, UnexpectedSubject, Usage,
+    ApprovalSubject, ConsultationChoice, Decision, Duplicates, Effect, Event, Outcome, PlanCause, PlanMaker,
+    Repeat, RequestedCall, RunState, Settings, Subject, TimerSubject, UnexpectedSubject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,10 @@ pub struct RunChecker {
     terminal: u32,
     /// How long it has waited for retries.
     waited_ms: u64,
+    /// Consultations about which a model was asked.
+    consulted: BTreeSet<u32>,
+    /// Steps that a recovery ended: nothing new begins in them.
+    halted: BTreeSet<u32>,
 }
 
 impl RunChecker {
@@ -120,6 +124,8 @@ impl RunChecker {
             answered: false,
             terminal: 0,
             waited_ms: 0,
+            consulted: BTreeSet::new(),
+            halted: BTreeSet::new(),
         }
     }
 
@@ -261,6 +267,25 @@ impl RunChecker {
                 let call = &self.calls[call];
                 let may_skip = self.settings.mode != Some(ExecutionMode::Strict) && !call.uncertain;
                 assert!(*chosen != PolicyChoice::Skip || may_skip, "{call:?} is left out");
+                let may_consult = self.settings.level >= Some(ExecutionLevel::Adaptive);
+                let consults = matches!(chosen, PolicyChoice::Consult { .. });
+                assert!(!consults || may_consult, "a model is consulted below the level adaptive");
+                let unsafe_to_repeat = call.uncertain && call.requested.repeat != Repeat::Key;
+                assert!(!consults || !unsafe_to_repeat, "a model is consulted in place of a person");
+            }
+            Event::Consultation { subject, question, chosen, refused, .. } => {
+                assert!(chosen.is_none() || question.is_some() || state.consultations.len() > 1);
+                let Some(ConsultationChoice::Recovery { action }) = chosen.filter(|_| refused.is_none())
+                else {
+                    return;
+                };
+                let call = &self.calls[&subject.call().unwrap()];
+                let may_be_done = call.uncertain;
+                let repeats = matches!(action, RecoveryAction::Retry { .. } | RecoveryAction::Abort);
+                assert!(repeats || !may_be_done, "{action:?} for a write that may be done");
+                if matches!(action, RecoveryAction::AskUser | RecoveryAction::Abort) {
+                    self.halted.insert(call.step);
+                }
             }
             Event::BackedOff { call, delay_ms, .. } => {
                 self.waited_ms += delay_ms;
@@ -328,6 +353,7 @@ impl RunChecker {
         if seen == CallProgress::Wanted {
             self.revived += 1;
             self.started.insert(step);
+            self.halted.remove(&step);
             self.ended.remove(&step);
             self.completed.remove(&step);
             let judges =
@@ -342,6 +368,8 @@ impl RunChecker {
         assert_eq!(self.terminal, 1);
         (self.terminal, self.stopped, self.answered) = (0, false, false);
         self.waited_ms = 0;
+        self.consulted.clear();
+        self.halted.clear();
         self.tries.clear();
         let mut after = state.clone();
         after.apply(&Event::RunReopened { by: String::new() }).unwrap();
@@ -434,6 +462,12 @@ impl RunChecker {
             }
             _ => (0, false),
         };
+        if let Subject::Consultation { consultation, .. } = subject {
+            self.consulted.insert(consultation);
+            let most = self.settings.consultations.max_per_run as usize;
+            assert!(self.consulted.len() <= most, "a consultation too many");
+            assert!(!fallback, "the embedded rules are consulted");
+        }
         if let Subject::Scene { .. } = subject {
             assert!(round < self.settings.max_rounds, "a question after the last round");
         }
@@ -455,6 +489,8 @@ impl RunChecker {
         let this = &self.calls[&number];
         let write = this.requested.effect == Effect::Write;
         assert!(this.requested.problem.is_none(), "a call with a problem ran");
+        let new = this.starts == 0 && this.undoes.is_none();
+        assert!(!(new && self.halted.contains(&this.step)), "a call begins in a step that a recovery ended");
         // Shown writes were approved with the plan: see `ConsentChecker`.
         let approved = this.approved || this.requested.approval.is_some() || this.undoes.is_some() || shown;
         assert!(!(write && this.fallback) || approved, "a fallback writes by itself");

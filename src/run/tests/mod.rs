@@ -6,6 +6,7 @@ mod attacks;
 mod chaos;
 mod checker;
 mod consent;
+mod consultations;
 mod controlled;
 mod failures;
 mod generators;

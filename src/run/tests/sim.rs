@@ -8,11 +8,12 @@ use super::checker::RunChecker;
 use super::consent::ConsentChecker;
 use super::generators;
 use super::world::{Dice, Style, World};
+use crate::adapt::RecoveryAction;
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command};
 use crate::run::{
-    Action, AskStatus, CallStatus, Context, Event, Fault, Outcome, PlanMaker, Reply, RunId, RunQueued,
-    RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
+    Action, AskStatus, CallStatus, ConsultationChoice, Context, Event, Fault, Outcome, PlanMaker, Reply,
+    RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -226,9 +227,15 @@ impl Sim {
                     // Parallel steps are limited: a step that became ready by another's end may come first.
                     // What is done about a failure depends on the retries of the run and on time, and a write that
                     // fails for good is put to a person before anything else.
+                    // The bound of consultations counts questions, and the end of one may stop its step.
                     let is_policy = matches!(
                         action,
-                        Action::Record { event: Event::Unexpected { .. } | Event::BackedOff { .. } }
+                        Action::Record {
+                            event: Event::Unexpected { .. }
+                                | Event::BackedOff { .. }
+                                | Event::Consultation { .. }
+                        } | Action::Ask { subject: Subject::Consultation { .. }, .. }
+                            | Action::Read { subject: Subject::Consultation { .. }, .. }
                     );
                     decided |= is_policy;
                     let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
@@ -461,7 +468,36 @@ impl Sim {
             },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
             Subject::Ranking => Event::ScenesRanked { call, scenes: vec!["Weather".to_owned()] },
+            Subject::Consultation { consultation, .. } => self.choice(call, consultation),
         }
+    }
+
+    /// A model chooses one of the options of a consultation. No other choice is admitted.
+    fn choice(&mut self, call: u32, consultation: u32) -> Event {
+        let own = self.state.consultations[&consultation].clone();
+        let end = |action| {
+            let chosen = ConsultationChoice::Recovery { action };
+            let asks = action == RecoveryAction::AskUser;
+            Event::Consultation {
+                consultation,
+                subject: own.subject,
+                question: Some(call),
+                how: self.state.consultation_outcome(call),
+                chosen: Some(chosen),
+                refused: self.state.choice_refusal(consultation, &chosen),
+                reason: String::new(),
+                model: None,
+                ask: asks.then(|| self.state.question_how_to_continue(own.subject)).flatten(),
+                error: None,
+            }
+        };
+        let forged = end(RecoveryAction::Retry { delay_ms: 987_654_321 });
+        assert!(self.state.check(&forged).is_err(), "what was not offered is admitted");
+        let options = own.options.len();
+        let picked = self.dice.clone().pick(options);
+        let event = end(own.options[picked]);
+        self.dice.pick(options);
+        event
     }
 
     /// One item of work in flight ends.
@@ -470,7 +506,10 @@ impl Sim {
         let event = match self.flights.swap_remove(flight) {
             Flight::Ask(call) if self.dice.chance(self.world.faults, 24) => Event::ModelFailed {
                 call,
-                error: Fault::new("llm.down", "nobody is there"),
+                error: Fault::new(
+                    ["llm.down", "budget.exceeded", "limits.exceeded"][self.dice.pick(3)],
+                    "nobody is there",
+                ),
                 usage: generators::usage(&mut self.dice),
                 millis: 1,
                 attempts: vec![],

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyDefaults, completed};
+use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults, completed};
 use crate::run::{ApprovalPolicy, ApprovalScope, Duplicates, RULES_REVISION, Settings};
 
 /// How a driver performs the actions of `next`.
@@ -96,11 +96,17 @@ fn adaptive() -> impl Strategy<Value = Settings> {
     ];
     let bounds = (1..5u32, 0..2_000u64, 0..3_000u64, 0..8u32, prop_oneof![Just(60_000u64), 0..3_000u64]);
     let time = prop_oneof![3 => Just(300_000u64), 1 => 2_000..9_000u64];
-    (prop::bool::weighted(0.04), mode, bounds, time).prop_map(|(basic, mode, bounds, run_timeout_ms)| {
+    let level = prop_oneof![
+        60 => Just(None),
+        4 => Just(Some(ExecutionLevel::Basic)),
+        36 => Just(Some(ExecutionLevel::Adaptive)),
+    ];
+    (level, mode, bounds, time, 0..5u32).prop_map(|(level, mode, bounds, run_timeout_ms, max_per_run)| {
         let (attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms) = bounds;
-        let level = basic.then_some(ExecutionLevel::Basic);
+        let consultations = ConsultationLimits { max_per_run, ..ConsultationLimits::default() };
         let policies = PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms };
-        Settings { level, mode: completed(level, mode), policies, run_timeout_ms, ..Settings::default() }
+        let mode = completed(level, mode);
+        Settings { level, mode, policies, consultations, run_timeout_ms, ..Settings::default() }
     })
 }
 
@@ -137,6 +143,7 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 level: adaptive.level,
                 mode: adaptive.mode,
                 policies: adaptive.policies,
+                consultations: adaptive.consultations,
                 run_timeout_ms: adaptive.run_timeout_ms,
                 ..Settings::default()
             }

@@ -1,0 +1,129 @@
+//! What a model may choose where predefined logic would give a failed call up. Both obey the same rules of safety.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CallFailure, Capabilities, FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, RefusedAction,
+    Repetition, ToolPolicies, is_transient, retry, skip,
+};
+use crate::fault::FaultClass;
+
+/// How many attempts beyond those of predefined logic a recovery may choose.
+const EXTRA_ATTEMPTS: u32 = 1;
+
+/// What a recovery can choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum RecoveryAction {
+    /// One more attempt of the same call.
+    Retry {
+        /// After so many milliseconds.
+        delay_ms: u64,
+    },
+    /// The call is left out: its tool is optional.
+    Skip,
+    /// The user is asked how to go on, and the step ends.
+    AskUser,
+    /// The call has failed, and what its step has not begun is not done.
+    Abort,
+}
+
+impl RecoveryAction {
+    /// Its id in the question: `retry`, `skip`, `ask_user` or `abort`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Retry { .. } => "retry",
+            Self::Skip => "skip",
+            Self::AskUser => "ask_user",
+            Self::Abort => "abort",
+        }
+    }
+}
+
+/// What a recovery may choose where predefined logic would give up, in the order in which it is offered.
+pub fn recovery_options(
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    defaults: &PolicyDefaults,
+    may: Capabilities,
+) -> Vec<RecoveryAction> {
+    let considered = |action| consider(action, failure, declared, defaults, may).ok();
+    let again = considered(RecoveryAction::Retry { delay_ms: 0 });
+    let passes = is_transient(failure.class);
+    let others = considered(RecoveryAction::Skip);
+    let first = again.filter(|_| passes).into_iter().chain(others).chain(again.filter(|_| !passes));
+    first.chain(considered(RecoveryAction::AskUser)).chain([RecoveryAction::Abort]).collect()
+}
+
+/// How many of `options` are a choice besides giving up. To ask the user alone is one only where waiting would not help.
+pub fn recovery_choices(options: &[RecoveryAction], class: FaultClass) -> usize {
+    let asks = options.contains(&RecoveryAction::AskUser) && !is_transient(class);
+    let ways =
+        options.iter().filter(|o| !matches!(o, RecoveryAction::AskUser | RecoveryAction::Abort)).count();
+    if ways == 0 { usize::from(asks) } else { ways }
+}
+
+/// Why `action` cannot be taken now, if so.
+pub fn recovery_refusal(
+    action: RecoveryAction,
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    defaults: &PolicyDefaults,
+    may: Capabilities,
+) -> Option<RefusedAction> {
+    consider(action, failure, declared, defaults, may).err()
+}
+
+/// Whether the tool declares that failures of this class end with `fail`, so that nobody is asked.
+pub fn is_final(class: FaultClass, declared: Option<&ToolPolicies>) -> bool {
+    let policy = declared.and_then(|declared| declared.by_class.get(&class));
+    policy
+        .and_then(|policy| policy.actions.as_ref())
+        .is_some_and(|all| all.last() == Some(&PolicyAction::Fail))
+}
+
+/// The action as it would be taken now, or why it cannot be.
+fn consider(
+    action: RecoveryAction,
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    defaults: &PolicyDefaults,
+    may: Capabilities,
+) -> Result<RecoveryAction, RefusedAction> {
+    let policy = declared.and_then(|declared| declared.by_class.get(&failure.class));
+    // A refusal is not walked around, unless the tool declares that.
+    let walks_around = |action| failure.class == FaultClass::Denied && !names(policy, action);
+    match action {
+        RecoveryAction::Retry { .. } => {
+            again(failure, policy)?;
+            match retry(failure, policy, defaults, may, EXTRA_ATTEMPTS)? {
+                PolicyChoice::Retry { delay_ms } => Ok(RecoveryAction::Retry { delay_ms }),
+                _ => Err(RefusedAction::NotAllowed),
+            }
+        }
+        RecoveryAction::Skip if walks_around(PolicyAction::Skip) => Err(RefusedAction::NotDeclared),
+        RecoveryAction::Skip => skip(failure, declared, may).map(|_| action),
+        RecoveryAction::AskUser if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) => {
+            Err(RefusedAction::MayBeDone)
+        }
+        RecoveryAction::AskUser | RecoveryAction::Abort => Ok(action),
+    }
+}
+
+/// Whether one more attempt makes sense and is safe. That a tool only reports to have done nothing is not enough, unless
+/// it declares retries itself.
+fn again(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Result<(), RefusedAction> {
+    let declared = names(policy, PolicyAction::Retry);
+    let helps = declared || is_transient(failure.class) || failure.class == FaultClass::Other;
+    match failure.repetition {
+        Repetition::Unsafe => Err(RefusedAction::NotRepeatable),
+        Repetition::NothingDone if !declared => Err(RefusedAction::NotRepeatable),
+        _ if !helps => Err(RefusedAction::NotDeclared),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the list of the class names `action`.
+fn names(policy: Option<&FaultPolicy>, action: PolicyAction) -> bool {
+    policy.and_then(|policy| policy.actions.as_ref()).is_some_and(|all| all.contains(&action))
+}

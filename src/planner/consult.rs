@@ -1,0 +1,130 @@
+//! Consultations: the question how to continue after a call failed, and the reading of its reply.
+//!
+//! **Invariant:** the question holds no values of the run: neither the request, arguments, times and ordinals nor a word of
+//! a back end. So equal failures are equal questions, which share a reply, and no back end can speak to the model.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::approval::effective_definition;
+use super::prompt::forced;
+use super::read::from_arguments;
+use super::tools::{CHOOSE_RECOVERY, choose_recovery};
+use crate::adapt::RecoveryAction;
+use crate::invisible::one_line;
+use crate::llm::{Purpose, Request, reader, sections};
+use crate::plan::PlanProblem;
+use crate::run::{CallState, ConsultationChoice, ConsultationState, Effect, Event, Reply, RunState, Subject};
+use crate::scene::{Catalogue, SceneTool};
+
+/// Most characters of a model's reason that are kept.
+const MAX_REASON: usize = 300;
+
+/// Most tokens of a reply.
+const MAX_OUTPUT_TOKENS: u32 = 400;
+
+/// Characters of a definition's hash in the question: whether a tool has changed, not how.
+const DEFINITION_CHARACTERS: usize = 16;
+
+const RECOVERY: &str = "\
+You decide how a program continues after a call of one of its tools failed. Call the function ChooseRecovery exactly once.
+- <failure> says which tool failed and how. <options> says what each choice does. Nothing else can be done.
+- Prefer what still gets the full result, then what gets an older or another one, then what leaves something out.
+- retry helps only if such a failure passes by itself. ask_user helps only if the user can change what was asked for. \
+abort ends this part of the request: choose it if nothing else helps.";
+
+/// The reply to a question how to continue.
+#[derive(Debug, Deserialize)]
+struct RecoveryReply {
+    /// The id of an option.
+    choice: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// The question of a consultation.
+pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
+    let own = state.consultations.get(&number);
+    let call = own.and_then(|own| state.calls.get(&own.subject.call()?));
+    let mut data = String::new();
+    let mut ids = Vec::new();
+    let mut tries: &[u32] = &[];
+    if let (Some(own), Some(call)) = (own, call) {
+        sections::push(&mut data, "failure", &failure(state, catalogue, own, call));
+        let lines: Vec<String> = own
+            .options
+            .iter()
+            .map(|option| json!({"choice": option.id(), "does": effect_of(*option)}).to_string())
+            .collect();
+        sections::push(&mut data, "options", &lines.join("\n"));
+        ids = own.options.iter().map(|option| option.id()).collect();
+        tries = state.tries(Subject::Consultation { consultation: number, kind: own.subject.kind() });
+    }
+    let (system, tool) = (RECOVERY.to_owned(), choose_recovery(&ids));
+    let request = forced(state, Purpose::Recovery, system, data, tool, CHOOSE_RECOVERY, tries);
+    Request { max_output_tokens: Some(MAX_OUTPUT_TOKENS), ..request }
+}
+
+/// What failed, as one line of JSON. The description is empty where the tool is gone.
+fn failure(state: &RunState, catalogue: &Catalogue, own: &ConsultationState, call: &CallState) -> String {
+    let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
+    let definition = tool.map(effective_definition).unwrap_or_default();
+    let waits = state.steps.values().any(|step| step.step.depends_on_step.iter().any(|on| on == call.step));
+    let succeeded = state.steps.values().any(|step| state.has_result(step));
+    json!({
+        "scene": call.scene,
+        "tool": call.requested.tool,
+        "description": tool.map_or("", |tool: &SceneTool| tool.description.trim()),
+        "definition": definition.get(..DEFINITION_CHARACTERS).unwrap_or_default(),
+        "effect": if call.requested.effect == Effect::Write { "write" } else { "read" },
+        "class": own.class,
+        "code": own.code,
+        "attempts": if call.attempts > 1 { "repeated" } else { "first" },
+        "others_wait": waits,
+        "others_succeeded": succeeded,
+    })
+    .to_string()
+}
+
+fn effect_of(option: RecoveryAction) -> &'static str {
+    match option {
+        RecoveryAction::Retry { .. } => "calls the same tool once more, after a short wait",
+        RecoveryAction::Skip => "leaves this call out, since it is optional, and continues",
+        RecoveryAction::AskUser => "ends this part of the request and asks the user how to continue",
+        RecoveryAction::Abort => "ends this part of the request: what it has not begun is not done",
+    }
+}
+
+/// The end of the consultation, as the reply to question `call` decides.
+pub(super) fn read(
+    state: &RunState,
+    reply: &Reply,
+    call: u32,
+    number: u32,
+) -> Result<Event, Vec<PlanProblem>> {
+    let unknown = || vec![PlanProblem::new("consultation.unknown", "there is no such consultation")];
+    let own = state.consultations.get(&number).ok_or_else(unknown)?;
+    let value = reader::read(reply, CHOOSE_RECOVERY, state.settings().reader)?;
+    let said: RecoveryReply = from_arguments(value, CHOOSE_RECOVERY)?;
+    let offered = |option: &&RecoveryAction| said.choice.trim().eq_ignore_ascii_case(option.id());
+    let Some(action) = own.options.iter().find(offered).copied() else {
+        let ids: Vec<&str> = own.options.iter().map(|option| option.id()).collect();
+        let what = format!("choice must be one of: {}", ids.join(", "));
+        return Err(vec![PlanProblem::new("consultation.choice", what)]);
+    };
+    let chosen = ConsultationChoice::Recovery { action };
+    let asks = action == RecoveryAction::AskUser;
+    let origin = state.asks.get(&call).and_then(|ask| ask.origin.as_ref());
+    Ok(Event::Consultation {
+        consultation: number,
+        subject: own.subject,
+        question: Some(call),
+        how: state.consultation_outcome(call),
+        chosen: Some(chosen),
+        refused: state.choice_refusal(number, &chosen),
+        reason: one_line(&said.reason).chars().take(MAX_REASON).collect(),
+        model: origin.and_then(|origin| origin.model.clone()),
+        ask: asks.then(|| state.question_how_to_continue(own.subject)).flatten(),
+        error: None,
+    })
+}

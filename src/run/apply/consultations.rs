@@ -1,0 +1,118 @@
+//! Folds consultations: their opening, the origin of their replies, and their end.
+
+use super::super::attempt::Attempt;
+use super::super::consult::{AskOrigin, ConsultationState};
+use super::super::event::{
+    ConsultationChoice, ConsultationSubject, Event, Fault, Question, Subject, UnexpectedSubject,
+};
+use super::super::state::{CallStatus, RunState};
+use crate::adapt::{PolicyChoice, RecoveryAction, ReplyOrigin};
+
+impl RunState {
+    /// Something unexpected about which a model is to be asked opens a consultation.
+    pub(super) fn fold_opening(&mut self, event: &Event) {
+        let Event::Unexpected { subject, class, code, chosen, options, .. } = event else { return };
+        let PolicyChoice::Consult { consultation } = *chosen else { return };
+        let UnexpectedSubject::Call { call, attempt } = *subject;
+        let opened = ConsultationState {
+            subject: ConsultationSubject::Recovery { call, attempt },
+            class: *class,
+            code: code.clone(),
+            options: options.clone(),
+            question: None,
+            ended: false,
+            chosen: None,
+            model: None,
+            unanswered: false,
+        };
+        self.consultations.insert(consultation, opened);
+    }
+
+    /// A question of a consultation was put. Only its first one counts.
+    pub(super) fn fold_consultation_question(&mut self, number: u32, question: u32) {
+        let Some(consultation) = self.consultations.get_mut(&number) else { return };
+        let first = consultation.question.replace(question).is_none();
+        self.consulted += u32::from(first);
+    }
+
+    /// Keeps where the reply to a consultation's question came from, or why there was none.
+    pub(super) fn keep_origin(&mut self, call: u32, error: Option<&Fault>, attempts: &[Attempt]) {
+        let Some(ask) = self.asks.get_mut(&call) else { return };
+        if !matches!(ask.subject, Subject::Consultation { .. }) {
+            return;
+        }
+        let last = attempts.last();
+        let code = error.map_or("", |error| error.code.as_str());
+        let reply = match (code, last) {
+            (_, Some(last)) if [Attempt::CACHED, Attempt::JOINED].contains(&last.outcome.as_str()) => {
+                ReplyOrigin::Shared
+            }
+            ("budget.exceeded", _) => ReplyOrigin::NoMoney,
+            ("limits.exceeded" | "llm.guard_unavailable", _) => ReplyOrigin::NoTurn,
+            ("llm.timeout", None) => ReplyOrigin::NoTurn,
+            _ => ReplyOrigin::Sent,
+        };
+        ask.origin = Some(AskOrigin { reply, model: last.map(|last| last.model.clone()) });
+    }
+
+    /// A consultation has ended. What was chosen decides how its call continues, if that still waits for it.
+    pub(super) fn fold_consultation(&mut self, event: &Event) {
+        let Event::Consultation { consultation, subject, question, chosen, refused, model, ask, .. } = event
+        else {
+            return;
+        };
+        let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
+        let sent = question.and_then(|question| self.asks.get(&question)?.origin.as_ref());
+        let sent = sent.is_none_or(|origin| origin.reply == ReplyOrigin::Sent);
+        let unanswered = question.is_some() && chosen.is_none() && sent && !self.is_replied(about);
+        self.use_reply_about(about);
+        let chosen = chosen.filter(|_| refused.is_none());
+        if let Some(ended) = self.consultations.get_mut(consultation) {
+            ended.ended = true;
+            ended.chosen = chosen;
+            ended.model.clone_from(model);
+            ended.unanswered = unanswered;
+        }
+        if let Some(call) = subject.call() {
+            self.continue_call(call, *consultation, chosen, ask.as_ref());
+        }
+    }
+
+    fn continue_call(
+        &mut self,
+        number: u32,
+        consultation: u32,
+        chosen: Option<ConsultationChoice>,
+        ask: Option<&Question>,
+    ) {
+        let action = chosen.map(|ConsultationChoice::Recovery { action }| action);
+        let continued = self.calls.change(number, |call| {
+            let waits = call.consultation() == Some(consultation);
+            let CallStatus::Failing { outcome, .. } = &call.status else { return None };
+            if !waits {
+                return None;
+            }
+            let outcome = outcome.clone();
+            call.left_out = action == Some(RecoveryAction::Skip);
+            call.status = match action {
+                Some(RecoveryAction::Retry { delay_ms }) => {
+                    CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Retry { delay_ms }) }
+                }
+                _ => CallStatus::Done { outcome },
+            };
+            Some(call.step)
+        });
+        let Some(Some(step)) = continued else { return };
+        self.close_call(number);
+        let stops = matches!(action, Some(RecoveryAction::AskUser | RecoveryAction::Abort));
+        self.step(step, |step| {
+            step.stopped |= stops;
+            if let Some(asked) = ask {
+                let before = step.question.take().filter(|before| before.text != asked.text);
+                let text =
+                    before.map_or_else(|| asked.text.clone(), |b| format!("{}\n{}", b.text, asked.text));
+                step.question = Some(Question { text, ..asked.clone() });
+            }
+        });
+    }
+}

@@ -1,0 +1,275 @@
+//! Consultations: when a model is asked about something unexpected, what is due for it, and what its choice leads to.
+//!
+//! A consultation never calls, writes, approves or confirms. Its choice puts a call into a status from which predefined
+//! logic continues.
+
+use serde::Serialize;
+
+use super::action::Action;
+use super::event::{ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Question, Subject};
+use super::next::record;
+use super::state::{AskStatus, CallStatus, DueQuestion, RunState};
+use crate::adapt::{
+    self, AskRefusal, AskingFacts, ConsultationOutcome, RecoveryAction, RefusedAction, ReplyOrigin,
+};
+use crate::sentences;
+
+/// A consultation and what it chose.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConsultationState {
+    /// What it is about.
+    pub subject: ConsultationSubject,
+    /// The kind of failure.
+    pub class: FaultClass,
+    /// The fault's code.
+    pub code: String,
+    /// What may be chosen, frozen when it was opened.
+    pub options: Vec<RecoveryAction>,
+    /// Its last question, if one was put.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<u32>,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// What was chosen and is carried out; predefined logic decides where it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<ConsultationChoice>,
+    /// The configured name of the model that chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether its question was sent and no model replied.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
+}
+
+/// Where the reply to a consultation's question came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AskOrigin {
+    /// Whether it was sent, shared or refused.
+    pub reply: ReplyOrigin,
+    /// The configured name of the model that was asked last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl ConsultationState {
+    /// Its option with this id.
+    pub fn option(&self, id: &str) -> Option<RecoveryAction> {
+        self.options.iter().copied().find(|option| option.id() == id)
+    }
+}
+
+impl RunState {
+    /// The ordinal of the next consultation.
+    pub(super) fn next_consultation(&self) -> u32 {
+        self.consultations.keys().next_back().copied().unwrap_or(0) + 1
+    }
+
+    /// What a consultation is due to do: ask, read, or end without a choice.
+    pub(super) fn consultation_actions(&self, number: u32) -> Vec<Action> {
+        let Some(consultation) = self.consultations.get(&number) else { return Vec::new() };
+        if consultation.question.is_none() {
+            match self.same_scenario_before(number) {
+                Some((other, earlier)) if self.is_consulted(other, earlier) => return Vec::new(),
+                Some((_, earlier)) => {
+                    if let Some(event) = self.shared_choice(number, consultation, earlier) {
+                        return vec![record(event)];
+                    }
+                }
+                None => {}
+            }
+            if let Some(event) = self.unasked_end(number, consultation) {
+                return vec![record(event)];
+            }
+        }
+        let subject = Subject::Consultation { consultation: number, kind: consultation.subject.kind() };
+        match self.due_question(subject, self.settings().max_retries) {
+            DueQuestion::GiveUp(error) => {
+                let how = consultation
+                    .question
+                    .map_or(ConsultationOutcome::Policy, |asked| self.consultation_outcome(asked));
+                vec![record(without_choice(number, consultation, how, error))]
+            }
+            due => self.question_actions(due, subject),
+        }
+    }
+
+    /// The first earlier consultation about the same scenario that is open, or ended with a choice that was carried out.
+    /// It has a smaller ordinal and continues by itself, so nothing waits in a circle.
+    fn same_scenario_before(&self, number: u32) -> Option<(u32, &ConsultationState)> {
+        let own = self.consultations.get(&number)?;
+        let mut earlier =
+            self.consultations.range(..number).filter(|(_, other)| self.is_same_scenario(own, other));
+        earlier
+            .find(|(n, other)| self.is_consulted(**n, other) || other.chosen.is_some())
+            .map(|(n, other)| (*n, other))
+    }
+
+    fn is_same_scenario(&self, a: &ConsultationState, b: &ConsultationState) -> bool {
+        let tool = |consultation: &ConsultationState| {
+            let call = self.calls.get(&consultation.subject.call()?)?;
+            Some((call.scene.as_str(), call.requested.tool.as_str()))
+        };
+        let ids = |c: &ConsultationState| c.options.iter().map(|option| option.id()).collect::<Vec<_>>();
+        a.subject.kind() == b.subject.kind()
+            && (a.class, &a.code) == (b.class, &b.code)
+            && tool(a) == tool(b)
+            && ids(a) == ids(b)
+    }
+
+    /// Whether a call still waits for the end of this consultation.
+    fn is_consulted(&self, number: u32, consultation: &ConsultationState) -> bool {
+        let call = consultation.subject.call().and_then(|call| self.calls.get(&call));
+        !consultation.ended && call.is_some_and(|call| call.consultation() == Some(number))
+    }
+
+    /// The end of a consultation with the choice of an earlier one about the same scenario.
+    fn shared_choice(
+        &self,
+        number: u32,
+        own: &ConsultationState,
+        earlier: &ConsultationState,
+    ) -> Option<Event> {
+        let action = own.option(earlier.chosen.as_ref()?.id())?;
+        let chosen = ConsultationChoice::Recovery { action };
+        let asks = action == RecoveryAction::AskUser;
+        Some(Event::Consultation {
+            consultation: number,
+            subject: own.subject,
+            question: None,
+            how: ConsultationOutcome::Cached,
+            chosen: Some(chosen),
+            refused: self.choice_refusal(number, &chosen),
+            reason: String::new(),
+            model: earlier.model.clone(),
+            ask: asks.then(|| self.question_how_to_continue(own.subject)).flatten(),
+            error: None,
+        })
+    }
+
+    /// The end of a consultation about which nobody is asked, if so.
+    fn unasked_end(&self, number: u32, own: &ConsultationState) -> Option<Event> {
+        let facts =
+            AskingFacts { left_ms: self.left_ms(), model_failed: self.model_failed(), ..self.asking_facts() };
+        let (how, why) = adapt::whether_to_ask(&facts)?;
+        let error = match why {
+            Some(AskRefusal::NoTime) => {
+                Fault::new("consultation.no_time", "the run's deadline comes before a reply is of use")
+            }
+            Some(AskRefusal::NoModel) => {
+                Fault::new("consultation.no_model", "no model answered an earlier consultation of this run")
+            }
+            _ => Fault::new(
+                "consultation.limit",
+                format!(
+                    "this run had its {} consultations (`execution.consultations.max_per_run`)",
+                    self.settings().consultations.max_per_run
+                ),
+            ),
+        };
+        Some(without_choice(number, own, how, error))
+    }
+
+    /// The facts about a consultation that nothing speaks against but the run's own bound.
+    fn asking_facts(&self) -> AskingFacts {
+        AskingFacts {
+            decided: false,
+            person_decides: false,
+            allowed: true,
+            confirmation: false,
+            choices: 1,
+            left_ms: u64::MAX,
+            model_failed: false,
+            answered_in_run: false,
+            asked_in_run: self.consulted,
+            limits: self.settings().consultations,
+            reply: None,
+        }
+    }
+
+    /// Whether no model answered an earlier consultation.
+    fn model_failed(&self) -> bool {
+        self.consultations.values().any(|consultation| consultation.unanswered)
+    }
+
+    /// Why no model is asked about what is unexpected, as far as is known when it is recorded.
+    pub(super) fn ask_refusal(&self, facts: AskingFacts) -> Option<AskRefusal> {
+        let facts = AskingFacts { left_ms: self.left_ms(), model_failed: self.model_failed(), ..facts };
+        adapt::whether_to_ask(&facts).and_then(|(_, why)| why)
+    }
+
+    /// The facts that count before a consultation is opened. How many there were counts later: an equal one may have
+    /// been answered.
+    pub(super) fn opening_facts(&self) -> AskingFacts {
+        AskingFacts { asked_in_run: 0, confirmation: self.is_confirmation(), ..self.asking_facts() }
+    }
+
+    /// How a consultation counts whose last question has ended.
+    pub fn consultation_outcome(&self, question: u32) -> ConsultationOutcome {
+        let origin = self.asks.get(&question).and_then(|ask| ask.origin.as_ref());
+        let reply = Some(origin.map_or(ReplyOrigin::Sent, |origin| origin.reply));
+        let outcome = adapt::whether_to_ask(&AskingFacts { reply, ..self.asking_facts() });
+        outcome.map_or(ConsultationOutcome::Asked, |(how, _)| how)
+    }
+
+    /// Why a choice cannot be carried out now: the rules by which it was offered, with what is known now.
+    pub fn choice_refusal(&self, number: u32, chosen: &ConsultationChoice) -> Option<RefusedAction> {
+        let ConsultationSubject::Recovery { call, .. } = self.consultations.get(&number)?.subject;
+        let ConsultationChoice::Recovery { action } = *chosen;
+        let state = self.calls.get(&call)?;
+        self.with_failure(call, state, |failure, declared, may| {
+            adapt::recovery_refusal(action, failure, declared, &self.settings().policies, may)
+        })?
+    }
+
+    /// The question to the user how to continue after a call failed. It confirms nothing.
+    pub fn question_how_to_continue(&self, subject: ConsultationSubject) -> Option<Question> {
+        let call = self.calls.get(&subject.call()?)?;
+        let CallStatus::Failing { outcome, .. } = &call.status else { return None };
+        let language = self.language();
+        let why = outcome.user_text(language);
+        Some(Question {
+            text: sentences::ask_how_to_continue(language, &self.describe_call(call), &why),
+            tool: Some(call.requested.tool.clone()),
+            missing: Vec::new(),
+            known: call.requested.arguments.clone(),
+        })
+    }
+
+    /// Whether any question of the consultation was replied to.
+    pub(super) fn is_replied(&self, subject: Subject) -> bool {
+        let asked = self.tries(subject).iter().filter_map(|call| self.asks.get(call));
+        let mut replied = asked.filter(|ask| {
+            matches!(
+                ask.status,
+                AskStatus::Replied { .. } | AskStatus::Used { .. } | AskStatus::Rejected { .. }
+            )
+        });
+        replied.next().is_some()
+    }
+
+    /// The run was reopened: what was chosen before does not count any more.
+    pub(super) fn forget_consultations(&mut self) {
+        self.consulted = 0;
+        self.tries.retain(|subject, _| !matches!(subject, Subject::Consultation { .. }));
+        for consultation in self.consultations.values_mut() {
+            consultation.ended = true;
+            consultation.chosen = None;
+            consultation.unanswered = false;
+        }
+    }
+}
+
+fn without_choice(number: u32, own: &ConsultationState, how: ConsultationOutcome, error: Fault) -> Event {
+    Event::Consultation {
+        consultation: number,
+        subject: own.subject,
+        question: own.question,
+        how,
+        chosen: None,
+        refused: None,
+        reason: String::new(),
+        model: None,
+        ask: None,
+        error: Some(error),
+    }
+}

@@ -1,0 +1,54 @@
+//! What a consultation is about, and what a model can choose.
+
+use serde::{Deserialize, Serialize};
+
+use crate::adapt::{ConsultationKind, RecoveryAction};
+
+/// What a consultation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum ConsultationSubject {
+    /// An attempt of a call that failed.
+    Recovery {
+        /// The call's ordinal.
+        call: u32,
+        /// From 1.
+        attempt: u32,
+    },
+}
+
+impl ConsultationSubject {
+    /// What a model is consulted about.
+    pub fn kind(self) -> ConsultationKind {
+        match self {
+            Self::Recovery { .. } => ConsultationKind::Recovery,
+        }
+    }
+
+    /// The call that it concerns, if any.
+    pub fn call(self) -> Option<u32> {
+        match self {
+            Self::Recovery { call, .. } => Some(call),
+        }
+    }
+}
+
+/// What was chosen in a consultation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "chose", rename_all = "snake_case")]
+pub enum ConsultationChoice {
+    /// How to continue after a call failed.
+    Recovery {
+        /// One of the options.
+        action: RecoveryAction,
+    },
+}
+
+impl ConsultationChoice {
+    /// Its id in the question, such as `retry`.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::Recovery { action } => action.id(),
+        }
+    }
+}
