@@ -16,7 +16,7 @@ pub use consult::{
     AskRefusal, AskingFacts, ConsultationKind, ConsultationLimits, ConsultationOutcome, ReplyOrigin,
     whether_to_ask,
 };
-pub use level::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, completed};
+pub use level::{ExecutionLevel, ExecutionMode, completed};
 pub use policy::{FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{
     CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,

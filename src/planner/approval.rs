@@ -63,6 +63,7 @@ pub fn required_plan_approval(
     if why.is_empty() {
         return None;
     }
+    why.extend(made.patch.iter().flat_map(|patch| patch.changes()));
     let tools = definitions(catalogue, &made.plan);
     Some(RequiredApproval { hash: plan_hash(made, &tools), why, tools })
 }

@@ -1,9 +1,12 @@
 //! Admission of events: which events are legal in which state.
 
+mod patches;
+
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, Decision};
 use super::event::{
-    ConsultationChoice, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus, Subject,
+    ConsultationChoice, ConsultationSubject, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade,
+    RunStatus, Subject,
 };
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::adapt::RecoveryAction;
@@ -83,9 +86,18 @@ impl RunState {
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "no cancellation was requested, or a write is in flight",
             ),
-            Event::Consultation { question: Some(question), chosen: Some(chosen), .. } => {
-                self.admit_choice(event, *question, chosen)
-            }
+            Event::Consultation {
+                question: Some(question),
+                chosen: Some(ConsultationChoice::Recovery { action }),
+                ..
+            } => self.admit_choice(event, *question, *action),
+            Event::Consultation {
+                subject: ConsultationSubject::Adaptation { .. },
+                question: Some(question),
+                chosen: None,
+                error: None,
+                ..
+            } => self.admit_unchanged(event, *question),
             Event::Unexpected { .. }
             | Event::Consultation { .. }
             | Event::BackedOff { .. }
@@ -187,8 +199,14 @@ impl RunState {
             Event::ModificationAsked { version, .. } => self.may_change(*version),
             Event::PlanRefused { version, .. } => {
                 require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
-                let begins = |a: &Action| matches!(a, Action::Record { event: Event::StepStarted { .. } });
+                let begins = |a: &Action| {
+                    matches!(a, Action::Record { event: Event::StepStarted { step } }
+                        if self.begins_with_newest_version(*step))
+                };
                 require(self.asks_for(begins), "the plan does not begin now")
+            }
+            Event::Replanned(made) if made.patch.is_some() => {
+                made.patch.as_ref().map_or(Ok(()), |patch| self.admit_patch(made, patch))
             }
             Event::Replanned(made) => {
                 require(made.version > 1, "the first plan is created")?;
@@ -201,7 +219,7 @@ impl RunState {
     }
 
     /// A choice must be the reading of a reply that is due, one of the options, and say truthfully what holds now.
-    fn admit_choice(&self, event: &Event, question: u32, chosen: &ConsultationChoice) -> Result<(), String> {
+    fn admit_choice(&self, event: &Event, question: u32, action: RecoveryAction) -> Result<(), String> {
         let Event::Consultation { consultation, subject, how, refused, ask, .. } = event else {
             return Ok(());
         };
@@ -210,9 +228,9 @@ impl RunState {
         require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
         let own = self.consultations.get(consultation);
         require(own.is_some_and(|own| own.subject == *subject), "the consultation is about something else")?;
-        let ConsultationChoice::Recovery { action } = *chosen;
+        let chosen = ConsultationChoice::Recovery { action };
         require(own.is_some_and(|own| own.options.contains(&action)), "that was not offered")?;
-        require(*refused == self.choice_refusal(*consultation, chosen), "that is not what holds now")?;
+        require(*refused == self.choice_refusal(*consultation, &chosen), "that is not what holds now")?;
         require(*how == self.consultation_outcome(question), "the reply did not come about like that")?;
         require(
             ask.is_some() == (action == RecoveryAction::AskUser),

@@ -440,6 +440,7 @@ impl RunState {
             self.steps.retain(|_, step| !step.is_untouched());
         }
         if let Some(patch) = &made.patch {
+            self.choose_patch(patch.consultation, made.version);
             self.remember_plan();
             self.apply_patch(patch);
         }
@@ -459,6 +460,7 @@ impl RunState {
                 error: None,
                 prepared: false,
                 replaced_by: None,
+                noted: false,
                 stopped: false,
             };
             self.steps.insert(step.step_number, state);

@@ -73,6 +73,16 @@ pub enum UnexpectedSubject {
         /// From 1.
         attempt: u32,
     },
+    /// A step that ended without doing its task; at the level `autonomous`, any step that ended.
+    Step {
+        /// Its number.
+        step: u32,
+    },
+    /// The run itself: its further steps have no results.
+    Run {
+        /// How many steps in a row had none.
+        idle_steps: u32,
+    },
 }
 
 /// What a timer of a run is for.

@@ -4,6 +4,7 @@
 //! I/O, no randomness, no actor: ids and timers arrive as events, and time with their envelopes.
 
 mod action;
+mod adaptation;
 mod admit;
 mod apply;
 mod approval;

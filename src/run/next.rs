@@ -89,7 +89,8 @@ impl RunState {
             return first;
         }
         let steps = self.step_actions();
-        if !steps.is_empty() || self.steps.values().any(|s| !s.status.is_terminal()) {
+        let open = self.steps.values().any(|s| !s.status.is_terminal()) || self.open_adaptation().is_some();
+        if open || !steps.is_empty() {
             return steps;
         }
         self.after_steps()
@@ -190,39 +191,50 @@ impl RunState {
     /// All actions that are due in steps. Each of several approval requests has the next ordinal, as if it
     /// were the first.
     pub(super) fn steps_due(&self) -> Vec<Action> {
-        let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
-        let statuses = self.step_statuses();
         let unnoted = self.calls.unnoted().filter_map(|(number, call)| self.unexpected(number, call));
         let mut actions: Vec<Action> = unnoted.map(record).collect();
-        for (step, dependency) in plan::blocked_by(&all, &statuses) {
-            actions.push(record(Event::StepFailed {
-                step,
-                status: StepStatus::Blocked,
-                error: Fault::new(
-                    "step.blocked",
-                    format!("step {dependency}, which it depends on, did not complete"),
-                ),
-            }));
+        let running = self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running);
+        let running: Vec<Action> =
+            running.flat_map(|(number, step)| self.actions_in_step(*number, step)).collect();
+        let opens = |action: &Action| matches!(action, Action::Record { event: Event::Unexpected { .. } });
+        match (self.open_adaptation(), self.adaptation_due()) {
+            (Some(number), _) => actions.extend(self.consultation_actions(number)),
+            // One consultation is opened at a time.
+            (None, Some(_)) if actions.iter().chain(&running).any(opens) => {}
+            (None, Some(due)) => actions.push(record(due)),
+            (None, None) => actions.extend(self.steps_to_begin()),
         }
-        // A step that waits for a person takes no other step's place.
-        let admitted =
-            self.steps.values().filter(|s| s.status == StepStatus::Pending && self.is_let_begin(s));
-        let admitted: Vec<&Step> = admitted.map(|s| &s.step).collect();
-        for step in plan::ready(&admitted, &statuses, self.settings().max_parallel_steps) {
-            actions.push(record(Event::StepStarted { step }));
-        }
+        actions.extend(running);
+        // Several questions may be asked at once, and each needs its own ordinal.
         let mut asks = self.next_ask();
-        for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
-            for mut action in self.actions_in_step(*number, step) {
-                // Several steps may ask at once, and each question needs its own ordinal.
-                if let Action::Ask { call, .. } = &mut action {
-                    *call = asks;
-                    asks += 1;
-                }
-                actions.push(action);
+        for action in &mut actions {
+            if let Action::Ask { call, .. } = action {
+                *call = asks;
+                asks += 1;
             }
         }
         actions
+    }
+
+    /// The steps that begin now, and those that never will.
+    fn steps_to_begin(&self) -> Vec<Action> {
+        let pending = || self.steps.values().filter(|step| step.status == StepStatus::Pending);
+        if pending().next().is_some()
+            && let Some(stop) = self.no_progress()
+        {
+            return vec![record(stop)];
+        }
+        let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
+        let statuses = self.step_statuses();
+        let blocked = plan::blocked_by(&all, &statuses).into_iter().map(|(step, dependency)| {
+            let why = format!("step {dependency}, which it depends on, did not complete");
+            let error = Fault::new("step.blocked", why);
+            record(Event::StepFailed { step, status: StepStatus::Blocked, error })
+        });
+        // A step that waits for a person takes no other step's place.
+        let admitted: Vec<&Step> = pending().filter(|s| self.is_let_begin(s)).map(|s| &s.step).collect();
+        let ready = plan::ready(&admitted, &statuses, self.settings().max_parallel_steps).into_iter();
+        blocked.chain(ready.map(|step| record(Event::StepStarted { step }))).collect()
     }
 
     /// What a running step needs: its calls first, then what depends on its kind.
@@ -457,6 +469,9 @@ impl RunState {
         let verdict = self.verdicts.last();
         let more = verdict.is_some_and(|v| v.should_continue);
         if more && self.may_replan() {
+            if let Some(stop) = self.no_progress() {
+                return vec![record(stop)];
+            }
             let version = self.plans.len() as u32 + 1;
             return vec![record(Event::Planning { version, cause: PlanCause::Continuation })];
         }

@@ -4,6 +4,7 @@
 use super::approval::{Approval, ApprovalGate, ApprovalSubject, Decision};
 use super::event::PlanCause;
 use super::state::{RunState, StepState};
+use crate::plan::StepStatus;
 
 impl RunState {
     /// The version that the plan in force began with: patches continue it. 0 before the first plan.
@@ -61,6 +62,12 @@ impl RunState {
         step.version.max(self.first_version_in_force())
     }
 
+    /// Whether a step begins with the newest version of the plan, and not with one that a patch continues.
+    pub fn begins_with_newest_version(&self, step: u32) -> bool {
+        let newest = self.plans.len() as u32;
+        self.steps.get(&step).is_some_and(|step| self.version_to_begin(step) == newest)
+    }
+
     /// Whether the approval of its plan lets a step begin.
     pub(super) fn is_let_begin(&self, step: &StepState) -> bool {
         let version = self.version_to_begin(step);
@@ -69,8 +76,15 @@ impl RunState {
             || self.gate_of_version(version) == ApprovalGate::Granted
     }
 
-    /// Whether a step of a plan version has begun or ended.
+    /// Whether a step of a plan version has begun or ended. What a patch waits for may fail meanwhile, so a step of one
+    /// may be blocked before the patch is approved.
     pub(super) fn has_begun_version(&self, version: u32) -> bool {
-        self.steps.values().any(|s| s.version == version && !s.is_untouched())
+        let patch = self.is_patch(version);
+        let never_began = |step: &StepState| {
+            patch
+                && step.calls.is_empty()
+                && matches!(step.status, StepStatus::Blocked | StepStatus::Cancelled)
+        };
+        self.steps.values().any(|s| s.version == version && !s.is_untouched() && !never_began(s))
     }
 }

@@ -222,6 +222,9 @@ pub struct StepState {
     /// The step that a patch put in its place after it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<u32>,
+    /// Whether its end was recorded as unexpected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) noted: bool,
     /// Whether a recovery ended it: what it has not begun is not done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,

@@ -11,7 +11,7 @@ use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
-use crate::adapt::{AVAILABLE_LEVELS, ExecutionLevel};
+use crate::adapt::ExecutionLevel;
 use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
@@ -95,13 +95,9 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     })
 }
 
-/// A level that has no effect yet, and reads without a sentence at a level at which no model words their results.
+/// Reads without a sentence at a level at which no model words their results.
 fn check_level(level: Option<&Located<ExecutionLevel>>, tools: &[SceneTool], report: &FaultReport) {
     let Some(level) = level else { return };
-    if !AVAILABLE_LEVELS.contains(&level.value) {
-        let message = format!("level = {:?} has no effect in this release", level.value.name());
-        report.warning(level.line, "level", message, "use \"basic\", or remove it");
-    }
     if level.value != ExecutionLevel::Basic {
         return;
     }

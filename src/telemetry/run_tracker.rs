@@ -228,6 +228,12 @@ impl RunTracker {
                 let line = log_lines::UnexpectedLine { attempt: *attempt, class: class.name(), code };
                 self.unexpected(*call, (*class, *chosen), line, to);
             }
+            Event::Unexpected { subject: UnexpectedSubject::Step { step }, class, code, chosen, .. } => {
+                log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
+                log_lines::no_progress(&self.span, *idle_steps);
+            }
             Event::BackedOff { call, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.backed_off = Some(at);

@@ -353,6 +353,7 @@ fn reply(request: &Value, words: &str) -> Scripted {
         }
         (QuestionKind::Check, _) => Scripted::forced(request, final_verdict()),
         (QuestionKind::Answer, _) => Scripted::Text("Good day.".to_owned()),
+        (QuestionKind::Recovery | QuestionKind::Adapt, _) => panic!("nobody is consulted: {request:#}"),
     }
 }
 

@@ -350,7 +350,7 @@ async fn cancelled_run_does_not_wait_for_its_next_attempt() {
 }
 
 /// Starts a server on the workspace, with crash points, and returns it with its address.
-fn serve(workspace: &Workspace, env: &[(&str, String)]) -> (RunningProcess, String) {
+pub(super) fn serve(workspace: &Workspace, env: &[(&str, String)]) -> (RunningProcess, String) {
     let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
     let mut process = workspace.spawn_with(&line, env);
     process.read_until("serves at ");

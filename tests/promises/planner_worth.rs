@@ -206,6 +206,7 @@ async fn measure(reader: ReaderMode, retries: u32) -> Row {
         QuestionKind::Scene => look(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
         QuestionKind::Answer => Scripted::Text(answer_to(number(request))),
+        QuestionKind::Recovery | QuestionKind::Adapt => panic!("nobody is consulted: {request:#}"),
     });
     let town = open(&llm, |config| {
         config.planning.reader = reader;
@@ -324,6 +325,7 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
             QuestionKind::Check => check(request, number, checks.next(number)),
             QuestionKind::Answer if both => answer(number, words.next(number)),
             QuestionKind::Answer => Scripted::Text(answer_to(number)),
+            QuestionKind::Recovery | QuestionKind::Adapt => panic!("nobody is consulted: {request:#}"),
         }
     });
     let town = open(&llm, |config| config.planning.answer_with_check = with_check).await;

@@ -36,6 +36,8 @@ pub enum QuestionKind {
     Scene,
     Check,
     Answer,
+    Recovery,
+    Adapt,
 }
 
 /// The kind of question in `request`.
@@ -43,6 +45,8 @@ pub fn question_kind(request: &Value) -> QuestionKind {
     match forced_tool(request) {
         Some("CreateExecutionPlan") => QuestionKind::Plan,
         Some("CheckContinuation") => QuestionKind::Check,
+        Some("ChooseRecovery") => QuestionKind::Recovery,
+        Some("AdaptPlan") => QuestionKind::Adapt,
         _ if section(request, "scene").is_some() => QuestionKind::Scene,
         _ => QuestionKind::Answer,
     }
@@ -90,6 +94,8 @@ pub struct ModelRules {
     scene: Rule,
     check: Rule,
     answer: Rule,
+    recovery: Rule,
+    adapt: Rule,
 }
 
 impl ModelRules {
@@ -109,6 +115,13 @@ impl ModelRules {
             }),
             check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
+            recovery: Box::new(|request, _| {
+                Scripted::forced(request, json!({"reason": "scripted", "choice": "abort"}))
+            }),
+            adapt: Box::new(|request, _| {
+                let unchanged = json!({"reason": "scripted", "remove": [], "replace": [], "add": []});
+                Scripted::forced(request, unchanged)
+            }),
         }
     }
 
@@ -129,6 +142,11 @@ impl ModelRules {
 
     pub fn answer(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         self.answer = Box::new(rule);
+        self
+    }
+
+    pub fn adapt(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        self.adapt = Box::new(rule);
         self
     }
 
@@ -153,6 +171,8 @@ impl ModelRules {
                 QuestionKind::Scene => &self.scene,
                 QuestionKind::Check => &self.check,
                 QuestionKind::Answer => &self.answer,
+                QuestionKind::Recovery => &self.recovery,
+                QuestionKind::Adapt => &self.adapt,
             };
             rule(request, nth)
         })

@@ -99,6 +99,7 @@ impl RunState {
             s.question = None;
             s.result = None;
             s.error = None;
+            s.noted = false;
             s.stopped = false;
         });
         if self.planning.is_none() {

@@ -64,6 +64,7 @@ impl RunState {
             step.question = None;
             step.error = None;
             step.prepared = false;
+            step.noted = false;
             step.stopped = false;
         }
         // Replies to reads and questions that were in flight will not arrive any more. Calls that were

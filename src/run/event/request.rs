@@ -186,6 +186,26 @@ pub struct PlanMade {
     pub patch: Option<PlanPatch>,
 }
 
+/// A map of numbers as a list of pairs: keys of JSON objects are text, which is not read as numbers within a tagged event.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &BTreeMap<u32, u32>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<u32, u32>, D::Error> {
+        Vec::<(u32, u32)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
 /// A change of the unfinished part of a plan. The new steps are those of the plan that carries it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanPatch {
@@ -196,7 +216,7 @@ pub struct PlanPatch {
     pub removed: Vec<u32>,
     /// Steps that a new one takes the place of, each with the new one: the step that the consultation is about, or
     /// steps that have not begun.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "pairs")]
     pub replaced: BTreeMap<u32, u32>,
     /// Steps that depended on a replaced one and depend on its replacement now. They expect no write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -204,6 +224,14 @@ pub struct PlanPatch {
 }
 
 impl PlanPatch {
+    /// What it changes besides its new steps, one line each, for people.
+    pub fn changes(&self) -> Vec<String> {
+        let replaced =
+            self.replaced.iter().map(|(old, new)| format!("step {new} takes the place of step {old}"));
+        let removed = self.removed.iter().map(|step| format!("step {step} is not done any more"));
+        replaced.chain(removed).collect()
+    }
+
     /// The dependencies of a step, once the replaced ones are exchanged.
     pub fn repointed(&self, depends: &DependsOn) -> DependsOn {
         depends.iter().map(|step| self.replaced.get(&step).copied().unwrap_or(step)).collect()

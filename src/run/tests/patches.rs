@@ -56,6 +56,8 @@ fn after_a_failure(settings: Settings) -> Script {
     run.plan(PlanMaker::Deterministic, &[("A", &[]), ("A", &[1]), ("A", &[]), ("A", &[3])]);
     run.state.steps.get_mut(&1).unwrap().status = StepStatus::Failed;
     run.state.steps.get_mut(&1).unwrap().error = Some(Fault::new("http.status", "503"));
+    // Nobody else is asked about it.
+    run.state.steps.get_mut(&1).unwrap().noted = true;
     run
 }
 
@@ -109,6 +111,23 @@ fn only_the_steps_of_a_patch_wait_for_its_approval_and_are_cancelled_by_a_refusa
     assert!(!run.state.closing && run.state.cancel.is_none());
     run.reply_with_end(4, "said", false);
     assert_ne!(run.state.status, RunStatus::Cancelled);
+}
+
+#[test]
+fn patch_of_which_a_step_is_blocked_still_waits_for_its_approval() {
+    let mut run = after_a_failure(creative());
+    let made = patched(&run.state, replacing(1, 5), &[step(5, "elsewhere", &[]), step(6, "more", &[3])]);
+    put_in_force(&mut run, PlanMade { approval: Some(needed("patch")), ..made });
+    run.reply_with_calls(3, &[("book", Effect::Write, Repeat::Never, 1)]);
+    run.outcome(1, Outcome::Refused { error: Fault::new("book.full", "full") });
+    run.state.steps.get_mut(&3).unwrap().status = StepStatus::Failed;
+    run.state.due = crate::run::state::DueActions::default();
+    run.settle();
+    assert_eq!(
+        (run.state.steps[&6].status, run.state.steps[&5].status),
+        (StepStatus::Blocked, StepStatus::Pending)
+    );
+    assert!(!run.state.has_begun());
 }
 
 #[test]
