@@ -96,6 +96,9 @@ pub struct AnswerCall {
     /// Whether it was left out after it failed, because its tool is optional.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+    /// The tool whose call took its place after it failed; that call follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// One write of the answer document.
@@ -309,7 +312,13 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
 /// `None` for a call that never ended.
 fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
     let call = state.calls.get(&number)?;
-    let (mut outcome, result, error) = match state.outcome(number)? {
+    let by = state.stand_in(call).and_then(|by| state.calls.get(&by));
+    let told = match &call.status {
+        // Its own outcome: what took its place is a call of its own here.
+        CallStatus::Done { outcome } => outcome,
+        _ => state.outcome(number)?,
+    };
+    let (mut outcome, result, error) = match told {
         Outcome::Ok { result, .. } => (CallOutcome::Ok, Some(result.clone()), None),
         Outcome::Refused { error } => (CallOutcome::Refused, None, Some(error.clone())),
         Outcome::Failed { error } => (CallOutcome::Failed, None, Some(error.clone())),
@@ -336,6 +345,7 @@ fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
         error,
         attempts: Some(call.attempts).filter(|n| *n > 1 && state.settings().mode.is_some()),
         left_out: call.left_out,
+        by: by.map(|by| by.requested.tool.clone()),
     })
 }
 

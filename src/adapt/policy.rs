@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use strum::VariantArray;
 
 use crate::fault::FaultClass;
@@ -28,6 +29,8 @@ use crate::fault::FaultClass;
 pub enum PolicyAction {
     /// Another attempt of the same call, under the same idempotency key.
     Retry,
+    /// Another tool of the scene, which its tool declares, is called in its place.
+    Alternative,
     /// The call is left out: its tool is optional.
     Skip,
     /// The call has failed; the run continues with what it has.
@@ -66,6 +69,36 @@ pub struct FaultPolicy {
     pub max_wait_ms: Option<u64>,
 }
 
+/// The tool that is called in place of one that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AlternativeTool {
+    /// Its name: another tool of the same scene, with the same effect.
+    pub tool: String,
+    /// Its arguments. A string that begins with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …}` of the failed
+    /// call.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Value>,
+    /// Whether its result has the same fields with the same meaning, so that writes may refer to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub same_result: bool,
+}
+
+impl AlternativeTool {
+    /// Its arguments in place of a call with `arguments`. One whose pointer finds nothing is omitted.
+    pub fn arguments_for(&self, arguments: &Value) -> Value {
+        let known = serde_json::json!({ "arguments": arguments });
+        let found = self.arguments.iter().filter_map(|(name, value)| {
+            let value = match value.as_str().filter(|text| text.starts_with('/')) {
+                Some(pointer) => known.pointer(pointer).filter(|value| !value.is_null())?.clone(),
+                None => value.clone(),
+            };
+            Some((name.clone(), value))
+        });
+        Value::Object(found.collect())
+    }
+}
+
 /// What a tool declares about its failures. Frozen in each requested call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -76,12 +109,21 @@ pub struct ToolPolicies {
     /// Whether its calls may be left out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
+    /// What is called in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alternative: Option<AlternativeTool>,
 }
 
 impl ToolPolicies {
     /// Whether nothing is declared.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What is declared for calls that take the place of failed ones: these are neither left out nor replaced again.
+    #[must_use]
+    pub fn of_substitute(&self) -> Self {
+        Self { optional: false, alternative: None, ..self.clone() }
     }
 }
 

@@ -49,6 +49,8 @@ pub struct CallFailure<'a> {
     pub asked_ms: Option<u64>,
     /// Milliseconds until the run's deadline.
     pub left_ms: u64,
+    /// Whether an alternative was called in its place already, or it is called in place of another call.
+    pub used_alternative: bool,
     /// What the variable part of the delay depends on.
     pub seed: &'a str,
 }
@@ -62,6 +64,8 @@ pub enum PolicyChoice {
         /// After so many milliseconds.
         delay_ms: u64,
     },
+    /// The alternative tool is called in its place.
+    Alternative,
     /// The call is left out.
     Skip,
     /// The call has failed.
@@ -78,6 +82,7 @@ impl PolicyChoice {
     pub fn action(self) -> PolicyAction {
         match self {
             PolicyChoice::Retry { .. } => PolicyAction::Retry,
+            PolicyChoice::Alternative => PolicyAction::Alternative,
             PolicyChoice::Skip => PolicyAction::Skip,
             PolicyChoice::Fail => PolicyAction::Fail,
             PolicyChoice::Consult { .. } => PolicyAction::Consult,
@@ -116,12 +121,15 @@ pub enum RefusedAction {
     NotOptional,
     /// The tool does not declare it.
     NotDeclared,
-    /// The write may have taken effect, so it cannot be left out.
+    /// The alternative was called already, or the call is one itself.
+    Used,
+    /// The write may have taken effect, so it is neither left out nor done in another way.
     MayBeDone,
 }
 
 /// What predefined logic does about a failure, and what it considered before that. The last considered action is the
-/// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe.
+/// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe, and none does it in
+/// another way.
 pub fn respond(
     failure: &CallFailure<'_>,
     declared: Option<&ToolPolicies>,
@@ -133,6 +141,7 @@ pub fn respond(
     for action in actions(failure, policy) {
         let considered = match action {
             PolicyAction::Retry => retry(failure, policy, defaults, may, 0),
+            PolicyAction::Alternative => alternative(failure, declared, may),
             PolicyAction::Skip => skip(failure, declared, may),
             // No tool can declare a consultation.
             PolicyAction::Fail | PolicyAction::Consult => Ok(PolicyChoice::Fail),
@@ -204,6 +213,26 @@ fn retry(
         Err(RefusedAction::NoTimeLeft)
     } else {
         Ok(PolicyChoice::Retry { delay_ms })
+    }
+}
+
+fn alternative(
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    may: Capabilities,
+) -> Result<PolicyChoice, RefusedAction> {
+    if !may.alternatives {
+        Err(RefusedAction::NotAllowed)
+    } else if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) {
+        Err(RefusedAction::MayBeDone)
+    } else if failure.used_alternative {
+        Err(RefusedAction::Used)
+    } else if declared.is_none_or(|declared| declared.alternative.is_none()) {
+        Err(RefusedAction::NotDeclared)
+    } else if failure.left_ms <= MIN_ATTEMPT_MS {
+        Err(RefusedAction::NoTimeLeft)
+    } else {
+        Ok(PolicyChoice::Alternative)
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proscenium::adapt::PolicyChoice;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
-    RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
+    Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -58,6 +58,8 @@ pub struct RequestedToolCall {
     writes: bool,
     /// It has a result.
     succeeded: bool,
+    /// The call whose place it takes.
+    stands_for: Option<u32>,
 }
 
 /// Renders the events of one run in order; remembers what later events refer to.
@@ -111,6 +113,9 @@ impl Narrator {
             }
             Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
             Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                self.substituted(*call, requested)
+            }
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
@@ -208,9 +213,22 @@ impl Narrator {
                 line(Mark::Note, format!("{called}: tries again in {}", duration(delay_ms as f64)))
             }
             PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
-            // Its end says more.
-            PolicyChoice::Fail | PolicyChoice::Consult { .. } => Vec::new(),
+            // What takes its place, or the end of the consultation, follows.
+            PolicyChoice::Alternative | PolicyChoice::Fail | PolicyChoice::Consult { .. } => Vec::new(),
         }
+    }
+
+    /// A call that takes the place of a failed one.
+    fn substituted(&mut self, call: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
+        let step = self.calls.get(&call).map_or(0, |asked| asked.step);
+        let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
+        let mut lines =
+            line(Mark::Note, format!("{}: {tool} {arguments} takes its place", self.called(call)));
+        lines.extend(self.reply(step, std::slice::from_ref(requested), None));
+        if let Some(asked) = self.calls.get_mut(&requested.call) {
+            asked.stands_for = Some(call);
+        }
+        lines
     }
 
     fn compensation(&mut self, undoes: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
@@ -226,6 +244,7 @@ impl Narrator {
                 // It serves no step.
                 writes: false,
                 succeeded: true,
+                stands_for: None,
             },
         );
         let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
@@ -357,7 +376,15 @@ impl Narrator {
             let refused = call.problem.is_some();
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
             let writes = call.effect == Effect::Write;
-            let asked = RequestedToolCall { step, tool, arguments, refused, writes, succeeded: false };
+            let asked = RequestedToolCall {
+                step,
+                tool,
+                arguments,
+                refused,
+                writes,
+                succeeded: false,
+                stands_for: None,
+            };
             self.calls.insert(call.call, asked);
             if let Some(problem) = &call.problem {
                 let text = format!(
@@ -379,8 +406,11 @@ impl Narrator {
     }
 
     fn set_success(&mut self, call: u32, succeeded: bool) {
-        if let Some(asked) = self.calls.get_mut(&call) {
-            asked.succeeded = succeeded;
+        let Some(asked) = self.calls.get_mut(&call) else { return };
+        asked.succeeded = succeeded;
+        // It speaks for the call whose place it takes.
+        if let (Some(original), true) = (asked.stands_for, succeeded) {
+            self.set_success(original, true);
         }
     }
 

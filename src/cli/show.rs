@@ -249,6 +249,9 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
             json(&call.requested.arguments, 400),
             went(call, millis)
         )?;
+        if let Some(original) = call.replaces {
+            writeln!(out, "     in place of call {original}")?;
+        }
         if let Some(undone) = call.undoes {
             writeln!(out, "     undoes call {undone}")?;
         }

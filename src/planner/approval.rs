@@ -6,6 +6,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::adapt::AlternativeTool;
 use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step};
 use crate::run::{
     Approval, ApprovalScope, ApprovalSubject, CallState, CallStatus, Decision, Effect, Event, NO_APPROVAL,
@@ -41,7 +42,11 @@ pub fn required_plan_approval(
             ApprovalScope::Declared => tool.approval.requires_plan_approval(),
         };
         if asked {
-            why.push(format!("step {}: {} of {} writes", step.step_number, tool.name, step.scene_name));
+            let instead = alternative_of(state, tool);
+            why.push(format!(
+                "step {}: {} of {} writes{instead}",
+                step.step_number, tool.name, step.scene_name
+            ));
         }
     }
     if state.queued.as_ref().is_some_and(|queued| queued.options.require_approval) {
@@ -68,11 +73,31 @@ pub fn required_plan_approval(
     Some(RequiredApproval { hash: plan_hash(made, &tools), why, tools })
 }
 
-/// The approval that a requested call needs, if any. `by_rules` says that the embedded rules requested it
-/// in place of failed models.
-///
-/// The plan's approval covers exactly the writes whose arguments it showed. Any other write of such a plan
-/// needs a separate approval, unless its tool declares that the plan's approval suffices.
+/// What may be called in place of a tool that fails, for the person who approves a plan.
+fn alternative_of(state: &RunState, tool: &SceneTool) -> String {
+    let declared = tool.policies.alternative.as_ref().filter(|_| state.may().alternatives);
+    let instead = |by: &AlternativeTool| {
+        format!("; if it fails, {} may take its place, which is asked by itself", by.tool)
+    };
+    declared.map(instead).unwrap_or_default()
+}
+
+/// A call that may need an approval.
+pub(super) struct ApprovableCall<'a> {
+    /// Its tool.
+    pub tool: &'a SceneTool,
+    /// Its arguments.
+    pub arguments: &'a Value,
+    /// How many equal calls of a repeatable tool precede it.
+    pub occurrence: u32,
+    /// Whether the embedded rules requested it in place of failed models.
+    pub by_rules: bool,
+    /// The failed call whose place it takes.
+    pub stands_for: Option<&'a CallState>,
+}
+
+/// The approval that a requested call of a scene needs, if any.
+#[cfg(test)]
 pub(crate) fn required_call_approval(
     state: &RunState,
     step: &Step,
@@ -81,6 +106,19 @@ pub(crate) fn required_call_approval(
     occurrence: u32,
     by_rules: bool,
 ) -> Option<RequiredApproval> {
+    call_approval(state, step, &ApprovableCall { tool, arguments, occurrence, by_rules, stands_for: None })
+}
+
+/// The approval that a requested call needs, if any.
+///
+/// The plan's approval covers exactly the writes whose arguments it showed. Any other write of such a plan
+/// needs a separate approval, unless its tool declares that the plan's approval suffices.
+pub(super) fn call_approval(
+    state: &RunState,
+    step: &Step,
+    call: &ApprovableCall<'_>,
+) -> Option<RequiredApproval> {
+    let ApprovableCall { tool, arguments, occurrence, by_rules, stands_for } = *call;
     if tool.effect != Effect::Write {
         return None;
     }
@@ -99,10 +137,15 @@ pub(crate) fn required_call_approval(
         }
         ApprovalScope::Declared => tool.approval.requires_call_approval() || by_rules,
     };
-    if !asked && !another {
+    let is_shown = before.is_some() && !unshown;
+    let replaced = stands_for.filter(|original| !is_shown && needs_same_approver(state, tool, original));
+    if !asked && !another && replaced.is_none() {
         return None;
     }
     let mut why = vec![format!("{} of {scene} writes", tool.name)];
+    if let Some(original) = stands_for {
+        why.push(stand_in_reason(&original.requested.tool));
+    }
     if another {
         why.push("it has another definition than when the plan was approved".to_owned());
     } else if unshown {
@@ -113,6 +156,21 @@ pub(crate) fn required_call_approval(
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
     Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools })
+}
+
+/// Why a write is asked about that takes the place of a failed call of `tool`.
+pub(super) fn stand_in_reason(tool: &str) -> String {
+    format!("it stands in for {tool}, which failed")
+}
+
+/// Whether a write of `tool` in place of `original` needs an approver's yes: an approver gave the first one, or might
+/// have had to. Otherwise the user's confirmation is the right yes.
+fn needs_same_approver(state: &RunState, tool: &SceneTool, original: &CallState) -> bool {
+    state.approval_of_step(original.step).is_some()
+        || original.requested.approval.is_some()
+        || tool.approval != ToolApproval::None
+        || state.settings().approval.plans == ApprovalScope::Writes
+        || state.queued.as_ref().is_some_and(|queued| queued.options.require_approval)
 }
 
 /// The problems of a plan's prepared calls, as far as their arguments are known.

@@ -105,8 +105,12 @@ fn named(call: &CallState) -> Value {
 }
 
 fn call_record(state: &RunState, call: u32) -> Option<Value> {
-    let of = state.calls.get(&call)?;
+    // A substitute is told with the call whose place it took.
+    let of = state.calls.get(&call).filter(|of| of.replaces.is_none())?;
     let mut value = named(of);
+    if let Some(by) = state.stand_in(of).and_then(|by| state.calls.get(&by)) {
+        value["by"] = by.requested.tool.as_str().into();
+    }
     if let CallStatus::Skipped { first } = of.status {
         // A shared outcome is shown with the call that has it. For a write, the duplicate is listed too, to
         // show that it was not done twice.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::approval::{definition, with_approval};
+use super::approval::{definition, stand_in_reason, with_approval};
 use super::command::plan_from_person;
 use super::consent;
 use super::grounding::{GroundingSources, is_optional_text, untraced};
@@ -40,6 +40,8 @@ pub(super) struct ProposedWrite<'a> {
     pub(super) is_question: bool,
     /// Why the plan alone does not decide for the call.
     pub(super) doubts: PlanDoubts,
+    /// The tool whose failed call it takes the place of.
+    pub(super) stands_for: Option<&'a str>,
 }
 
 /// Why a plan alone does not decide for a write that it prepared, where its scene is not asked. Such a write is
@@ -81,7 +83,9 @@ pub(super) fn required_confirmation(
     if is_authorised_by_people(state, asked) {
         return None;
     }
+    // These count whatever the policy.
     let mut why = asked.doubts.reasons(asked.is_approved_by_itself);
+    why.extend(asked.stands_for.filter(|_| !asked.is_approved_by_itself).map(stand_in_reason));
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
@@ -211,6 +215,8 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
         return false;
     }
     let done = |call: &CallState| match &call.status {
+        // What took its place may have done it.
+        CallStatus::Done { .. } if call.replaced_by.is_some() => is_done_instead(state, call),
         CallStatus::Done { outcome } => matches!(outcome, Outcome::Ok { .. }) && !state.is_undone(call),
         CallStatus::Requested => call.requested.problem.is_none() && call.requested.confirm.is_none(),
         CallStatus::InFlight { .. }
@@ -233,6 +239,14 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     let mut history = history.into_iter().filter(|call| call.scene == asked.scene.name);
     history.any(|call| same(&call.requested) && done(call))
         || asked.before.iter().any(|call| same(call) && call.problem.is_none())
+}
+
+/// Whether the call that took the place of `call` was done and not undone.
+fn is_done_instead(state: &RunState, call: &CallState) -> bool {
+    let by = state.stand_in(call).and_then(|by| state.calls.get(&state.resolved(by)));
+    by.is_some_and(|by| {
+        matches!(&by.status, CallStatus::Done { outcome: Outcome::Ok { .. } }) && !state.is_undone(by)
+    })
 }
 
 /// A key that is equal for writes that differ only in how their strings are written, or in optional free
@@ -261,11 +275,12 @@ fn loosened(value: &Value, depth: u8) -> Value {
     }
 }
 
-/// The calls of a step since it last began, and of the earlier steps of the same plan.
+/// The calls of a step since it last began, and of the earlier steps of the same plan, with those that took their places.
 fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
     let steps = state.steps.iter().filter(|(earlier, _)| state.precedes(**earlier, number));
     let rounds = steps.filter_map(|(_, step)| step.scene()).flat_map(|work| &work.history);
-    rounds.flat_map(|round| &round.calls).filter_map(|call| state.calls.get(call)).collect()
+    let calls = rounds.flat_map(|round| &round.calls);
+    calls.flat_map(|call| state.with_substitute(*call)).map(|(_, call)| call).collect()
 }
 
 /// How many equal calls of a repeatable tool precede the one requested now.
@@ -309,8 +324,10 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
             said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
         }
     }
-    for (number, call) in &state.calls {
-        if let Some(Outcome::Ok { result, .. }) = state.outcome(*number) {
+    for number in state.calls.keys() {
+        // A result comes with the arguments of the call that has it.
+        let by = state.calls.get(&state.resolved(*number));
+        if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
             let is_read = call.requested.effect == Effect::Read;
             found.push(if strict && is_read {
                 without_echo(result, &call.requested.arguments)

@@ -98,6 +98,7 @@ fn failure(state: &RunState, catalogue: &Catalogue, own: &ConsultationState, cal
 fn effect_of(option: RecoveryAction) -> &'static str {
     match option {
         RecoveryAction::Retry { .. } => "calls the same tool once more, after a short wait",
+        RecoveryAction::Alternative => "calls another tool in its place, which may answer in another way",
         RecoveryAction::Skip => "leaves this call out, since it is optional, and continues",
         RecoveryAction::AskUser => "ends this part of the request and asks the user how to continue",
         RecoveryAction::Abort => "ends this part of the request: what it has not begun is not done",
@@ -152,7 +153,7 @@ fn read_patch(
     let tries = state.tries(Subject::Consultation { consultation: number, kind: subject.kind() }).len();
     let is_last_try = tries > state.settings().max_retries as usize;
     let reason = match patch::read(state, catalogue, reply, (number, step), is_last_try)? {
-        PatchReply::Changed(made) => return Ok(Event::Replanned(made)),
+        PatchReply::Changed(made) => return Ok(Event::Replanned(*made)),
         PatchReply::Unchanged { reason } => reason,
     };
     let origin = state.asks.get(&call).and_then(|ask| ask.origin.as_ref());

@@ -22,6 +22,7 @@ mod prompt;
 mod read;
 mod required_reply;
 mod shortlist;
+mod substitute;
 mod supplied_plan;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub use preflight::plan_problems_before_start;
 pub use prompt::{offered, request};
 pub use read::read;
 pub use shortlist::{MAX_RANKED, needs_shortlist};
+pub use substitute::substitute;
 pub use supplied_plan::supplied_plan;
 pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL};

@@ -86,7 +86,7 @@ pub(crate) enum PatchReply {
         reason: String,
     },
     /// It changes.
-    Changed(PlanMade),
+    Changed(Box<PlanMade>),
 }
 
 /// Reads a reply to the question for a patch. `is_last_try` says that an imperfect one is better than none.
@@ -148,7 +148,7 @@ pub(crate) fn read(
     }
     let made = PlanMade::new(version, PlanCause::Adaptation, PlanMaker::Deterministic, plan);
     let made = with_approval(state, catalogue, PlanMade { patch: Some(patch), ..made });
-    Ok(PatchReply::Changed(made))
+    Ok(PatchReply::Changed(Box::new(made)))
 }
 
 /// The numbers of the steps that are replaced, and the new steps: first those that replace, in the same order.

@@ -87,7 +87,9 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let mut unprepared = Vec::new();
     let scene = catalogue.get(&step.step.scene_name);
     for planned in &step.step.prepared_calls {
-        let call = resolve(state, &planned.arguments).and_then(|arguments| {
+        let effect =
+            scene.and_then(|scene| scene.tool(&planned.tool)).map_or(Effect::Read, |tool| tool.effect);
+        let call = resolve(state, &planned.arguments, effect).and_then(|arguments| {
             let scene = scene.ok_or_else(|| "the scene is not loaded".to_owned())?;
             prepared_call(state, catalogue, (scene, step), (&planned.tool, &arguments), &calls)
         });
@@ -171,6 +173,7 @@ fn prepared_call(
         is_question: false,
         is_prepared: true,
         doubts: if asks { PlanDoubts::default() } else { PlanDoubts { is_unnamed, is_conditional } },
+        stands_for: None,
     };
     let call = read_call(state, catalogue, scene, step, &written);
     if let Some(problem) = &call.problem {
@@ -241,15 +244,15 @@ fn requested_in_words(state: &RunState) -> String {
     said.join("\n")
 }
 
-/// The arguments with the values that their references stand for.
+/// The arguments of a call with the effect `by`, with the values that their references stand for.
 ///
 /// # Errors
 /// Which reference has no value, and why.
-fn resolve(state: &RunState, arguments: &Map<String, Value>) -> Result<Value, String> {
+fn resolve(state: &RunState, arguments: &Map<String, Value>, by: Effect) -> Result<Value, String> {
     let mut resolved = Map::new();
     for (name, value) in arguments {
         let value = match Reference::of(value) {
-            Some(found) => state.referenced(&found).map_err(|why| format!("{name}: {why}"))?,
+            Some(found) => state.referenced(&found, by).map_err(|why| format!("{name}: {why}"))?,
             None => value.clone(),
         };
         resolved.insert(name.clone(), value);
@@ -277,6 +280,7 @@ fn confirmed_calls(state: &RunState, catalogue: &Catalogue, step: &StepState) ->
                     is_question: false,
                     is_prepared: false,
                     doubts: PlanDoubts::default(),
+                    stands_for: None,
                 };
                 read_call(state, catalogue, scene, step, &written)
             }

@@ -278,7 +278,8 @@ fn limit_note(state: &RunState, step: &StepState) -> Option<String> {
                 .to_owned(),
         );
     }
-    let begun = step.calls.iter().filter_map(|call| state.calls.get(call)).filter(|call| call.attempts > 0);
+    let calls = step.calls.iter().filter_map(|call| state.calls.get(call));
+    let begun = calls.filter(|call| call.attempts > 0 && call.replaces.is_none());
     let left = settings.max_calls.saturating_sub(begun.count() as u32);
     if left <= FEW_CALLS {
         return Some(format!(
@@ -419,6 +420,10 @@ fn outcome_text(state: &RunState, call: u32) -> String {
     let said = state.outcome(call).filter(|_| state.settings().has_rules(3));
     if let Some(sentence) = said.and_then(|outcome| outcome.user_sentence(state.language())) {
         value["error"]["say"] = sentence.into();
+    }
+    let of = state.calls.get(&call);
+    if let Some(by) = of.and_then(|of| state.stand_in(of)).and_then(|by| state.calls.get(&by)) {
+        value["by"] = by.requested.tool.as_str().into();
     }
     value.to_string()
 }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
-use super::approval::{effective_definition, required_call_approval};
+use super::approval::{ApprovableCall, call_approval, effective_definition};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
 use super::consult;
 use super::plan_reply;
@@ -18,8 +18,8 @@ use crate::language;
 use crate::llm::reader;
 use crate::plan::PlanProblem;
 use crate::run::{
-    AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, Question, ReaderMode, Repeat, Reply, ReplyCall,
-    RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, CallState, ConfirmPolicy, Effect, Event, Fault, Outcome, Question, ReaderMode, Repeat, Reply,
+    ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
@@ -242,6 +242,7 @@ impl SceneRequest<'_> {
                             is_question: true,
                             is_prepared: false,
                             doubts: PlanDoubts::default(),
+                            stands_for: None,
                         };
                         calls.push(read_call(state, catalogue, scene, step, &meant));
                     }
@@ -268,6 +269,7 @@ impl SceneRequest<'_> {
                 is_question: false,
                 is_prepared: false,
                 doubts: PlanDoubts::default(),
+                stands_for: None,
             };
             calls.push(read_call(state, catalogue, scene, step, &one));
         }
@@ -548,6 +550,8 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) is_prepared: bool,
     /// Why the plan alone does not decide for the call.
     pub(super) doubts: PlanDoubts,
+    /// The failed call whose place it takes, so that it is part of no reply.
+    pub(super) stands_for: Option<&'a CallState>,
 }
 
 pub(super) fn read_call(
@@ -557,7 +561,7 @@ pub(super) fn read_call(
     step: &StepState,
     written: &SceneReplyCall<'_>,
 ) -> RequestedCall {
-    let SceneReplyCall { call: reply, ordinal, before, fallback, is_question, .. } = *written;
+    let SceneReplyCall { call: reply, ordinal, before, fallback, is_question, stands_for, .. } = *written;
     // Some models write names in another case or followed by an argument list.
     let bare = reply.name.split('(').next().unwrap_or("").trim();
     let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
@@ -569,10 +573,17 @@ pub(super) fn read_call(
     let (arguments, problem) = read_arguments(state, scene, step, tool, written);
     let number = step.step.step_number;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
-    let occurrence = occurrence(state, number, tool, &key, before);
+    let occurrence = match stands_for {
+        Some(original) if tool.repeatable => original.requested.occurrence,
+        Some(_) => 0,
+        None => occurrence(state, number, tool, &key, before),
+    };
     let by_rules = fallback || state.is_planned_by_rules(number);
     let approval = match problem {
-        None => required_call_approval(state, &step.step, tool, &arguments, occurrence, by_rules),
+        None => {
+            let call = ApprovableCall { tool, arguments: &arguments, occurrence, by_rules, stands_for };
+            call_approval(state, &step.step, &call)
+        }
         Some(_) => None,
     };
     let asked = ProposedWrite {
@@ -586,6 +597,7 @@ pub(super) fn read_call(
         before,
         is_question,
         doubts: written.doubts,
+        stands_for: stands_for.map(|original| original.requested.tool.as_str()),
     };
     let confirm = if problem.is_none() { required_confirmation(state, catalogue, &asked) } else { None };
     let adapts = state.settings().mode.is_some();
@@ -633,7 +645,8 @@ fn read_arguments(
     written: &SceneReplyCall<'_>,
 ) -> (Value, Option<Fault>) {
     let settings = state.settings();
-    let is_offered = offered(scene, step).any(|t| t.name == tool.name);
+    // No model chose a substitute.
+    let is_offered = written.stands_for.is_some() || offered(scene, step).any(|t| t.name == tool.name);
     let given = &written.call.arguments;
     let arguments = match arguments::check(tool, given) {
         Ok(arguments) => match settings.has_rules(2) && tool.effect == Effect::Write {

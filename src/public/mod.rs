@@ -14,9 +14,10 @@
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
-//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `skip`, `fail` or `consult`; for a retry `delay_ms`); about a step that failed `run_id`, `step_number`, `scene_name`, `class`, `chosen` (`consult` or `fail`) |
-//! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`, or without a call `adaptation`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `skip`, `ask_user` or `abort`; `patch` for a changed plan; absent where predefined logic decides), `refused` (why the choice is not carried out) |
+//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `skip`, `fail` or `consult`; for a retry `delay_ms`); about a step that failed `run_id`, `step_number`, `scene_name`, `class`, `chosen` (`consult` or `fail`) |
+//! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`, or without a call `adaptation`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `alternative`, `skip`, `ask_user` or `abort`; `patch` for a changed plan; absent where predefined logic decides), `refused` (why the choice is not carried out) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |
+//! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change` (`substituted`), `by`: the `call`, `tool` and `arguments` that take its place |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
 //! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |
 //! | `step_failed` | `run_id`, `step_number`, `scene_name`, `status`, `error` |

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
-    ApprovalId, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade,
-    RequestedCall, RequiredApproval, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalId, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Outcome,
+    PlanMade, RequestedCall, RequiredApproval, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -92,6 +92,10 @@ impl PublicProjection {
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                let step = self.calls.get(call).map_or(0, |(step, _)| *step);
+                self.calls.insert(requested.call, (step, (**requested).clone()));
+            }
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |(step, _)| *step);
                 self.calls.insert(requested.call, (step, requested.clone()));
@@ -154,6 +158,11 @@ impl PublicProjection {
             Event::Consultation { .. } => self.consultation_data(&envelope.body),
             Event::BackedOff { call, attempt, delay_ms, .. } => {
                 self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
+            }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                let RequestedCall { call: number, tool, arguments, .. } = &**requested;
+                let by = json!({"call": number, "tool": tool, "arguments": arguments});
+                self.with_call(*call, json!({"change": "substituted", "by": by}))
             }
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {

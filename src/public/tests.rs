@@ -7,9 +7,9 @@ use super::*;
 use crate::adapt::{AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction};
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    ConsultationChoice, ConsultationSubject, Context, Effect, Envelope, Event, Fault, FaultClass, Outcome,
-    PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA,
-    SessionId, Settings, Subject, TenantId, TimerSubject, UnexpectedSubject, Verdict,
+    Adaptation, ConsultationChoice, ConsultationSubject, Context, Effect, Envelope, Event, Fault, FaultClass,
+    Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus,
+    SCHEMA, SessionId, Settings, Subject, TenantId, TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -125,6 +125,9 @@ fn events() -> Vec<Event> {
         },
         Event::BackedOff { call: 1, attempt: 2, delay_ms: 250, asked_ms: None },
         Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 2 } },
+        Event::Adapted {
+            change: Adaptation::Substituted { call: 1, requested: Box::new(call(3, "GetElsewhere")) },
+        },
         Event::Consultation {
             consultation: 1,
             subject: ConsultationSubject::Recovery { call: 1, attempt: 1 },
@@ -198,7 +201,10 @@ fn every_public_event_has_its_documented_shape() {
             r#"21.0.0 backed_off {{{milan},"attempt":2,"call":1,"delay_ms":250,{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
         format!(
-            r#"23.0.0 consultation {{{milan},"call":1,"chosen":"retry","consultation":1,"how":"asked","kind":"recovery",{run},{step},"step_number":1,"tool":"Get"}}"#
+            r#"23.0.0 adapted {{{milan},"by":{{{milan},"call":3,"tool":"GetElsewhere"}},"call":1,"change":"substituted",{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"24.0.0 consultation {{{milan},"call":1,"chosen":"retry","consultation":1,"how":"asked","kind":"recovery",{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
     ];
     assert_eq!(text, expected);

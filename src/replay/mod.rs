@@ -249,6 +249,18 @@ impl<'a> ReplayWalk<'a> {
             }
             return;
         }
+        if let Event::Adapted { change } = event
+            && due.contains(&Action::Substitute { call: change.call() })
+        {
+            self.held.replies += 1;
+            let today = as_stored(planner::substitute(&self.state, self.catalogue, change.call()));
+            if !is_same(event, &today) {
+                let why = format!("another call takes the place of call {}", change.call());
+                let today = [Action::Record { event: today }];
+                self.add_difference(seq, event, DifferenceKind::Meaning, why, &today);
+            }
+            return;
+        }
         let Some((call, subject)) = reply.filter(|_| !due.iter().any(recorded)) else {
             self.held.decisions += 1;
             self.check_offered(seq, event, due, recorded);
@@ -446,6 +458,7 @@ fn describe_action(action: &Action) -> String {
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
         Action::Take { version } => format!("validating the supplied plan {version}"),
         Action::Prepare { step } => format!("preparing the calls of step {step}"),
+        Action::Substitute { call } => format!("the call in place of call {call}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }
 }

@@ -39,6 +39,11 @@ pub enum Action {
         /// The step.
         step: u32,
     },
+    /// Request the call of the alternative tool that takes the place of a failed call, and append `adapted`.
+    Substitute {
+        /// The failed call's ordinal.
+        call: u32,
+    },
     /// Read a reply, and append the one event that says what it means.
     Read {
         /// The question's ordinal.
@@ -64,6 +69,7 @@ impl Action {
             Action::Ask { call, .. } => format!("ask/{call}"),
             Action::Take { version } => format!("take/{version}"),
             Action::Prepare { step } => format!("prepare/{step}"),
+            Action::Substitute { call } => format!("substitute/{call}"),
             Action::Read { call, .. } => format!("read/{call}"),
             Action::Call { call, attempt } => format!("call/{call}/{attempt}"),
         }

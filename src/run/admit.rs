@@ -5,8 +5,8 @@ mod patches;
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, Decision};
 use super::event::{
-    ConsultationChoice, ConsultationSubject, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade,
-    RunStatus, Subject,
+    Adaptation, ConsultationChoice, ConsultationSubject, Effect, Event, NO_APPROVAL, Outcome, PlanCause,
+    PlanMade, RunStatus, Subject,
 };
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::adapt::RecoveryAction;
@@ -80,6 +80,7 @@ impl RunState {
             | Event::Prepared { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. } => self.admit_step(event),
+            Event::Adapted { change } => self.admit_adaptation(change),
             Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
             Event::Answered { .. } => self.at(Subject::Answer),
             Event::RunCancelled { .. } => require(
@@ -338,6 +339,17 @@ impl RunState {
         }
     }
 
+    /// A change of the calls must be due, and concern the next ordinal.
+    fn admit_adaptation(&self, change: &Adaptation) -> Result<(), String> {
+        match change {
+            Adaptation::Substituted { call, requested } => {
+                let due = Action::Substitute { call: *call };
+                require(self.asks_for(|a| *a == due), "no other call takes its place now")?;
+                require(requested.call == self.next_call(), "call ordinals must increase by one")
+            }
+        }
+    }
+
     fn admit_plan(&self, made: &PlanMade) -> Result<(), String> {
         let patches = made.cause == PlanCause::Adaptation || made.patch.is_some();
         require(!patches, "only a consultation changes a part of the plan")?;
@@ -426,7 +438,7 @@ impl RunState {
                 _ => false,
             },
             Action::Take { version } => subject == Subject::Plan { version: *version },
-            Action::Start | Action::Prepare { .. } | Action::Call { .. } => false,
+            Action::Start | Action::Prepare { .. } | Action::Substitute { .. } | Action::Call { .. } => false,
         });
         require(here, "it is not due")
     }

@@ -131,7 +131,8 @@ impl RunState {
             Event::Unexpected { .. }
             | Event::Consultation { .. }
             | Event::BackedOff { .. }
-            | Event::TimerFired { .. } => self.fold_failure(event),
+            | Event::TimerFired { .. }
+            | Event::Adapted { .. } => self.fold_failure(event),
             Event::Continuation { .. } | Event::Answered { .. } => self.fold_answer(event),
         }
     }
@@ -346,7 +347,9 @@ impl RunState {
                 let begun = self.calls.change(*call, |call| {
                     call.status = CallStatus::InFlight { attempt: *attempt };
                     call.stale = false;
-                    (call.step, std::mem::replace(&mut call.attempts, *attempt) == 0)
+                    let first = std::mem::replace(&mut call.attempts, *attempt) == 0;
+                    // A substitute takes the place of a call that was counted.
+                    (call.step, first && call.replaces.is_none())
                 });
                 if let Some((step, true)) = begun {
                     self.step(step, |s| s.begun_calls += 1);
@@ -429,6 +432,7 @@ impl RunState {
     pub(super) fn close_call(&mut self, number: u32) {
         let Some(call) = self.calls.get(&number).filter(|_| !self.calls.is_open(number)) else { return };
         self.step(call.step, |s| s.open_calls.retain(|open| *open != number));
+        self.settle_replaced(number);
     }
 
     fn adopt_plan(&mut self, made: &PlanMade) {

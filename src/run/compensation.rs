@@ -65,7 +65,7 @@ impl RunState {
     /// Whether the write was done again after it was undone.
     fn is_redone(&self, undo: u32, write: &CallState) -> bool {
         self.calls.range(undo + 1..).any(|(_, call)| {
-            call.requested.key == write.requested.key
+            self.is_same_act(call, write)
                 && call.attempts > 0
                 && call.undoes.is_none()
                 && !self.is_undone(call)
@@ -80,13 +80,9 @@ impl RunState {
         writes.any(|(undo, write)| !self.is_redone(undo, write))
     }
 
-    /// Whether the call succeeded, by itself or by the call whose outcome it shares, and was not undone.
+    /// Whether the call succeeded, by itself or by the call whose outcome counts for it, and was not undone.
     pub(super) fn is_effective(&self, number: u32) -> bool {
-        let first = match self.calls.get(&number).map(|call| &call.status) {
-            Some(CallStatus::Skipped { first }) => *first,
-            _ => number,
-        };
-        self.calls.get(&first).is_some_and(|call| {
+        self.calls.get(&self.resolved(number)).is_some_and(|call| {
             call.undoes.is_none()
                 && !self.is_undone(call)
                 && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
@@ -94,7 +90,11 @@ impl RunState {
     }
 
     fn next_compensation(&self) -> Option<Event> {
-        self.calls.iter().rev().find_map(|(number, call)| {
+        // A substitute is undone in the place of the call that it stands for.
+        let mut order: Vec<(u32, u32)> = self.calls.keys().map(|call| (self.place(*call), *call)).collect();
+        order.sort_unstable();
+        order.iter().rev().find_map(|(_, number)| {
+            let call = self.calls.get(number)?;
             let undo = call.requested.undo.as_ref()?;
             let CallStatus::Done { outcome: Outcome::Ok { result, whole, .. } } = &call.status else {
                 return None;

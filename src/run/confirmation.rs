@@ -22,7 +22,7 @@ impl RunState {
     pub fn unconfirmed<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
         let calls =
             step.scene().and_then(|work| work.history.last()).into_iter().flat_map(|round| &round.calls);
-        let calls = calls.filter_map(|call| self.calls.get(call));
+        let calls = calls.flat_map(|call| self.with_substitute(*call)).map(|(_, call)| call);
         calls.filter(|call| refusal(call).is_some_and(|error| error.code == UNCONFIRMED))
     }
 
@@ -129,6 +129,8 @@ impl RunState {
             let open = call.requested.problem.is_none() && call.requested.confirm.is_none();
             call.requested.effect == Effect::Write
                 && call.undoes.is_none()
+                // It is one act with the call whose place it takes.
+                && call.replaces.is_none()
                 && match &call.status {
                     CallStatus::Requested => open,
                     CallStatus::Skipped { .. } => false,

@@ -3,6 +3,7 @@
 //! An event is appended before it takes effect, so these types are a storage format: fields are
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
+mod adaptation;
 mod consultation;
 mod facts;
 mod payload;
@@ -23,6 +24,7 @@ use crate::adapt::{
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
+pub use adaptation::Adaptation;
 pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
@@ -396,6 +398,11 @@ pub enum Event {
     TimerFired {
         /// Which.
         timer: TimerSubject,
+    },
+    /// Predefined logic changed the calls of the run.
+    Adapted {
+        /// How.
+        change: Adaptation,
     },
     /// A call was not executed because an equal one of this run already was.
     ToolSkipped {

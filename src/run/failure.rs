@@ -16,12 +16,16 @@ impl RunState {
     /// The event with what predefined logic decides about a failed attempt. `None` if none is left to be decided.
     pub(super) fn unexpected(&self, number: u32, call: &CallState) -> Option<Event> {
         let failing = matches!(call.status, CallStatus::Failing { .. });
+        // After a substitute has failed, the call whose place it took is decided about.
+        let others_decide = call.replaces.is_some() || self.steps.get(&call.step).is_some_and(|s| s.stopped);
         self.with_failure(number, call, |failure, declared, may| {
             let defaults = &self.settings().policies;
             let (mut chosen, mut weighed) = adapt::respond(failure, declared, defaults, may);
             let mut options = adapt::recovery_options(failure, declared, defaults, may);
             let facts = AskingFacts {
-                decided: chosen != PolicyChoice::Fail || adapt::is_final(failure.class, declared),
+                decided: others_decide
+                    || chosen != PolicyChoice::Fail
+                    || adapt::is_final(failure.class, declared),
                 person_decides: failure.repetition == Repetition::Unsafe || !failing,
                 allowed: may.recovery,
                 choices: adapt::recovery_choices(&options, failure.class),
@@ -62,7 +66,9 @@ impl RunState {
         let fault = outcome.fault()?;
         let mut may = self.may_in(&call.scene);
         // A confirmation executes exactly the confirmed calls.
-        may.skips &= !self.is_confirmation();
+        if self.is_confirmation() {
+            (may.alternatives, may.skips) = (false, false);
+        }
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
         let failure = CallFailure {
             class: fault.class,
@@ -72,6 +78,7 @@ impl RunState {
             waited_ms: self.waited_ms,
             asked_ms: fault.retry_after_ms,
             left_ms: self.left_ms(),
+            used_alternative: self.has_used_alternative(number, call),
             seed: &seed,
         };
         Some(decide(&failure, call.requested.policies.as_deref(), may))

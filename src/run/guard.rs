@@ -16,6 +16,11 @@ pub enum GuardDecision {
         /// That call's ordinal.
         first: u32,
     },
+    /// A substitute whose tool, or an equal call, is failing: it is not made.
+    Failing {
+        /// The failing call's ordinal.
+        first: u32,
+    },
     /// Another write by the same tool has an unknown outcome: the tool writes nothing more in this run
     /// until a person has resolved it.
     Held {
@@ -24,8 +29,9 @@ pub enum GuardDecision {
     },
 }
 
-/// Decides about the call with ordinal `call`. A call only waits for a lower ordinal, or for a call that moves by
-/// itself: in flight, backing off, or about to be repeated. So no two calls wait for each other.
+/// Decides about the call with ordinal `call`. A call only waits for a lower ordinal, for a call that moves by itself (in
+/// flight, backing off, or about to be repeated), or for a substitute. A substitute only waits for a call in flight, or
+/// for a substitute of a smaller place. So no two calls wait for each other.
 pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     let Some(this) = state.calls.get(&call) else {
         return GuardDecision::Run;
@@ -34,20 +40,38 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     if this.requested.volatile {
         return GuardDecision::Run;
     }
-    // An undone write may be repeated.
-    let counts = |(other, earlier): &(u32, &CallState)| *other != call && !state.is_undone(earlier);
+    // What took its place counts for a call. An undone write may be repeated.
+    let spoken_for =
+        |earlier: &'_ CallState| state.stand_in(earlier).and_then(|by| state.calls.get(&state.resolved(by)));
+    let counts = |(other, earlier): &(u32, &CallState)| {
+        *other != call && !state.is_undone(spoken_for(earlier).unwrap_or(earlier))
+    };
+    let is_substitute = this.replaces.is_some();
     for (other, earlier) in same_calls(state, this).filter(counts) {
-        match &earlier.status {
-            CallStatus::InFlight { .. }
-            | CallStatus::Again { .. }
-            | CallStatus::Failing { .. }
-            | CallStatus::BackedOff { .. } => return GuardDecision::Wait,
-            CallStatus::Requested if other < call && earlier.requested.problem.is_none() => {
-                return GuardDecision::Wait;
+        let settled = spoken_for(earlier).unwrap_or(earlier);
+        match &settled.status {
+            CallStatus::InFlight { .. } => return GuardDecision::Wait,
+            CallStatus::Again { .. } | CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => {
+                return if is_substitute {
+                    GuardDecision::Failing { first: other }
+                } else {
+                    GuardDecision::Wait
+                };
+            }
+            CallStatus::Requested if earlier.requested.problem.is_none() => {
+                let first = match (is_substitute, earlier.replaces.is_some()) {
+                    (true, true) => state.place(other) < state.place(call),
+                    (true, false) => false,
+                    (false, true) => true,
+                    (false, false) => other < call,
+                };
+                if first {
+                    return GuardDecision::Wait;
+                }
             }
             // The user is asked to confirm the repetition.
             CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_repeat(this, earlier) => {}
-            CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale => {
+            CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale && !settled.stale => {
                 return GuardDecision::Skip { first: other };
             }
             CallStatus::Done { outcome: Outcome::Unknown { .. } } => {
@@ -61,9 +85,11 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     }
     let same_tool = |earlier: &CallState| is_same_tool(this, earlier) && !is_same_call(state, this, earlier);
     // Its repetition may succeed, so nothing is held yet.
-    let mut open = state.calls.open().filter(counts);
-    if state.adapts() && open.any(|(_, earlier)| earlier.uncertain && same_tool(earlier)) {
-        return GuardDecision::Wait;
+    let mut open = state.calls.open().filter(counts).filter(|_| state.adapts());
+    match open.find(|(_, earlier)| earlier.uncertain && same_tool(earlier)) {
+        Some((first, _)) if is_substitute => return GuardDecision::Failing { first },
+        Some(_) => return GuardDecision::Wait,
+        None => {}
     }
     let held = state.calls.unknown_writes().filter(counts).filter(|(_, earlier)| same_tool(earlier)).last();
     match held {
@@ -80,16 +106,20 @@ fn same_calls<'a>(
     let same = move |(_, other): &(u32, &CallState)| is_same_call(state, this, other);
     match state.settings().duplicates {
         Duplicates::Arguments => Box::new(state.calls.with_key(&this.requested.key).filter(same)),
+        Duplicates::SceneTool if this.replaces.is_some() => {
+            Box::new(state.calls.with_key(&this.requested.key).filter(same))
+        }
         Duplicates::SceneTool => Box::new(state.calls.iter().map(|(n, call)| (*n, call)).filter(same)),
     }
 }
 
 fn is_same_call(state: &RunState, a: &CallState, b: &CallState) -> bool {
-    match state.settings().duplicates {
-        Duplicates::Arguments => {
-            a.requested.key == b.requested.key && a.requested.occurrence == b.requested.occurrence
-        }
-        Duplicates::SceneTool => is_same_tool(a, b),
+    // A substitute never shares the outcome of other arguments.
+    let by_arguments =
+        state.settings().duplicates == Duplicates::Arguments || a.replaces.is_some() || b.replaces.is_some();
+    match by_arguments {
+        true => a.requested.key == b.requested.key && a.requested.occurrence == b.requested.occurrence,
+        false => is_same_tool(a, b),
     }
 }
 

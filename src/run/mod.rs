@@ -30,6 +30,7 @@ mod round;
 mod session;
 mod settings;
 mod state;
+mod substitution;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -45,8 +46,8 @@ pub use confirmation::UNCONFIRMED;
 pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
-    ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts, Fault,
-    FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch,
+    Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
+    Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch,
     Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall, RunQueued,
     RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed,
     UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::action::Action;
 use super::approval::{ApprovalGate, ApprovalSubject};
 use super::confirmation::UNCONFIRMED;
-use super::event::{Effect, Event, Fault, Outcome, PlanCause, RunStatus, Subject, Verdict};
+use super::event::{Effect, Event, Fault, FaultClass, Outcome, PlanCause, RunStatus, Subject, Verdict};
 use super::guard::{GuardDecision, decide};
 use super::levels::level_fault;
 use super::state::{CallStatus, DueQuestion, FinalAnswer, RunState, StepState};
@@ -297,13 +297,21 @@ impl RunState {
                 CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation }), .. } => {
                     actions.extend(self.consultation_actions(*consultation));
                 }
+                CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. }
+                    if call.replaced_by.is_none() =>
+                {
+                    actions.push(Action::Substitute { call: number });
+                }
+                // Its substitute is open.
+                CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. } => {}
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
                 CallStatus::Requested => {
                     let Some(action) = self.action_for_call(number, started, waiting) else {
                         waiting += 1;
                         continue;
                     };
-                    started += usize::from(matches!(action, Action::Call { .. }));
+                    let counts = call.replaces.is_none() && matches!(action, Action::Call { .. });
+                    started += usize::from(counts);
                     actions.push(action);
                 }
                 _ => {}
@@ -315,9 +323,10 @@ impl RunState {
     /// The action for a requested call; `None` while it waits for an equal one. Earlier calls that wait
     /// keep their places in `max_calls`, so that a call that may start now may still start later.
     fn action_for_call(&self, number: u32, started: usize, waiting: usize) -> Option<Action> {
-        // Confirmed calls need no other limit.
-        let most = if self.is_confirmation() { usize::MAX } else { self.settings().max_calls as usize };
         let call = self.calls.get(&number)?;
+        // Confirmed calls need no other limit, and a substitute takes the place of a call that was counted.
+        let is_free = self.is_confirmation() || call.replaces.is_some();
+        let most = if is_free { usize::MAX } else { self.settings().max_calls as usize };
         let writes = call.requested.effect == Effect::Write;
         let refuse = |error: Fault| Some(record(refused_call(number, error)));
         if let Some(problem) = &call.requested.problem {
@@ -344,6 +353,13 @@ impl RunState {
         match decide(self, number) {
             GuardDecision::Wait => None,
             GuardDecision::Skip { first } => Some(record(Event::ToolSkipped { call: number, first })),
+            GuardDecision::Failing { first } => refuse(
+                Fault::new(
+                    "alternative.failing",
+                    format!("call {first} of {} is failing", call.requested.tool),
+                )
+                .classed(FaultClass::Unavailable),
+            ),
             GuardDecision::Held { first } => refuse(Fault::new(
                 "tool.held",
                 format!(
@@ -397,7 +413,8 @@ impl RunState {
     pub fn is_unserved(&self, step: &StepState) -> bool {
         let calls = || {
             let all = step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
-            all.filter(|(_, call)| call.undoes.is_none())
+            // A substitute stands for the call whose place it took.
+            all.filter(|(_, call)| call.undoes.is_none() && call.replaces.is_none())
         };
         let ok = |call: u32| self.is_effective(call);
         let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));

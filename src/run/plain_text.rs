@@ -15,10 +15,14 @@ impl RunState {
     pub fn plain_result(&self, step: &StepState) -> String {
         let mut lines = Vec::new();
         for call in &step.calls {
-            // What was left out is named at the end of the answer.
-            let Some(requested) = self.calls.get(call).filter(|c| !c.left_out).map(|c| &c.requested) else {
+            // What was left out is named at the end of the answer, and a substitute with the call whose place it took.
+            let is_told = self.calls.get(call).is_some_and(|c| !c.left_out && c.replaces.is_none());
+            let Some(requested) = self.calls.get(&self.resolved(*call)).map(|c| &c.requested) else {
                 continue;
             };
+            if !is_told {
+                continue;
+            }
             match self.outcome(*call) {
                 Some(Outcome::Ok { say: Some(say), .. }) => lines.push(say.clone()),
                 Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),

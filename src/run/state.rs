@@ -265,6 +265,12 @@ pub struct CallState {
     /// Whether it was left out after it failed, because its tool is optional.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+    /// The call of the alternative tool that took its place, last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<u32>,
+    /// The call whose place it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<u32>,
     /// Whether its end is unexpected and was not recorded as such yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) unnoted: bool,
@@ -437,6 +443,8 @@ impl CallState {
             edited_by: None,
             uncertain: false,
             left_out: false,
+            replaced_by: None,
+            replaces: None,
             unnoted: false,
         }
     }
@@ -573,30 +581,31 @@ impl RunState {
         self.calls.keys().next_back().copied().unwrap_or(0) + 1
     }
 
-    /// The outcome of a call, its own or the one it shares; `None` while it has none.
+    /// The outcome of a call: its own, the one it shares, or that of the call which took its place; `None` while it has
+    /// none.
     pub fn outcome(&self, call: u32) -> Option<&Outcome> {
-        match &self.calls.get(&call)?.status {
+        match &self.calls.get(&self.resolved(call))?.status {
             CallStatus::Done { outcome } => Some(outcome),
-            CallStatus::Skipped { first } => match &self.calls.get(first)?.status {
-                CallStatus::Done { outcome } => Some(outcome),
-                _ => None,
-            },
             _ => None,
         }
     }
 
-    /// The value that a reference of a prepared call stands for.
+    /// The value that a reference of a prepared call stands for. Where another tool answered in place of the one that
+    /// is referred to, a write may only refer to it if the tools' results have the same meaning.
     ///
     /// # Errors
     /// Why there is none: the call was not made, failed, was made several times, or has no such value.
-    pub fn referenced(&self, reference: &Reference) -> Result<Value, String> {
+    pub fn referenced(&self, reference: &Reference, by: Effect) -> Result<Value, String> {
         let Reference { step, tool, pointer } = reference;
         let calls = self.steps.get(step).map(|state| state.calls.as_slice()).unwrap_or_default();
         let mut found = calls.iter().filter(|number| {
-            self.calls.get(number).is_some_and(|call| call.requested.tool == *tool)
-                && self.is_effective(**number)
+            let called = |call: &CallState| call.requested.tool == *tool && call.replaces.is_none();
+            self.calls.get(number).is_some_and(called) && self.is_effective(**number)
         });
         let result = match (found.next(), found.next()) {
+            (Some(call), None) if by == Effect::Write && !self.has_own_result(*call) => {
+                return Err(format!("in step {step}, another tool answered in place of {tool}"));
+            }
             (Some(call), None) => match self.outcome(*call) {
                 Some(Outcome::Ok { result, whole, .. }) => whole.as_ref().unwrap_or(result),
                 _ => return Err(format!("step {step} has no result of {tool}")),

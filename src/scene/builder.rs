@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use super::check::{CheckContext, check};
 use super::document::{Located, PointerLines};
-use super::draft::{CallDraft, ExampleDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft};
+use super::draft::{
+    AlternativeDraft, CallDraft, ExampleDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
+};
 use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
 use crate::adapt::{ExecutionLevel, FaultPolicy, PolicyAction};
@@ -207,6 +209,7 @@ impl SceneTool {
                 repeatable: None,
                 volatile: None,
                 optional: None,
+                alternative: None,
                 policies: Vec::new(),
                 call: Some(CallDraft::Ready(Arc::new(tool))),
             },
@@ -271,6 +274,15 @@ impl ToolBuilder {
     /// Its calls may be left out when they fail, if a policy says so.
     pub fn optional(mut self) -> Self {
         self.draft.optional = Some(Located::without_line(true));
+        self
+    }
+
+    /// The tool of the same scene, with the same effect, that is called in its place when it fails, if a policy says so. A
+    /// string argument that begins with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …}` of the failed call.
+    pub fn alternative(mut self, tool: &str, arguments: Value) -> Self {
+        let (tool, arguments) = (Located::without_line(tool.to_owned()), Located::without_line(arguments));
+        let (tool, arguments) = (Some(tool), Some(arguments));
+        self.draft.alternative = Some(AlternativeDraft { line: None, tool, arguments, same_result: None });
         self
     }
 

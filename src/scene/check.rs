@@ -10,9 +10,9 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
+use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, parameters, undo};
 use crate::adapt::ExecutionLevel;
-use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
+use crate::llm::functions::{ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
@@ -28,7 +28,7 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 4] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY];
+const RESERVED: [&str; 5] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, ADAPT_PLAN];
 
 /// What scenes may refer to: native tools, the network and the environment.
 pub(super) struct CheckContext<'a> {
@@ -63,17 +63,24 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
     let approval = draft.approval.map(|approval| approval.value).unwrap_or_default();
-    let (mut tools, mut undos) = (Vec::<SceneTool>::new(), Vec::new());
+    let (mut tools, mut undos, mut alternatives) = (Vec::<SceneTool>::new(), Vec::new(), Vec::new());
     for mut draft in draft.tools {
-        let undo = draft.undo.take();
-        if let Some(tool) = check_tool(draft, approval, around, report) {
+        let (undo, alternative) = (draft.undo.take(), draft.alternative.take());
+        let line = alternative.as_ref().and_then(|draft| draft.line);
+        let declared = alternative.is_some().then_some(line);
+        if let Some(tool) = check_tool(draft, declared, approval, around, report) {
             undos.extend(undo.map(|undo| (tools.len(), undo)));
+            alternatives.extend(alternative.map(|alternative| (tools.len(), alternative)));
             tools.push(tool);
         }
     }
     for (at, draft) in undos {
         let undo = undo::check(&tools, &tools[at], draft, report);
         tools[at].undo = undo;
+    }
+    for (at, draft) in alternatives {
+        let alternative = alternative::check(&tools, &tools[at], draft, report);
+        tools[at].policies.alternative = alternative;
     }
     check_level(draft.level.as_ref(), &tools, report);
     if report.has_errors() {
@@ -194,8 +201,10 @@ fn positive_count(key: &str, given: Option<Located<u64>>, default: u32, report: 
     }
 }
 
+/// `alternative` is the line of the declared alternative, if there is one.
 fn check_tool(
     draft: ToolDraft,
+    alternative: Option<Option<u32>>,
     scene: ToolApproval,
     around: &CheckContext<'_>,
     report: &FaultReport,
@@ -222,7 +231,8 @@ fn check_tool(
     }
     check_variables(&shown, &draft.say, &parameters.value, report);
     check_variables(&shown, &draft.confirm, &parameters.value, report);
-    let subject = PolicySubject { tool: &shown, effect, repeat, optional: draft.optional.as_ref() };
+    let optional = draft.optional.as_ref();
+    let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative };
     let policies = policies::check(draft.policies, &subject, report);
     let call = draft.call?;
     let terms =

@@ -53,6 +53,7 @@ pub(super) struct ToolDraft {
     pub(super) repeatable: Option<Located<bool>>,
     pub(super) volatile: Option<Located<bool>>,
     pub(super) optional: Option<Located<bool>>,
+    pub(super) alternative: Option<AlternativeDraft>,
     pub(super) policies: Vec<PolicyDraft>,
     pub(super) call: Option<CallDraft>,
 }
@@ -66,6 +67,14 @@ pub(super) struct PolicyDraft {
     pub(super) attempts: Option<Located<u64>>,
     pub(super) backoff_ms: Option<Located<u64>>,
     pub(super) max_wait_ms: Option<Located<u64>>,
+}
+
+/// The tool that is called in place of one that failed.
+pub(super) struct AlternativeDraft {
+    pub(super) line: Option<u32>,
+    pub(super) tool: Option<Located<String>>,
+    pub(super) arguments: Option<Located<Value>>,
+    pub(super) same_result: Option<Located<bool>>,
 }
 
 /// How a write is undone.

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a scene is data. Nothing here knows a scene by name.
 
+mod alternative;
 pub mod arguments;
 mod builder;
 mod check;

@@ -8,8 +8,10 @@ use toml::de::DeTable;
 
 use super::ToolApproval;
 use super::check::check_sentence;
-use super::document::{LineIndex, Presence, TableReader};
-use super::draft::{CallDraft, ExampleDraft, HttpDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft};
+use super::document::{LineIndex, Located, Presence, TableReader};
+use super::draft::{
+    AlternativeDraft, CallDraft, ExampleDraft, HttpDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
+};
 use super::fault::FaultReport;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
@@ -104,6 +106,7 @@ fn parse_tool(mut fields: TableReader<'_>) -> ToolDraft {
         repeatable: fields.flag("repeatable"),
         volatile: fields.flag("volatile"),
         optional: fields.flag("optional"),
+        alternative: fields.table("alternative").map(parse_alternative),
         policies: fields.table("policies").map(parse_policies).unwrap_or_default(),
         call: parse_call(&mut fields),
     };
@@ -139,15 +142,27 @@ fn parse_policy(class: FaultClass, mut fields: TableReader<'_>) -> PolicyDraft {
 fn parse_undo(mut fields: TableReader<'_>) -> UndoDraft {
     let draft = UndoDraft {
         tool: fields.string("tool", Presence::Required),
-        arguments: fields
-            .table("arguments")
-            .is_some()
-            .then(|| fields.json("arguments"))
-            .flatten()
-            .map(|(arguments, _)| arguments),
+        arguments: parse_arguments(&mut fields),
     };
     fields.reject_unknown_keys();
     draft
+}
+
+fn parse_alternative(mut fields: TableReader<'_>) -> AlternativeDraft {
+    let draft = AlternativeDraft {
+        line: fields.line(),
+        tool: fields.string("tool", Presence::Required),
+        arguments: parse_arguments(&mut fields),
+        same_result: fields.flag("same_result"),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+/// The arguments of a call in place of another, or that undoes it.
+fn parse_arguments(fields: &mut TableReader<'_>) -> Option<Located<Value>> {
+    fields.table("arguments")?;
+    fields.json("arguments").map(|(arguments, _)| arguments)
 }
 
 fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
@@ -183,7 +198,7 @@ fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
 }
 
 fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::HttpSpec> {
-    let text = |texts: BTreeMap<String, super::document::Located<String>>| {
+    let text = |texts: BTreeMap<String, Located<String>>| {
         texts.into_iter().map(|(name, text)| (name, text.value)).collect()
     };
     let method = fields.string("method", Presence::Optional);

@@ -9,7 +9,7 @@ use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Repeat};
 
 /// Actions of later releases.
-const LATER_ACTIONS: [&str; 2] = ["alternative", "cached"];
+const LATER_ACTIONS: [&str; 1] = ["cached"];
 
 /// The bounds of a policy's numbers.
 const MAX_ATTEMPTS: u64 = 10;
@@ -22,6 +22,8 @@ pub(super) struct PolicySubject<'a> {
     pub(super) effect: Option<Effect>,
     pub(super) repeat: Repeat,
     pub(super) optional: Option<&'a Located<bool>>,
+    /// The line of the declared alternative, if there is one.
+    pub(super) alternative: Option<Option<u32>>,
 }
 
 /// The checked policies. Faults are reported.
@@ -36,9 +38,16 @@ pub(super) fn check(
         let class = draft.class;
         policies.by_class.insert(class, check_policy(draft, subject, optional, report));
     }
-    let skips = |policy: &FaultPolicy| policy.actions.iter().flatten().any(|a| *a == PolicyAction::Skip);
+    let uses = |action: PolicyAction| {
+        policies.by_class.values().any(|policy| policy.actions.iter().flatten().any(|a| *a == action))
+    };
+    if let Some(line) = subject.alternative.filter(|_| !uses(PolicyAction::Alternative)) {
+        let message = format!("{} has an alternative, and no policy calls it", subject.tool);
+        let remedy = "add \"alternative\" to the `do` of a policy, such as [tools.policies.unavailable]";
+        report.warning(line, "policy_unused", message, remedy);
+    }
     if let Some(flag) = subject.optional.filter(|_| optional)
-        && !policies.by_class.values().any(skips)
+        && !uses(PolicyAction::Skip)
     {
         let message = format!("{} is optional, and no policy leaves it out", subject.tool);
         let remedy = "add \"skip\" to the `do` of a policy, such as [tools.policies.unavailable]";
@@ -63,6 +72,11 @@ fn check_policy(
     if declares(PolicyAction::Skip) && !optional {
         let message = format!("{tool} may be skipped when it fails with {class}, and it is not optional");
         report.error(line, "policy_skip", message, "add optional = true to the tool, or remove \"skip\"");
+    }
+    if declares(PolicyAction::Alternative) && subject.alternative.is_none() {
+        let message = format!("{tool} is to be replaced when it fails with {class}, and has no alternative");
+        let remedy = "add [tools.alternative] with `tool` and `arguments`, or remove \"alternative\"";
+        report.error(line, "policy_alternative", message, remedy);
     }
     let retries = declares(PolicyAction::Retry);
     if retries && attempts == Some(1) {

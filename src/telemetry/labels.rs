@@ -52,16 +52,6 @@ pub(super) enum ToolOutcome {
     Skipped,
 }
 
-/// What was done about a failed attempt of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum PolicyLabel {
-    Retry,
-    Skip,
-    Fail,
-    Consult,
-}
-
 /// Why a plan replaced another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]

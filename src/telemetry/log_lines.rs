@@ -116,6 +116,9 @@ pub(super) fn unexpected(
         PolicyChoice::Retry { delay_ms } => {
             warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, delay_ms, "a tool call is retried");
         }
+        PolicyChoice::Alternative => {
+            warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "another tool is called in its place");
+        }
         PolicyChoice::Skip => {
             warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "an optional tool call is left out");
         }

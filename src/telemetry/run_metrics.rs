@@ -8,10 +8,11 @@ use strum::{IntoEnumIterator, VariantArray};
 
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::labels::{
-    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, PolicyLabel, ReplanCause,
-    RunOutcome, StepOutcome, TokenKind, ToolOutcome,
+    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome,
+    StepOutcome, TokenKind, ToolOutcome,
 };
 use super::{LabelNames, PREFIX, buckets};
+use crate::adapt::PolicyAction;
 use crate::fault::FaultClass;
 use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
@@ -162,9 +163,9 @@ impl RunMetrics {
             policies: book.count(
                 "policies_total",
                 "Failed attempts of tool calls in runs with a level or a mode, by the class of the failure and what was \
-                 done: another attempt, leaving the call out, or failing.",
+                 done: another attempt, the call of an alternative, leaving the call out, or failing.",
                 ["class", "action"],
-                [axis(FaultClass::iter().map(FaultClass::name)), PolicyLabel::axis()],
+                [axis(FaultClass::iter().map(FaultClass::name)), axis(PolicyAction::VARIANTS.iter().map(|action| action.name()))],
             )?.with_all_series(),
             llm_requests: book.count(
                 "llm_requests_total",

@@ -12,8 +12,8 @@ use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PlanKind, PlanOutcome, PolicyLabel, ReplanCause, RunOutcome, StepOutcome,
-    TokenKind, ToolOutcome,
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome, StepOutcome, TokenKind,
+    ToolOutcome,
 };
 use super::log_lines;
 use super::names::LabelNames;
@@ -24,8 +24,8 @@ use crate::adapt::PolicyChoice;
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus,
-    Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
+    Adaptation, Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, RequestedCall,
+    RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -250,6 +250,10 @@ impl RunTracker {
                 self.resume(at, to);
                 log_lines::cancelling(&self.span, *deadline);
             }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                let step = self.calls.get(call).map_or(0, |call| call.step);
+                self.tool_requested(step, requested, to);
+            }
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |call| call.step);
                 self.tool_requested(step, requested, to);
@@ -413,7 +417,7 @@ impl RunTracker {
         to: MetricSink<'_>,
     ) {
         if let Some(metrics) = to.metrics {
-            metrics.policies.inc([class as usize, policy_label(chosen) as usize]);
+            metrics.policies.inc([class as usize, chosen.action() as usize]);
         }
         let Some(call) = self.calls.get(&number) else { return };
         let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
@@ -585,15 +589,6 @@ fn run_outcome(status: RunStatus) -> RunOutcome {
         RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
             RunOutcome::Completed
         }
-    }
-}
-
-fn policy_label(chosen: PolicyChoice) -> PolicyLabel {
-    match chosen {
-        PolicyChoice::Retry { .. } => PolicyLabel::Retry,
-        PolicyChoice::Skip => PolicyLabel::Skip,
-        PolicyChoice::Fail => PolicyLabel::Fail,
-        PolicyChoice::Consult { .. } => PolicyLabel::Consult,
     }
 }
 

@@ -70,15 +70,20 @@ fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
     }
 }
 
-/// A scene with the three tools at `address`; `more` is added to each tool.
+/// A scene with the three tools at `address`, and a twin of each with `Elsewhere` after its name; `more` is added to each
+/// of the three, with `{tool}` for its name.
 fn write_scene(dir: &Path, address: &str, more: &str) {
-    let tool = |name: &str, effect: &str, repeat: &str, method: &str| {
+    let one = |name: &str, effect: &str, repeat: &str, method: &str, more: &str| {
         format!(
             "[[tools]]\nname = \"{name}\"\ndescription = \"{name} something up, once.\"\neffect = \"{effect}\"\n\
              {repeat}\ntimeout_ms = {TIMEOUT_MS}\nsay = {{ en = \"{{{{ arguments.cell }}}}: {{{{ text }}}}.\" }}\n\
              parameters = {{ type = \"object\", required = [\"cell\"], properties = {{ cell = {{ type = \"string\" }} }} }}\n\
              {more}\n[tools.http]\nmethod = \"{method}\"\nurl = \"{address}/{name}/{{cell}}\"\n"
         )
+    };
+    let tool = |name: &str, effect: &str, repeat: &str, method: &str| {
+        let twin = one(&format!("{name}Elsewhere"), effect, repeat, method, "");
+        format!("{}{twin}", one(name, effect, repeat, method, &more.replace("{tool}", name)))
     };
     let text = format!(
         "name = \"Desk\"\ndescription = \"Looks, books and pays.\"\ninstructions = \"Call the tools.\"\n{}{}{}",
@@ -118,20 +123,20 @@ fn model() -> ScriptedLlm {
         .start()
 }
 
-struct World {
-    llm: ScriptedLlm,
-    backend: FaultyBackend,
-    test: TestEngine,
+pub(super) struct World {
+    pub(super) llm: ScriptedLlm,
+    pub(super) backend: FaultyBackend,
+    pub(super) test: TestEngine,
     _scenes: TempDir,
 }
 
 impl World {
     /// An engine with the scene, in this mode and at this level of the configuration.
-    async fn open(level: Option<&str>, mode: Option<&str>, more: &str) -> Self {
+    pub(super) async fn open(level: Option<&str>, mode: Option<&str>, more: &str) -> Self {
         Self::with(level, mode, more, misbehaviour, |setup| setup).await
     }
 
-    async fn with(
+    pub(super) async fn with(
         level: Option<&str>,
         mode: Option<&str>,
         more: &str,
@@ -151,22 +156,22 @@ impl World {
         Self { llm, backend, test: set(setup).start().await, _scenes: scenes }
     }
 
-    async fn ask(&self, tool: &str, cell: &str) -> FinishedRun {
+    pub(super) async fn ask(&self, tool: &str, cell: &str) -> FinishedRun {
         self.test.chat(&format!("{tool}-{cell}"), &format!("{tool} cell {cell}")).await
     }
 
-    fn wire(&self, tool: &str, cell: &str) -> usize {
+    pub(super) fn wire(&self, tool: &str, cell: &str) -> usize {
         self.backend.requests(&place(tool, cell)).len()
     }
 }
 
-fn place(tool: &str, cell: &str) -> String {
-    let method = if tool == "Look" { "GET" } else { "POST" };
+pub(super) fn place(tool: &str, cell: &str) -> String {
+    let method = if tool.starts_with("Look") { "GET" } else { "POST" };
     format!("{method} /{tool}/{cell}")
 }
 
 /// The names of the run's events.
-fn names(run: &FinishedRun) -> Vec<&'static str> {
+pub(super) fn names(run: &FinishedRun) -> Vec<&'static str> {
     run.events.iter().map(|event| event.body.name()).collect()
 }
 

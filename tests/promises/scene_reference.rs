@@ -19,6 +19,8 @@ zzzzzzzz = 1
 zzzzzzzz = 1
 [tools.undo]
 zzzzzzzz = 1
+[tools.alternative]
+zzzzzzzz = 1
 [tools.http]
 zzzzzzzz = 1
 [tools.policies]
@@ -61,6 +63,7 @@ fn loader_keys() -> Keys {
             "examples[0]." => "example",
             "tools[0]." => "tool",
             "tools[0].undo." => "undo",
+            "tools[0].alternative." => "alternative",
             "tools[0].http." => "http",
             "tools[0].policies." => "policies",
             "tools[0].policies.timeout." => "policy",
@@ -86,7 +89,7 @@ fn schema_tables(schema: &Value) -> BTreeMap<String, &Value> {
 #[test]
 fn schema_and_reference_have_the_keys_of_the_loader() {
     let loader = loader_keys();
-    assert_eq!(loader.len(), 7, "{loader:#?}");
+    assert_eq!(loader.len(), 8, "{loader:#?}");
     let schema = schema();
     let in_schema: Keys = schema_tables(&schema)
         .into_iter()
@@ -104,6 +107,7 @@ fn schema_and_reference_have_the_keys_of_the_loader() {
             "Tools" => "tool",
             "HTTP" => "http",
             "Undo" => "undo",
+            "Alternative" => "alternative",
             "Policies" => "policies",
             "Policy" => "policy",
             _ => continue,
@@ -140,6 +144,7 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         ("example", "examples[0]."),
         ("tool", "tools[0]."),
         ("undo", "tools[0].undo."),
+        ("alternative", "tools[0].alternative."),
         ("policies", "tools[0].policies."),
         ("policy", "tools[0].policies.timeout."),
         ("http", "tools[0].http."),

@@ -106,7 +106,11 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
 
 fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     let call = &state.calls[&number];
-    let (outcome, key, finished) = match state.outcome(number)? {
+    let told = match &call.status {
+        CallStatus::Done { outcome } => outcome,
+        _ => state.outcome(number)?,
+    };
+    let (outcome, key, finished) = match told {
         Outcome::Ok { result, .. } => (CallOutcome::Ok, "result", json!(result)),
         Outcome::Refused { error } => (CallOutcome::Refused, "error", json!(error)),
         Outcome::Failed { error } => (CallOutcome::Failed, "error", json!(error)),
@@ -130,6 +134,13 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     }
     if call.left_out {
         value["left_out"] = json!(true);
+    }
+    let by = call.replaced_by.map(|by| &state.calls[&by]).filter(|by| {
+        let failed = matches!(&by.status, CallStatus::Done { outcome: Outcome::Failed { .. } });
+        !failed && by.requested.problem.is_none()
+    });
+    if let Some(by) = by {
+        value["by"] = json!(by.requested.tool);
     }
     Some(value)
 }

@@ -82,6 +82,10 @@ impl Driver {
                 let event = planner::prepared(&self.state, &self.shared.catalogue, step);
                 self.record(event).await
             }
+            Action::Substitute { call } => {
+                let event = planner::substitute(&self.state, &self.shared.catalogue, call);
+                self.record(event).await
+            }
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
                 match self.unparsed.remove(&call) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CallFailure, Capabilities, FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, RefusedAction,
-    Repetition, ToolPolicies, is_transient, retry, skip,
+    Repetition, ToolPolicies, alternative, is_transient, retry, skip,
 };
 use crate::fault::FaultClass;
 
@@ -20,6 +20,8 @@ pub enum RecoveryAction {
         /// After so many milliseconds.
         delay_ms: u64,
     },
+    /// The alternative tool is called in its place.
+    Alternative,
     /// The call is left out: its tool is optional.
     Skip,
     /// The user is asked how to go on, and the step ends.
@@ -29,10 +31,11 @@ pub enum RecoveryAction {
 }
 
 impl RecoveryAction {
-    /// Its id in the question: `retry`, `skip`, `ask_user` or `abort`.
+    /// Its id in the question: `retry`, `alternative`, `skip`, `ask_user` or `abort`.
     pub fn id(self) -> &'static str {
         match self {
             Self::Retry { .. } => "retry",
+            Self::Alternative => "alternative",
             Self::Skip => "skip",
             Self::AskUser => "ask_user",
             Self::Abort => "abort",
@@ -50,7 +53,7 @@ pub fn recovery_options(
     let considered = |action| consider(action, failure, declared, defaults, may).ok();
     let again = considered(RecoveryAction::Retry { delay_ms: 0 });
     let passes = is_transient(failure.class);
-    let others = considered(RecoveryAction::Skip);
+    let others = [RecoveryAction::Alternative, RecoveryAction::Skip].into_iter().filter_map(considered);
     let first = again.filter(|_| passes).into_iter().chain(others).chain(again.filter(|_| !passes));
     first.chain(considered(RecoveryAction::AskUser)).chain([RecoveryAction::Abort]).collect()
 }
@@ -101,7 +104,11 @@ fn consider(
                 _ => Err(RefusedAction::NotAllowed),
             }
         }
+        RecoveryAction::Alternative if walks_around(PolicyAction::Alternative) => {
+            Err(RefusedAction::NotDeclared)
+        }
         RecoveryAction::Skip if walks_around(PolicyAction::Skip) => Err(RefusedAction::NotDeclared),
+        RecoveryAction::Alternative => alternative(failure, declared, may).map(|_| action),
         RecoveryAction::Skip => skip(failure, declared, may).map(|_| action),
         RecoveryAction::AskUser if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) => {
             Err(RefusedAction::MayBeDone)

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use strum::{IntoEnumIterator, VariantArray};
 
 use super::*;
-use crate::adapt::{ExecutionLevel, ExecutionMode, capabilities};
+use crate::adapt::{AlternativeTool, ExecutionLevel, ExecutionMode, capabilities};
 
 fn classes() -> impl Strategy<Value = FaultClass> {
     proptest::sample::select(FaultClass::iter().collect::<Vec<_>>())
@@ -20,8 +20,9 @@ fn policies() -> impl Strategy<Value = ToolPolicies> {
             max_wait_ms,
         },
     );
-    (btree_map(classes(), policy, 0..4), any::<bool>())
-        .prop_map(|(by_class, optional)| ToolPolicies { by_class, optional })
+    let alternative = AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() };
+    (btree_map(classes(), policy, 0..4), any::<bool>(), of(Just(alternative)))
+        .prop_map(|(by_class, optional, alternative)| ToolPolicies { by_class, optional, alternative })
 }
 
 fn repetitions() -> impl Strategy<Value = Repetition> {
@@ -31,16 +32,20 @@ fn repetitions() -> impl Strategy<Value = Repetition> {
 
 fn failures() -> impl Strategy<Value = CallFailure<'static>> {
     let times = (0..40u32, prop_oneof![Just(0), 0..90_000u64], of(any::<u64>()), any::<u64>());
-    (classes(), repetitions(), 1..12u32, times).prop_map(
-        |(class, repetition, attempts, (retries_in_run, waited_ms, asked_ms, left_ms))| CallFailure {
-            class,
-            repetition,
-            attempts,
-            retries_in_run,
-            waited_ms,
-            asked_ms,
-            left_ms,
-            seed: "run.1.2.3",
+    (classes(), repetitions(), 1..12u32, times, any::<bool>()).prop_map(
+        |(class, repetition, attempts, times, used_alternative)| {
+            let (retries_in_run, waited_ms, asked_ms, left_ms) = times;
+            CallFailure {
+                class,
+                repetition,
+                attempts,
+                retries_in_run,
+                waited_ms,
+                asked_ms,
+                left_ms,
+                used_alternative,
+                seed: "run.1.2.3",
+            }
         },
     )
 }
@@ -59,6 +64,7 @@ fn timed_out() -> CallFailure<'static> {
         waited_ms: 0,
         asked_ms: None,
         left_ms: u64::MAX,
+        used_alternative: false,
         seed: "run.1.2.1",
     }
 }
@@ -70,7 +76,8 @@ fn chosen(failure: &CallFailure<'_>, declared: Option<&ToolPolicies>) -> PolicyA
 
 fn declared(class: FaultClass, actions: &[PolicyAction], optional: bool) -> ToolPolicies {
     let policy = FaultPolicy { actions: Some(actions.to_vec()), ..FaultPolicy::default() };
-    ToolPolicies { by_class: [(class, policy)].into(), optional }
+    let alternative = Some(AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() });
+    ToolPolicies { by_class: [(class, policy)].into(), optional, alternative }
 }
 
 proptest! {
@@ -84,7 +91,17 @@ proptest! {
         prop_assert_eq!(choice, PolicyChoice::Fail);
         let failure = CallFailure { repetition: Repetition::Keyed, ..failure };
         let (choice, _) = respond(&failure, policies.as_ref(), &PolicyDefaults::default(), may);
-        prop_assert_ne!(choice, PolicyChoice::Skip);
+        prop_assert!(!matches!(choice, PolicyChoice::Skip | PolicyChoice::Alternative));
+    }
+
+    #[test]
+    fn alternative_is_called_once_and_not_in_mode_strict(failure in failures(), policies in policies(), mode in modes()) {
+        let may = capabilities(None, mode);
+        let (choice, _) = respond(&failure, Some(&policies), &PolicyDefaults::default(), may);
+        if choice == PolicyChoice::Alternative {
+            prop_assert!(mode > Some(ExecutionMode::Strict) && !failure.used_alternative);
+            prop_assert!(policies.alternative.is_some());
+        }
     }
 
     #[test]
@@ -124,9 +141,13 @@ proptest! {
                     prop_assert!(failure.attempts <= 10, "once beyond the most that can be declared");
                     prop_assert!(failure.waited_ms + delay_ms <= defaults.max_wait_per_run_ms);
                 }
-                RecoveryAction::Skip => {
+                RecoveryAction::Skip | RecoveryAction::Alternative => {
+                    let action = match option {
+                        RecoveryAction::Skip => PolicyAction::Skip,
+                        _ => PolicyAction::Alternative,
+                    };
                     prop_assert!(mode > Some(ExecutionMode::Strict));
-                    prop_assert!(failure.class != FaultClass::Denied || declares(PolicyAction::Skip));
+                    prop_assert!(failure.class != FaultClass::Denied || declares(action));
                     prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
                 }
                 RecoveryAction::AskUser => {
@@ -145,7 +166,7 @@ proptest! {
         };
         let (strict, adaptive) = (options(ExecutionMode::Strict), options(ExecutionMode::Adaptive));
         prop_assert!(strict.iter().all(|option| adaptive.contains(option)));
-        prop_assert!(strict.iter().all(|option| *option != RecoveryAction::Skip));
+        prop_assert!(strict.iter().all(|option| !matches!(option.id(), "skip" | "alternative")));
     }
 }
 
@@ -170,7 +191,7 @@ fn recovery_offers_one_more_attempt_where_it_may_help_and_is_safe() {
     let declared = declared(FaultClass::Timeout, &[PolicyAction::Retry], true);
     assert_eq!(
         options(&with(Repetition::NothingDone), Some(&declared)),
-        ["retry", "skip", "ask_user", "abort"]
+        ["retry", "alternative", "skip", "ask_user", "abort"]
     );
 }
 
@@ -228,6 +249,23 @@ fn a_declared_list_counts_in_its_order() {
     assert_eq!(chosen(&keyed, Some(&policies)), PolicyAction::Retry, "its repetition is not lost");
     let policies = declared(FaultClass::Timeout, &[PolicyAction::Fail], true);
     assert_eq!(chosen(&keyed, Some(&policies)), PolicyAction::Fail);
+}
+
+#[test]
+fn alternative_is_called_only_where_nothing_can_have_been_done() {
+    let policies = declared(FaultClass::Timeout, &[PolicyAction::Alternative, PolicyAction::Retry], false);
+    let with = |repetition| CallFailure { repetition, ..timed_out() };
+    for (repetition, expected) in [
+        (Repetition::Harmless, PolicyAction::Alternative),
+        (Repetition::NothingDone, PolicyAction::Alternative),
+        (Repetition::SurelyNothingDone, PolicyAction::Alternative),
+        (Repetition::Keyed, PolicyAction::Retry),
+        (Repetition::Unsafe, PolicyAction::Fail),
+    ] {
+        assert_eq!(chosen(&with(repetition), Some(&policies)), expected, "{repetition:?}");
+    }
+    let used = CallFailure { used_alternative: true, ..timed_out() };
+    assert_eq!(chosen(&used, Some(&policies)), PolicyAction::Retry, "the rest of the list counts");
 }
 
 #[test]

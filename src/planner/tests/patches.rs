@@ -43,7 +43,7 @@ fn failed() -> RunState {
 
 fn read_reply(state: &RunState, reply: &Value) -> Result<PlanMade, Vec<String>> {
     match read(state, &catalogue(), &forced(ADAPT_PLAN, reply), (1, 1), false) {
-        Ok(PatchReply::Changed(made)) => Ok(made),
+        Ok(PatchReply::Changed(made)) => Ok(*made),
         Ok(PatchReply::Unchanged { .. }) => panic!("nothing is changed by {reply}"),
         Err(problems) => Err(problems.into_iter().map(|problem| problem.code).collect()),
     }

@@ -114,7 +114,12 @@ impl RunState {
                 Some(RecoveryAction::Retry { delay_ms }) => {
                     CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Retry { delay_ms }) }
                 }
-                _ => CallStatus::Done { outcome },
+                Some(RecoveryAction::Alternative) => {
+                    CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative) }
+                }
+                Some(RecoveryAction::Skip | RecoveryAction::AskUser | RecoveryAction::Abort) | None => {
+                    CallStatus::Done { outcome }
+                }
             };
             Some(call.step)
         });

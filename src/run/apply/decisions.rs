@@ -79,7 +79,12 @@ impl RunState {
         let open = self.steps.get(&step).into_iter().flat_map(|s| &s.round_calls);
         let open = open.copied().filter(|c| *c != number && !ended(c));
         let adapts = self.adapts();
+        let not_begun = |by: &u32| self.calls.get(by).is_some_and(|by| by.status == CallStatus::Requested);
+        let waits =
+            |c: &u32| self.calls.get(c).and_then(|call| call.replaced_by).is_some_and(|by| not_begun(&by));
         let flies = |c: &u32| match self.calls.get(c).map(|call| &call.status) {
+            // Its substitute has not begun.
+            Some(CallStatus::Failing { .. }) if waits(c) => false,
             Some(CallStatus::InFlight { .. } | CallStatus::Failing { .. } | CallStatus::BackedOff { .. }) => {
                 true
             }
@@ -88,12 +93,15 @@ impl RunState {
         };
         // Calls that have begun end before a write begins.
         let (mut round, waiting): (Vec<u32>, Vec<u32>) = open.partition(flies);
+        // Substitutes wait for calls of smaller places only.
+        round.sort_by_key(|call| self.place(*call));
         round.push(number);
         round.extend(waiting);
         self.tries.remove(&Subject::Scene { step });
+        let open = self.in_turn(&round);
         self.step(step, |s| {
             s.status = StepStatus::Running;
-            s.open_calls.clone_from(&round);
+            s.open_calls = open;
             s.is_sequential = true;
             s.round_calls = round;
             s.question = None;

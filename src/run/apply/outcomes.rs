@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::super::event::{
-    Effect, Event, Fault, FaultClass, Outcome, Repeat, RunStatus, TimerSubject, UnexpectedSubject,
+    Adaptation, Effect, Event, Fault, FaultClass, Outcome, Repeat, RunStatus, TimerSubject, UnexpectedSubject,
 };
 use super::super::guard::mark_reads_stale;
 use super::super::state::{CallState, CallStatus, RunState};
@@ -92,7 +92,9 @@ impl RunState {
                     let outcome = outcome.clone();
                     call.left_out = *chosen == PolicyChoice::Skip;
                     call.status = match chosen {
-                        PolicyChoice::Retry { .. } | PolicyChoice::Consult { .. } => {
+                        PolicyChoice::Retry { .. }
+                        | PolicyChoice::Alternative
+                        | PolicyChoice::Consult { .. } => {
                             CallStatus::Failing { outcome, chosen: Some(*chosen) }
                         }
                         PolicyChoice::Skip | PolicyChoice::Fail => CallStatus::Done { outcome },
@@ -111,6 +113,9 @@ impl RunState {
             Event::BackedOff { call, attempt, delay_ms, .. } => self.back_off(*call, *attempt, *delay_ms),
             Event::TimerFired { timer: TimerSubject::Retry { call, attempt } } => {
                 self.calls.change(*call, |call| call.status = CallStatus::Again { attempt: *attempt });
+            }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                self.substitute(*call, requested);
             }
             _ => {}
         }

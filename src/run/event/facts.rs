@@ -255,6 +255,7 @@ impl Event {
             Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
                 internal(*call).from(Origin::Outside { awaited: true })
             }
+            Event::Adapted { change } => public(change.call()),
             Event::ToolSkipped { call, .. } => public(*call),
             Event::StepCompleted { step, .. } => public(*step),
             Event::StepFailed { step, .. } => public(*step),

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyChoice, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
-    ApprovalSubject, ConsultationChoice, ConsultationSubject, Decision, Duplicates, Effect, Event, Outcome,
-    PlanCause, PlanMaker, PlanPatch, Repeat, RequestedCall, RunState, Settings, Subject, TimerSubject,
-    UnexpectedSubject, Usage,
+    Adaptation, ApprovalSubject, ConsultationChoice, ConsultationSubject, Decision, Duplicates, Effect,
+    Event, Outcome, PlanCause, PlanMaker, PlanPatch, Repeat, RequestedCall, RunState, Settings, Subject,
+    TimerSubject, UnexpectedSubject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,10 @@ struct WatchedCall {
     interruptions: u32,
     /// The write that it undoes.
     undoes: Option<u32>,
+    /// The call whose place it takes.
+    replaces: Option<u32>,
+    /// The call that took its place.
+    replaced_by: Option<u32>,
 }
 
 impl WatchedCall {
@@ -204,10 +208,18 @@ impl RunChecker {
                     self.insert(*step, requested, fallback, round);
                 }
             }
-            Event::ToolStarted { call, .. } => self.tool_started(*call, state.is_shown(&state.calls[call])),
+            Event::ToolStarted { call, .. } => {
+                let started = &state.calls[call];
+                let version = state.steps[&started.step].version as usize;
+                let by_person = state.plans[version - 1].maker == PlanMaker::Person;
+                self.tool_started(*call, state.is_shown(started), by_person);
+            }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                self.substituted(*call, requested);
+            }
             Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
             Event::ToolSkipped { call, first } => {
-                let seen = self.calls[first].seen;
+                let seen = self.calls[&state.resolved(*first)].seen;
                 assert!(
                     matches!(seen, CallProgress::Done | CallProgress::Unknown),
                     "{call} shares {first}, which is {seen:?}"
@@ -411,8 +423,23 @@ impl RunChecker {
             waits: false,
             due: false,
             interruptions: 0,
+            replaces: None,
+            replaced_by: None,
         };
         assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
+    }
+
+    /// A call takes the place of one that certainly did nothing.
+    fn substituted(&mut self, original: u32, requested: &RequestedCall) {
+        let of = &self.calls[&original];
+        let (step, fallback, round) = (of.step, of.fallback, of.round);
+        assert!(self.settings.mode > Some(ExecutionMode::Strict), "another tool in mode strict");
+        assert_eq!((of.seen, of.uncertain), (CallProgress::Harmless, false), "{of:?} may have been done");
+        assert_eq!((of.replaces, of.replaced_by), (None, None), "a chain of alternatives");
+        assert_eq!(of.requested.effect, requested.effect);
+        self.insert(step, requested, fallback, round);
+        self.calls.get_mut(&requested.call).unwrap().replaces = Some(original);
+        self.calls.get_mut(&original).unwrap().replaced_by = Some(requested.call);
     }
 
     /// A person resolves the outcome of a write, or has it retried.
@@ -506,6 +533,8 @@ impl RunChecker {
             due: false,
             interruptions: 0,
             undoes: Some(undoes),
+            replaces: None,
+            replaced_by: None,
         };
         assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
     }
@@ -570,7 +599,7 @@ impl RunChecker {
         }
     }
 
-    fn tool_started(&mut self, number: u32, shown: bool) {
+    fn tool_started(&mut self, number: u32, shown: bool, by_person: bool) {
         let this = &self.calls[&number];
         let write = this.requested.effect == Effect::Write;
         assert!(this.requested.problem.is_none(), "a call with a problem ran");
@@ -581,6 +610,16 @@ impl RunChecker {
         assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
         assert!(!(write && self.dry_run), "a dry run writes");
         assert!(this.requested.confirm.is_none(), "a write that nobody has confirmed ran");
+        if write && this.replaces.is_some() {
+            assert!(approved || by_person, "another tool writes and nobody said yes to it: {this:?}");
+        }
+        if let Some(by) = this.replaced_by {
+            let by = &self.calls[&by];
+            assert!(
+                matches!(by.seen, CallProgress::Harmless | CallProgress::Undone),
+                "{this:?} beside {by:?}"
+            );
+        }
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
             (CallProgress::Asked, _, _) => true,
             (CallProgress::Cut, Effect::Read, _) => true,
@@ -607,6 +646,15 @@ impl RunChecker {
                     this.seen == CallProgress::Wanted || free,
                     "{number} runs beside its equal {other}: {call:?}"
                 );
+                // What took the place of an equal call is the same act.
+                let by = call.replaced_by.filter(|by| *by != number && write).map(|by| &self.calls[&by]);
+                let done = by.filter(|by| {
+                    matches!(by.seen, CallProgress::Done | CallProgress::Unknown | CallProgress::Flying)
+                });
+                assert!(
+                    this.seen == CallProgress::Wanted || done.is_none(),
+                    "{number} runs although {other} was done in another way: {done:?}"
+                );
             } else if write
                 && call.requested.effect == Effect::Write
                 && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
@@ -631,7 +679,8 @@ impl RunChecker {
         this.due = false;
         this.starts += 1;
         assert!(this.own_starts() <= 10, "{this:?} is retried without end");
-        let begun = |c: &&WatchedCall| c.step == step && c.starts > 0 && c.undoes.is_none();
+        let begun =
+            |c: &&WatchedCall| c.step == step && c.starts > 0 && c.undoes.is_none() && c.replaces.is_none();
         let in_step = self.calls.values().filter(begun).count();
         assert!(in_step <= self.settings.max_calls as usize, "a call too many");
     }
@@ -705,11 +754,14 @@ impl RunChecker {
 
     fn same(&self, a: u32, b: u32) -> bool {
         let (a, b) = (&self.calls[&a], &self.calls[&b]);
+        let by_arguments = a.replaces.is_some() || b.replaces.is_some();
         match self.settings.duplicates {
-            Duplicates::Arguments => {
+            Duplicates::SceneTool if !by_arguments => {
+                a.scene == b.scene && a.requested.tool == b.requested.tool
+            }
+            Duplicates::Arguments | Duplicates::SceneTool => {
                 (&a.requested.key, a.requested.occurrence) == (&b.requested.key, b.requested.occurrence)
             }
-            Duplicates::SceneTool => a.scene == b.scene && a.requested.tool == b.requested.tool,
         }
     }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::plan::{PlanStatus, PreparedCall};
 use crate::run::{
-    ApprovalScope, ApprovalSubject, CallStatus, Decision, Effect, Event, NO_APPROVAL, Outcome, PlanCause,
-    PlanMade, RequestedCall, RequiredApproval, RunState, RunStatus, Settings, canonical_json,
+    Adaptation, ApprovalScope, ApprovalSubject, CallStatus, Decision, Effect, Event, NO_APPROVAL, Outcome,
+    PlanCause, PlanMade, RequestedCall, RequiredApproval, RunState, RunStatus, Settings, canonical_json,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,8 @@ struct WriteRecord {
     scene: String,
     requested: RequestedCall,
     starts: u32,
+    /// Its own ordinal, or that of the call whose place it takes.
+    place: u32,
     /// Its result, once it was done.
     done: Option<Value>,
     undone_by: Option<u32>,
@@ -98,6 +100,14 @@ impl ConsentChecker {
                     write.done = Some(result.clone());
                 }
             }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } }
+                if requested.effect == Effect::Write =>
+            {
+                let of = &state.calls[call];
+                self.covered(of.step, requested);
+                let substitute = WriteRecord { place: *call, ..write(&of.scene, requested) };
+                self.writes.insert(requested.call, substitute);
+            }
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
             Event::CancelRequested { .. } => self.stopped |= !self.answered,
             Event::Answered { .. } => self.answered = true,
@@ -131,7 +141,7 @@ impl ConsentChecker {
     /// Invariants after the run has ended.
     pub fn at_end(&self, state: &RunState) {
         if self.cancelled && self.settings.compensate && !self.dry_run {
-            let left = self.undoable().next_back();
+            let left = self.next_to_undo();
             assert_eq!(left, None, "cancelled, and a write stands that could have been undone");
         }
         for (number, call) in &state.calls {
@@ -409,8 +419,8 @@ impl ConsentChecker {
         })
     }
 
-    /// The writes that were done, can be undone, and whose undo was not attempted.
-    fn undoable(&self) -> impl DoubleEndedIterator<Item = u32> {
+    /// The last write that was done, can be undone, and whose undo was not attempted.
+    fn next_to_undo(&self) -> Option<u32> {
         let undoable = |write: &WriteRecord| match (&write.requested.undo, &write.done) {
             (Some(undo), Some(result)) => {
                 let found = undo.arguments_for(&write.requested.arguments, result).is_some();
@@ -418,12 +428,13 @@ impl ConsentChecker {
             }
             _ => false,
         };
-        self.writes.iter().filter(move |(_, write)| undoable(write)).map(|(number, _)| *number)
+        let left = self.writes.iter().filter(|(_, write)| undoable(write));
+        left.max_by_key(|(number, write)| (write.place, **number)).map(|(number, _)| *number)
     }
 
     fn compensating(&mut self, undoes: u32, requested: &RequestedCall) {
         assert!(self.settings.compensate && !self.dry_run, "undone though nobody wants it");
-        assert_eq!(self.undoable().next_back(), Some(undoes), "undone out of turn, twice or for nothing");
+        assert_eq!(self.next_to_undo(), Some(undoes), "undone out of turn, twice or for nothing");
         let undone = self.writes.get_mut(&undoes).unwrap();
         undone.undone_by = Some(requested.call);
         let (undo, result) = (undone.requested.undo.as_ref().unwrap(), undone.done.as_ref().unwrap());
@@ -457,7 +468,7 @@ impl ConsentChecker {
 
 fn write(scene: &str, requested: &RequestedCall) -> WriteRecord {
     let (scene, requested) = (scene.to_owned(), requested.clone());
-    WriteRecord { scene, requested, starts: 0, done: None, undone_by: None }
+    WriteRecord { place: requested.call, scene, requested, starts: 0, done: None, undone_by: None }
 }
 
 fn same_arguments(a: &WriteRecord, b: &WriteRecord) -> bool {

@@ -151,8 +151,11 @@ fn journal_that_waits_longer_than_any_release_may_is_read() {
 #[test]
 fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
     let policy = FaultPolicy { actions: Some(vec![PolicyAction::Skip]), ..FaultPolicy::default() };
-    let declared =
-        |optional| ToolPolicies { by_class: [(FaultClass::Unavailable, policy.clone())].into(), optional };
+    let declared = |optional| ToolPolicies {
+        by_class: [(FaultClass::Unavailable, policy.clone())].into(),
+        optional,
+        alternative: None,
+    };
     for (mode, optional, left_out) in [
         (ExecutionMode::Adaptive, true, true),
         (ExecutionMode::Adaptive, false, false),

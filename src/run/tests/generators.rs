@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator;
 
 use super::world::Dice;
-use crate::adapt::{FaultPolicy, PolicyAction, ToolPolicies};
+use crate::adapt::{AlternativeTool, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::fault::FaultClass;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::planner::{ADAPT_PLAN, required_call_approval};
@@ -165,7 +165,7 @@ pub fn calls(
                 confirm,
                 occurrence,
                 volatile: false,
-                policies: adapts.then(|| Box::new(policies(dice))),
+                policies: adapts.then(|| Box::new(policies(dice, &tool.name))),
                 definition: None,
             }
         })
@@ -181,18 +181,36 @@ fn fault(dice: &mut Dice) -> Fault {
     error.after(wait.map(std::time::Duration::from_millis))
 }
 
-/// What a tool declares about its failures.
-fn policies(dice: &mut Dice) -> ToolPolicies {
-    use PolicyAction::{Fail, Retry, Skip};
-    let lists = [None, Some(vec![Retry]), Some(vec![Retry, Skip]), Some(vec![Skip, Retry]), Some(vec![Fail])];
+/// What a tool declares about its failures. Alternatives are mirrored.
+fn policies(dice: &mut Dice, tool: &str) -> ToolPolicies {
+    use PolicyAction::{Alternative, Fail, Retry, Skip};
+    let lists = [
+        None,
+        Some(vec![Retry]),
+        Some(vec![Retry, Skip]),
+        Some(vec![Skip, Retry]),
+        Some(vec![Fail]),
+        Some(vec![Alternative]),
+        Some(vec![Alternative, Retry]),
+        Some(vec![Retry, Alternative, Skip]),
+    ];
     let mut policy = || FaultPolicy {
         actions: lists[dice.pick(lists.len())].clone(),
         attempts: [None, Some(2), Some(5)][dice.pick(3)],
         backoff_ms: [None, Some(0)][dice.pick(2)],
         max_wait_ms: None,
     };
-    let by_class = [(FaultClass::Timeout, policy()), (FaultClass::Other, policy())].into();
-    ToolPolicies { by_class, optional: dice.pick(2) == 1 }
+    let classes = [FaultClass::Timeout, FaultClass::Unavailable, FaultClass::RateLimit, FaultClass::Other];
+    let by_class = classes.into_iter().map(|class| (class, policy())).collect();
+    let other = [("look", "peek"), ("peek", "look"), ("book", "pay"), ("pay", "book")];
+    let alternative = other.iter().find(|(name, _)| *name == tool).map(|(_, by)| AlternativeTool {
+        tool: (*by).to_owned(),
+        arguments: ["n", "x", "note"]
+            .map(|name| (name.to_owned(), json!(format!("/arguments/{name}"))))
+            .into(),
+        same_result: false,
+    });
+    ToolPolicies { by_class, optional: dice.pick(2) == 1, alternative }
 }
 
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {

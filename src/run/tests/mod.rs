@@ -16,4 +16,5 @@ mod properties;
 mod script;
 mod sim;
 mod state_view;
+mod substitutes;
 mod world;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::approvers;
 use super::generators;
 use super::sim::{asked, new_run, queued, started};
 use super::state_view;
 use crate::plan::{Plan, Step};
+use crate::planner;
 use crate::run::{
     Action, Decision, Effect, Event, Outcome, PlanMade, PlanMaker, Repeat, Reply, RequestedCall, RunState,
     Settings, Subject, Undo, Usage, Verdict, call_key,
@@ -98,6 +100,9 @@ impl Script {
                 Some(Action::Record { event }) => event,
                 Some(Action::Call { call, attempt }) => Event::ToolStarted { call, attempt },
                 Some(ask @ Action::Ask { .. }) => asked(&ask),
+                Some(Action::Substitute { call }) => {
+                    planner::substitute(&self.state, approvers::catalogue(false), call)
+                }
                 _ => return,
             };
             self.record(event);

@@ -13,7 +13,8 @@ use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command, PatchReply};
 use crate::run::{
     Action, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Event, Fault, Outcome,
-    PlanMaker, Reply, RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
+    PlanMade, PlanMaker, Reply, RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject,
+    TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -226,15 +227,17 @@ impl Sim {
                     let action = left.remove(self.dice.pick(left.len()));
                     // Parallel steps are limited: a step that became ready by another's end may come first.
                     // What is done about a failure depends on the retries of the run and on time, and a write that
-                    // fails for good is put to a person before anything else.
+                    // fails for good is put to a person before anything else. Equal calls wait for a substitute.
                     // The bound of consultations counts questions, and the end of one may stop its step.
                     let is_policy = matches!(
                         action,
-                        Action::Record {
-                            event: Event::Unexpected { .. }
-                                | Event::BackedOff { .. }
-                                | Event::Consultation { .. }
-                        } | Action::Ask { subject: Subject::Consultation { .. }, .. }
+                        Action::Substitute { .. }
+                            | Action::Record {
+                                event: Event::Unexpected { .. }
+                                    | Event::BackedOff { .. }
+                                    | Event::Consultation { .. }
+                            }
+                            | Action::Ask { subject: Subject::Consultation { .. }, .. }
                             | Action::Read { subject: Subject::Consultation { .. }, .. }
                     );
                     decided |= is_policy;
@@ -378,9 +381,10 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
-            Action::Read { .. } | Action::Take { .. } | Action::Prepare { .. } => {
-                self.state.next().contains(action)
-            }
+            Action::Read { .. }
+            | Action::Take { .. }
+            | Action::Prepare { .. }
+            | Action::Substitute { .. } => self.state.next().contains(action),
         }
     }
 
@@ -404,6 +408,10 @@ impl Sim {
             }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
+                self.record(event);
+            }
+            Action::Substitute { call } => {
+                let event = planner::substitute(&self.state, self.catalogue(), *call);
                 self.record(event);
             }
             Action::Prepare { step } => {
@@ -493,13 +501,13 @@ impl Sim {
         match planner::read_patch(&self.state, self.catalogue(), &reply, (consultation, about), true) {
             Err(problems) => Event::ReplyRejected { call, problems },
             Ok(PatchReply::Changed(made)) => {
-                let mut forged = made.clone();
+                let mut forged = PlanMade::clone(&made);
                 let fixed = self.state.steps.iter().find(|(_, step)| !self.state.is_patchable(step));
                 let patch = forged.patch.as_mut().unwrap();
                 patch.removed.extend(fixed.map(|(number, _)| *number));
                 let forged = Event::Replanned(forged);
                 assert!(fixed.is_none() || self.state.check(&forged).is_err(), "a fixed step is taken out");
-                Event::Replanned(made)
+                Event::Replanned(*made)
             }
             Ok(PatchReply::Unchanged { reason }) => Event::Consultation {
                 consultation,

@@ -372,7 +372,7 @@ fn policies_are_read_and_their_mistakes_are_reported() {
         ("do = []", "policy_action", 0),
         ("do = ['retry', 'retry']", "policy_action", 1),
         ("do = ['fail', 'retry']", "policy_action", 1),
-        ("do = ['alternative']", "policy_action", 1),
+        ("do = ['alternative']", "policy_alternative", 0),
         ("do = ['cached']", "policy_action", 1),
         ("do = ['skip']", "policy_skip", 0),
         ("do = ['fail']\nattempts = 2", "policy_unused", 0),
@@ -395,10 +395,58 @@ fn policies_are_read_and_their_mistakes_are_reported() {
         assert_eq!(faults.len(), 1, "{faults:?}");
         assert_eq!(faults[0].code, format!("scene.{code}"));
     }
+    alternatives_are_checked();
     let optional = GOOD.replace("effect = \"read\"", "effect = \"read\"\noptional = true");
     assert_eq!(load_one(&optional).faults[0].code, "scene.policy_unused");
     let skips = format!("{optional}[tools.policies.timeout]\ndo = ['skip']\n");
     assert!(load_one(&skips).faults.is_empty());
+}
+
+/// The scene with a second read and a write, and this alternative of the first tool.
+fn with_alternative(tool: &str, arguments: &str) -> LoadedScenes {
+    let other = |name: &str, effect: &str| {
+        format!(
+            "[[tools]]\nname = \"{name}\"\ndescription = \"x\"\neffect = \"{effect}\"\nsay = {{ en = \"x\" }}\n\
+             parameters = {{ type = \"object\", properties = {{ place = {{ type = \"string\" }} }}, required = [\"place\"] }}\n\
+             http = {{ url = \"https://example.com/x\" }}\n"
+        )
+    };
+    let of_first = format!(
+        "[tools.policies.timeout]\ndo = ['alternative']\n[tools.alternative]\ntool = {tool:?}\narguments = {arguments}\n"
+    );
+    load_one(&format!("{GOOD}{of_first}{}{}", other("Backup", "read"), other("Order", "write")))
+}
+
+fn alternatives_are_checked() {
+    let name = load_one(GOOD).scenes[0].tools[0].name.clone();
+    let argument = load_one(GOOD).scenes[0].tools[0].parameters["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .cloned();
+    let argument = argument.unwrap();
+    let right = format!("{{ place = \"/arguments/{argument}\" }}");
+    let loaded = with_alternative("Backup", &right);
+    let errors: Vec<_> = loaded.faults.iter().filter(|fault| fault.severity == Severity::Error).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let alternative = loaded.scenes[0].tools[0].policies.alternative.clone().unwrap();
+    assert_eq!((alternative.tool.as_str(), alternative.same_result), ("Backup", false));
+    for (tool, arguments, code) in [
+        ("Backupp", right.as_str(), "alternative_tool"),
+        (name.as_str(), right.as_str(), "alternative_tool"),
+        ("Order", right.as_str(), "alternative_tool"),
+        ("Backup", "{}", "alternative_arguments"),
+        ("Backup", "{ place = \"/result/x\" }", "alternative_arguments"),
+        ("Backup", "{ place = \"/arguments/zzzz\" }", "alternative_arguments"),
+        ("Backup", "{ place = \"x\", zzzz = 1 }", "alternative_arguments"),
+    ] {
+        let faults = with_alternative(tool, arguments).faults;
+        let errors: Vec<_> = faults.iter().filter(|fault| fault.severity == Severity::Error).collect();
+        assert_eq!(errors.len(), 1, "{tool} {arguments}: {errors:?}");
+        assert_eq!(errors[0].code, format!("scene.{code}"), "{tool} {arguments}");
+        assert!(errors[0].line.is_some() && !errors[0].remedy.is_empty());
+    }
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! The call of an alternative tool, which takes the place of one that failed.
+
+use super::confirmation::PlanDoubts;
+use super::read::{SceneReplyCall, read_call, unusable};
+use crate::run::{Adaptation, CallState, Event, Fault, ReplyCall, RequestedCall, RunState};
+use crate::scene::Catalogue;
+
+/// The event with the call that takes the place of `call`. Whatever the catalogue holds by now, there is one: a call that
+/// cannot be made carries its problem, and predefined logic goes on with the failed call.
+pub fn substitute(state: &RunState, catalogue: &Catalogue, call: u32) -> Event {
+    let requested = match state.calls.get(&call) {
+        Some(original) => substitute_call(state, catalogue, original),
+        None => {
+            let written = ReplyCall { id: String::new(), name: String::new(), arguments: String::new() };
+            let fault = Fault::new("alternative.unknown", format!("there is no call {call}"));
+            unusable(&written, state.next_call(), "", fault)
+        }
+    };
+    Event::Adapted { change: Adaptation::Substituted { call, requested: Box::new(requested) } }
+}
+
+fn substitute_call(state: &RunState, catalogue: &Catalogue, original: &CallState) -> RequestedCall {
+    let policies = original.requested.policies.as_ref();
+    let declared = policies.and_then(|policies| policies.alternative.clone()).unwrap_or_default();
+    let arguments = declared.arguments_for(&original.requested.arguments);
+    let written =
+        ReplyCall { id: String::new(), name: declared.tool.clone(), arguments: arguments.to_string() };
+    // A write that is not made stays a write: what is left undone is told.
+    let refused = |code: &str, message: String| RequestedCall {
+        effect: original.requested.effect,
+        ..unusable(&written, state.next_call(), &declared.tool, Fault::new(code, message))
+    };
+    let scene = catalogue.get(&original.scene);
+    let (Some(scene), Some(step)) = (scene, state.steps.get(&original.step)) else {
+        return refused("scene.unknown", format!("the scene {} is not loaded", original.scene));
+    };
+    let Some(tool) = scene.tool(&declared.tool) else {
+        return refused("tool.unknown", format!("scene {} has no tool {:?}", scene.name, declared.tool));
+    };
+    if tool.effect != original.requested.effect {
+        let message = format!("{} has another effect than {} now", tool.name, original.requested.tool);
+        return refused("alternative.effect", message);
+    }
+    if original.requested.occurrence > 0 && !tool.repeatable {
+        let message = format!("{} cannot be called several times with the same arguments", tool.name);
+        return refused("alternative.not_repeatable", message);
+    }
+    let written = SceneReplyCall {
+        call: &written,
+        ordinal: state.next_call(),
+        before: &[],
+        fallback: original.fallback,
+        is_question: false,
+        is_prepared: true,
+        doubts: PlanDoubts::default(),
+        stands_for: Some(original),
+    };
+    let call = read_call(state, catalogue, scene, step, &written);
+    let policies = call.policies.map(|policies| policies.of_substitute());
+    RequestedCall { policies: policies.filter(|policies| !policies.is_empty()).map(Box::new), ..call }
+}

@@ -1,0 +1,110 @@
+//! Checks `alternative` of a tool: the tool of the same scene that is called in its place when it fails.
+
+use serde_json::{Map, Value};
+
+use super::document::Located;
+use super::draft::AlternativeDraft;
+use super::fault::FaultReport;
+use super::{SceneTool, parameters};
+use crate::adapt::AlternativeTool;
+use crate::nearest::{did_you_mean, name_list};
+
+/// The checked alternative of `tool`, whose scene has `tools`; `None` if an error was reported.
+pub(super) fn check(
+    tools: &[SceneTool],
+    tool: &SceneTool,
+    draft: AlternativeDraft,
+    report: &FaultReport,
+) -> Option<AlternativeTool> {
+    let named = draft.tool?;
+    let by = alternative_tool(tools, tool, &named, report)?;
+    if tool.volatile != by.volatile {
+        let message = format!("of {} and its alternative {}, only one is volatile", tool.name, by.name);
+        report.warning(named.line, "alternative_volatile", message, "set `volatile` for both or for neither");
+    }
+    let given = draft.arguments.unwrap_or_else(|| Located::without_line(Value::Object(Map::new())));
+    let Value::Object(map) = given.value else {
+        let message = format!("the arguments of the alternative of {} are not a table", tool.name);
+        let remedy = "write arguments = { city = \"/arguments/city\" }";
+        report.error(given.line, "alternative_arguments", message, remedy);
+        return None;
+    };
+    let line = given.line.or(draft.line);
+    let problems = argument_problems(tool, by, &map);
+    let fits = problems.is_empty();
+    for (message, remedy) in problems {
+        report.error(line, "alternative_arguments", message, remedy);
+    }
+    fits.then(|| AlternativeTool {
+        tool: by.name.clone(),
+        arguments: map.into_iter().collect(),
+        same_result: draft.same_result.is_some_and(|flag| flag.value),
+    })
+}
+
+/// The tool with the name, if it may stand in for `tool`.
+fn alternative_tool<'a>(
+    tools: &'a [SceneTool],
+    tool: &SceneTool,
+    named: &Located<String>,
+    report: &FaultReport,
+) -> Option<&'a SceneTool> {
+    let wrong = |message: String, remedy: String| {
+        report.error(named.line, "alternative_tool", message, remedy);
+        None
+    };
+    let fitting = || tools.iter().filter(|by| by.name != tool.name && by.effect == tool.effect);
+    let Some(by) = tools.iter().find(|by| by.name == named.value) else {
+        let names = || fitting().map(|by| by.name.as_str());
+        let hint = did_you_mean(&named.value, names());
+        let remedy = match hint.is_empty() {
+            true => format!("name a tool of this scene: {}", name_list(names())),
+            false => hint,
+        };
+        return wrong(
+            format!("the alternative of {} is {:?}, which is no tool of its scene", tool.name, named.value),
+            remedy,
+        );
+    };
+    if by.name == tool.name {
+        return wrong(format!("{} is its own alternative", tool.name), "name another tool".to_owned());
+    }
+    if by.effect != tool.effect {
+        let message =
+            format!("of {} and its alternative {}, one reads and the other writes", tool.name, by.name);
+        return wrong(message, "name a tool with the same `effect`".to_owned());
+    }
+    if by.repeatable != tool.repeatable {
+        let message = format!("of {} and its alternative {}, only one is repeatable", tool.name, by.name);
+        return wrong(message, "set `repeatable` for both or for neither".to_owned());
+    }
+    Some(by)
+}
+
+/// What is wrong with the arguments, each with its remedy.
+fn argument_problems(tool: &SceneTool, by: &SceneTool, map: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut problems = Vec::new();
+    let known: Vec<&str> = parameters::property_names(&by.parameters).collect();
+    let own: Vec<&str> = parameters::property_names(&tool.parameters).collect();
+    for (name, value) in map {
+        if !known.contains(&name.as_str()) {
+            problems.push((format!("{} has no argument {name:?}", by.name), parameters::hint(name, &known)));
+        }
+        let Some(pointer) = value.as_str().filter(|text| text.starts_with('/')) else { continue };
+        let Some(rest) = pointer.strip_prefix("/arguments/") else {
+            let message = format!("{value} does not point into the arguments");
+            problems.push((message, "write \"/arguments/…\"".to_owned()));
+            continue;
+        };
+        let first = rest.split('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+        if !own.contains(&first.as_str()) {
+            problems
+                .push((format!("{} has no argument {first:?}", tool.name), parameters::hint(&first, &own)));
+        }
+    }
+    let required = by.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    for name in required.filter_map(Value::as_str).filter(|name| !map.contains_key(*name)) {
+        problems.push((format!("{} needs {name:?}", by.name), format!("add {name} = \"/arguments/…\"")));
+    }
+    problems
+}
