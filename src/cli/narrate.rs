@@ -209,7 +209,19 @@ impl Narrator {
 
     /// What is done about a failed attempt, if it is more than failing.
     fn unexpected(&self, subject: UnexpectedSubject, chosen: PolicyChoice) -> Vec<NarrationLine> {
-        let UnexpectedSubject::Call { call, .. } = subject;
+        let call = match subject {
+            UnexpectedSubject::Call { call, .. } => call,
+            UnexpectedSubject::Step { .. } => return Vec::new(),
+            UnexpectedSubject::Run { idle_steps } => {
+                return line(
+                    Mark::Note,
+                    format!(
+                        "{} in a row had no result: no more are begun",
+                        count(idle_steps as usize, "step")
+                    ),
+                );
+            }
+        };
         let called = self.called(call);
         match chosen {
             PolicyChoice::Retry { delay_ms } => {
@@ -367,12 +379,13 @@ impl Narrator {
     }
 
     fn plan(&mut self, made: &PlanMade) -> Vec<NarrationLine> {
-        let PlanMade { version, cause, maker, plan, by: person, why, .. } = made;
+        let PlanMade { version, cause, maker, plan, by: person, why, patch, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
             (n, PlanCause::Continuation) => format!("plan {n}, for what is missing"),
             (n, PlanCause::Feedback) => format!("plan {n}, changed as was wanted"),
             (n, PlanCause::Edit) => format!("plan {n}, changed by hand"),
+            (n, PlanCause::Adaptation) => format!("plan {n}, adapted"),
             (n, PlanCause::Request) => format!("plan {n}"),
         };
         let by = match (maker, person) {
@@ -403,6 +416,8 @@ impl Narrator {
             let changed = changes.iter().map(|line| format!("  {}", short(line, WORDS)));
             lines.extend(changed.map(|text| NarrationLine { mark: Mark::Note, text }));
         }
+        let changes = patch.iter().flat_map(|patch| patch.changes());
+        lines.extend(changes.map(|text| NarrationLine { mark: Mark::Note, text: format!("  {text}") }));
         self.plan = Some(plan.clone());
         self.modifying = false;
         lines

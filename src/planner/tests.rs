@@ -2,6 +2,7 @@
 
 mod approvals;
 mod commands;
+mod patches;
 mod prepared;
 
 use proptest::prelude::*;

@@ -247,6 +247,12 @@ impl RunTracker {
                 }
             }
             Event::Consultation { .. } => self.consulted(&envelope.body, to),
+            Event::Unexpected { subject: UnexpectedSubject::Step { step }, class, code, chosen, .. } => {
+                log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
+                log_lines::no_progress(&self.span, *idle_steps);
+            }
             Event::BackedOff { call, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.backed_off = Some(at);
@@ -645,5 +651,6 @@ fn replan_cause(cause: PlanCause) -> ReplanCause {
         PlanCause::Continuation => ReplanCause::Continuation,
         PlanCause::Feedback => ReplanCause::Feedback,
         PlanCause::Edit => ReplanCause::Edit,
+        PlanCause::Adaptation => ReplanCause::Adaptation,
     }
 }

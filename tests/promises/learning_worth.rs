@@ -142,9 +142,7 @@ fn model(plans: BTreeMap<String, Value>, latency: Duration) -> ScriptedLlm {
             QuestionKind::Check => {
                 (Scripted::forced(request, final_verdict()), final_verdict().to_string().len())
             }
-            _ => {
-                (Scripted::Text(FROM_CHECK.into()), FROM_CHECK.len())
-            }
+            _ => (Scripted::Text(FROM_CHECK.into()), FROM_CHECK.len()),
         };
         reply.metered(prompt, 0, length as u64 / 4)
     })

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers fail like tests")]
 
+mod adaptation;
 mod alternatives;
 mod approvals_api;
 mod approvals_in_words;

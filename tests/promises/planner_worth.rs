@@ -205,7 +205,8 @@ async fn measure(reader: ReaderMode, retries: u32) -> Row {
         QuestionKind::Plan => planner(request, number(request), counted.next(number(request))),
         QuestionKind::Scene => look(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
-        QuestionKind::Answer | QuestionKind::Recovery => Scripted::Text(answer_to(number(request))),
+        QuestionKind::Answer => Scripted::Text(answer_to(number(request))),
+        QuestionKind::Recovery | QuestionKind::Adapt => panic!("nobody is consulted: {request:#}"),
     });
     let town = open(&llm, |config| {
         config.planning.reader = reader;
@@ -323,7 +324,8 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
             QuestionKind::Scene => look(request),
             QuestionKind::Check => check(request, number, checks.next(number)),
             QuestionKind::Answer if both => answer(number, words.next(number)),
-            QuestionKind::Answer | QuestionKind::Recovery => Scripted::Text(answer_to(number)),
+            QuestionKind::Answer => Scripted::Text(answer_to(number)),
+            QuestionKind::Recovery | QuestionKind::Adapt => panic!("nobody is consulted: {request:#}"),
         }
     });
     let town = open(&llm, |config| config.planning.answer_with_check = with_check).await;

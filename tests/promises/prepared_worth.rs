@@ -245,7 +245,8 @@ async fn measure(prepare: PrepareMode) -> Row {
         }
         QuestionKind::Scene => scene(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
-        QuestionKind::Answer | QuestionKind::Recovery => Scripted::Text("Done.".into()),
+        QuestionKind::Answer => Scripted::Text("Done.".into()),
+        QuestionKind::Recovery | QuestionKind::Adapt => panic!("nobody is consulted: {request:#}"),
     };
     let cache = PrefixCache::default();
     let llm = ScriptedLlm::start(move |request, _| cache.metered(request, reply(request)));
