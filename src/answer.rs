@@ -96,6 +96,12 @@ pub struct AnswerCall {
     /// Whether it was left out after it failed, because its tool is optional.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+    /// When its result was recorded (RFC 3339), where that is the result of an earlier run, since the tool failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<String>,
+    /// Whether a write was done and its result is not as its tool declares.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unexpected_result: bool,
     /// The tool whose call took its place after it failed; that call follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -345,6 +351,8 @@ fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
         error,
         attempts: Some(call.attempts).filter(|n| *n > 1 && state.settings().mode.is_some()),
         left_out: call.left_out,
+        as_of: call.stale_since.map(|at| at.to_string()),
+        unexpected_result: !call.breaches.is_empty(),
         by: by.map(|by| by.requested.tool.clone()),
     })
 }

@@ -131,7 +131,12 @@ fn journal(calls: u32, batch: u32) -> Result<Vec<Event>, Failure> {
         });
         events.extend(numbers.clone().map(|call| Event::ToolStarted { call, attempt: 1 }));
         let outcome = Outcome::Ok { result: json!({"max_c": 21}), say: None, whole: None };
-        events.extend(numbers.map(|call| Event::ToolCompleted { call, outcome: outcome.clone(), millis: 1 }));
+        events.extend(numbers.map(|call| Event::ToolCompleted {
+            call,
+            outcome: outcome.clone(),
+            millis: 1,
+            notes: None,
+        }));
     }
     Ok(events)
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fairness::{FairPermit, FairPermits, NoPermit, Sharers};
 use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
-use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, RunId, SessionId, TenantId};
+use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, ResultNotes, RunId, SessionId, TenantId};
 use crate::scene::Scene;
 use crate::telemetry::{Component, ServerMetrics};
 use crate::tools::{Principal, SceneStore};
@@ -71,6 +71,25 @@ pub struct SceneCall {
     pub idempotency_key: Option<String>,
     /// Fires when the run ends.
     pub cancelled: CancellationToken,
+    /// Whether its result is compared with what its tool declares.
+    pub is_judged: bool,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallEnd {
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// What was found about its result, if anything.
+    pub notes: Option<Box<ResultNotes>>,
+    /// Whether its result is stored whole.
+    pub is_whole: bool,
+}
+
+impl From<Outcome> for CallEnd {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, notes: None, is_whole: true }
+    }
 }
 
 /// A model call without a reply, with the cost of its attempts.
@@ -150,10 +169,10 @@ impl Handle {
     }
 
     /// Calls one of the scene's tools. The outcome of a write that was interrupted or timed out is `Unknown`.
-    pub async fn call(&self, call: SceneCall) -> Outcome {
+    pub async fn call(&self, call: SceneCall) -> CallEnd {
         let permit = match self.permit(&self.tool_permits, &call.principal.tenant) {
             Ok(permit) => permit,
-            Err(error) => return Outcome::Failed { error },
+            Err(error) => return Outcome::Failed { error }.into(),
         };
         if let Some(place) = self.free_place(&call.principal.tenant) {
             // It has not waited.
@@ -164,12 +183,25 @@ impl Handle {
         let effect = self.scene.tool(&call.tool).map_or(Effect::Read, |t| t.effect);
         let (reply, answer) = oneshot::channel();
         if let Err(error) = self.send(call, reply, permit) {
-            return Outcome::Failed { error };
+            return Outcome::Failed { error }.into();
         }
         match answer.await {
-            Ok(outcome) => outcome,
-            Err(_) if effect == Effect::Write => Outcome::Unknown { error: self.lost() },
-            Err(_) => Outcome::Failed { error: self.lost() },
+            Ok(end) => end,
+            Err(_) if effect == Effect::Write => Outcome::Unknown { error: self.lost() }.into(),
+            Err(_) => Outcome::Failed { error: self.lost() }.into(),
+        }
+    }
+
+    /// The end of a call with a result that another executor gave.
+    pub fn judged(&self, call: &SceneCall, result: Value, say: Option<String>) -> CallEnd {
+        let outcome = |result| Outcome::Ok { result, say, whole: None };
+        match self.scene.tool(&call.tool) {
+            Some(tool) => tool_call::judged(tool, call, &result).unwrap_or_else(|breaches| CallEnd {
+                outcome: outcome(result),
+                notes: tool_call::notes(breaches, None),
+                is_whole: true,
+            }),
+            None => outcome(result).into(),
         }
     }
 
@@ -182,7 +214,7 @@ impl Handle {
     fn send(
         &self,
         call: SceneCall,
-        reply: oneshot::Sender<Outcome>,
+        reply: oneshot::Sender<CallEnd>,
         permit: FairPermit<TenantId>,
     ) -> Result<(), Fault> {
         let mut address = lock(&self.address);

@@ -17,7 +17,7 @@ pub use consult::{
     whether_to_ask,
 };
 pub use level::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, completed};
-pub use policy::{AlternativeTool, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
+pub use policy::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{
     CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,
     recovery_choices, recovery_options, recovery_refusal, respond,

@@ -31,6 +31,8 @@ pub enum PolicyAction {
     Retry,
     /// Another tool of the scene, which its tool declares, is called in its place.
     Alternative,
+    /// The last good result of an equal call is used, if it is not too old.
+    Cached,
     /// The call is left out: its tool is optional.
     Skip,
     /// The call has failed; the run continues with what it has.
@@ -99,6 +101,13 @@ impl AlternativeTool {
     }
 }
 
+/// How long the last good result of a tool may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachedResult {
+    /// The greatest age in seconds.
+    pub max_age_s: u32,
+}
+
 /// What a tool declares about its failures. Frozen in each requested call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -112,6 +121,9 @@ pub struct ToolPolicies {
     /// What is called in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alternative: Option<AlternativeTool>,
+    /// Whether its last good result may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<CachedResult>,
 }
 
 impl ToolPolicies {
@@ -120,10 +132,11 @@ impl ToolPolicies {
         *self == Self::default()
     }
 
-    /// What is declared for calls that take the place of failed ones: these are neither left out nor replaced again.
+    /// What is declared for calls that take the place of failed ones: these are neither left out
+    /// nor replaced again, and their results are not used later.
     #[must_use]
     pub fn of_substitute(&self) -> Self {
-        Self { optional: false, alternative: None, ..self.clone() }
+        Self { optional: false, alternative: None, cached: None, ..self.clone() }
     }
 }
 

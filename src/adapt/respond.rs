@@ -51,6 +51,10 @@ pub struct CallFailure<'a> {
     pub left_ms: u64,
     /// Whether an alternative was called in its place already, or it is called in place of another call.
     pub used_alternative: bool,
+    /// Whether the last good result was looked for already.
+    pub used_cached: bool,
+    /// Whether the run has begun a write, which may have changed what the call returns.
+    pub wrote: bool,
     /// What the variable part of the delay depends on.
     pub seed: &'a str,
 }
@@ -66,6 +70,11 @@ pub enum PolicyChoice {
     },
     /// The alternative tool is called in its place.
     Alternative,
+    /// The last good result is used, if there is one.
+    Cached {
+        /// Its greatest age in seconds.
+        max_age_s: u32,
+    },
     /// The call is left out.
     Skip,
     /// The call has failed.
@@ -83,6 +92,7 @@ impl PolicyChoice {
         match self {
             PolicyChoice::Retry { .. } => PolicyAction::Retry,
             PolicyChoice::Alternative => PolicyAction::Alternative,
+            PolicyChoice::Cached { .. } => PolicyAction::Cached,
             PolicyChoice::Skip => PolicyAction::Skip,
             PolicyChoice::Fail => PolicyAction::Fail,
             PolicyChoice::Consult { .. } => PolicyAction::Consult,
@@ -121,8 +131,10 @@ pub enum RefusedAction {
     NotOptional,
     /// The tool does not declare it.
     NotDeclared,
-    /// The alternative was called already, or the call is one itself.
+    /// That was tried already, or the call takes the place of another.
     Used,
+    /// The run has begun a write, which may have changed what the call returns.
+    VoidAfterWrite,
     /// The write may have taken effect, so it is neither left out nor done in another way.
     MayBeDone,
 }
@@ -142,6 +154,7 @@ pub fn respond(
         let considered = match action {
             PolicyAction::Retry => retry(failure, policy, defaults, may, 0),
             PolicyAction::Alternative => alternative(failure, declared, may),
+            PolicyAction::Cached => cached(failure, declared, may),
             PolicyAction::Skip => skip(failure, declared, may),
             // No tool can declare a consultation.
             PolicyAction::Fail | PolicyAction::Consult => Ok(PolicyChoice::Fail),
@@ -234,6 +247,25 @@ fn alternative(
     } else {
         Ok(PolicyChoice::Alternative)
     }
+}
+
+/// What a back end denies now is not told from earlier.
+fn cached(
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    may: Capabilities,
+) -> Result<PolicyChoice, RefusedAction> {
+    if !may.cached || failure.repetition != Repetition::Harmless || failure.class == FaultClass::Denied {
+        return Err(RefusedAction::NotAllowed);
+    }
+    if failure.used_cached {
+        return Err(RefusedAction::Used);
+    }
+    if failure.wrote {
+        return Err(RefusedAction::VoidAfterWrite);
+    }
+    let declared = declared.and_then(|declared| declared.cached).ok_or(RefusedAction::NotDeclared)?;
+    Ok(PolicyChoice::Cached { max_age_s: declared.max_age_s })
 }
 
 fn skip(

@@ -6,7 +6,7 @@ use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -111,10 +111,16 @@ impl Narrator {
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
-            Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
+            Event::ToolCompleted { call, outcome, millis, notes } => {
+                let breaches = notes.as_ref().map(|notes| notes.breaches.as_slice()).unwrap_or_default();
+                self.outcome(*call, outcome, *millis, breaches)
+            }
             Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substituted(*call, requested)
+            }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                self.recalled(*call, found.as_deref())
             }
             Event::Consultation { .. } => self.consultation(event),
             Event::ToolSkipped { call, first } => {
@@ -203,8 +209,24 @@ impl Narrator {
             }
             PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
             // What takes its place, or the end of the consultation, follows.
-            PolicyChoice::Alternative | PolicyChoice::Fail | PolicyChoice::Consult { .. } => Vec::new(),
+            PolicyChoice::Alternative
+            | PolicyChoice::Cached { .. }
+            | PolicyChoice::Fail
+            | PolicyChoice::Consult { .. } => Vec::new(),
         }
+    }
+
+    /// The last good result in place of a failed call, if there is one.
+    fn recalled(&mut self, call: u32, found: Option<&RecalledResult>) -> Vec<NarrationLine> {
+        let called = self.called(call);
+        let Some(found) = found else {
+            return line(Mark::Note, format!("{called}: there is no earlier result"));
+        };
+        self.set_success(call, true);
+        line(
+            Mark::Note,
+            format!("{called}: its result of {:.0} is used {}", found.at, json(&found.result, RESULT)),
+        )
     }
 
     /// A call that takes the place of a failed one.
@@ -229,6 +251,7 @@ impl Narrator {
                 let what = match chosen.id() {
                     "retry" => "to try again",
                     "alternative" => "to call its alternative",
+                    "cached" => "to use the last good result",
                     "skip" => "to leave it out",
                     "ask_user" => "to ask the user",
                     _ => "to end this part",
@@ -434,7 +457,13 @@ impl Narrator {
         !nothing && calls().all(|asked| !asked.writes || done(&asked.tool))
     }
 
-    fn outcome(&mut self, call: u32, outcome: &Outcome, millis: u64) -> Vec<NarrationLine> {
+    fn outcome(
+        &mut self,
+        call: u32,
+        outcome: &Outcome,
+        millis: u64,
+        breaches: &[String],
+    ) -> Vec<NarrationLine> {
         self.set_success(call, matches!(outcome, Outcome::Ok { .. }));
         if self.calls.get(&call).is_some_and(|asked| asked.refused) {
             return Vec::new();
@@ -456,7 +485,13 @@ impl Narrator {
                 (Mark::Failed, format!("its outcome is unknown [{}] ({took})", error.code))
             }
         };
-        vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }]
+        let mut lines = vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }];
+        if matches!(outcome, Outcome::Ok { .. }) && !breaches.is_empty() {
+            let why = short(&breaches.join("; "), WORDS);
+            let text = format!("{}: its result is not as expected: {why}", self.called(call));
+            lines.push(NarrationLine { mark: Mark::Failed, text });
+        }
+        lines
     }
 }
 

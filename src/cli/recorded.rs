@@ -143,7 +143,12 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
 }
 
 pub fn done(call: u32, result: Value) -> Event {
-    Event::ToolCompleted { call, outcome: Outcome::Ok { result, say: None, whole: None }, millis: 12 }
+    Event::ToolCompleted {
+        call,
+        outcome: Outcome::Ok { result, say: None, whole: None },
+        millis: 12,
+        notes: None,
+    }
 }
 
 fn completed(step: u32, result: &str) -> Event {
@@ -264,6 +269,7 @@ pub fn failed_step() -> Vec<Envelope<Event>> {
             call: 1,
             outcome: Outcome::Failed { error: Fault::new("tool.timeout", "no reply within 5000 ms") },
             millis: 5000,
+            notes: None,
         },
         asked(2, Subject::Scene { step: 1 }, false),
         Event::ModelFailed {

@@ -243,6 +243,13 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
             json(&call.requested.arguments, 400),
             went(call, millis)
         )?;
+        if !call.breaches.is_empty() {
+            let why = short(&call.breaches.join("; "), 300);
+            writeln!(out, "     its result is not as expected: {why}")?;
+        }
+        if let Some(at) = call.stale_since {
+            writeln!(out, "     the result of {at:.0}, since the tool failed")?;
+        }
         if let Some(original) = call.replaces {
             writeln!(out, "     in place of call {original}")?;
         }

@@ -167,6 +167,7 @@ mod tests {
             call: 1,
             outcome: Outcome::Ok { result: serde_json::Value::Null, say: None, whole: None },
             millis: 0,
+            notes: None,
         };
         let events = journal_of([
             (0, Event::Planning { version: 1, cause: crate::run::PlanCause::Request }),

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use actions::names_action;
 pub use detection::{detect, of_request};
-pub(crate) use text::first_sentence;
+pub(crate) use text::{first_sentence, fold};
 
 /// The days that a text mentions, as of `now`.
 pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {

@@ -16,6 +16,7 @@ fn turn(n: usize) -> Turn {
             tool: "WeatherForecast_Get".to_owned(),
             arguments: json!({"city": "Milan", "date": n}),
             result: json!({"min_c": 12, "max_c": 21, "source": "bundled"}),
+            stale: false,
         }],
     }
 }
@@ -258,8 +259,9 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 fn any_turn() -> impl Strategy<Value = Turn> {
-    let call = ("[A-Za-z]{1,64}", "[A-Za-z_]{1,64}", any_value(), any_value())
-        .prop_map(|(scene, tool, arguments, result)| TurnCall { scene, tool, arguments, result });
+    let call = ("[A-Za-z]{1,64}", "[A-Za-z_]{1,64}", any_value(), any_value()).prop_map(
+        |(scene, tool, arguments, result)| TurnCall { scene, tool, arguments, result, stale: false },
+    );
     (any::<Option<u128>>(), any_text(), any_text(), proptest::collection::vec(call, 0..6)).prop_map(
         |(run, request, answer, calls)| Turn {
             run: run.map(|n| RunId(uuid::Uuid::from_u128(n))),

@@ -362,7 +362,7 @@ pub(super) fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> 
     hash(&json!({"arguments": exact_json(arguments), "tools": tools}))
 }
 
-fn hash(value: &Value) -> String {
+pub(super) fn hash(value: &Value) -> String {
     let digest = Sha256::digest(canonical_json(value).as_bytes());
     HEXLOWER.encode(&digest)
 }

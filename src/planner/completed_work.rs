@@ -109,6 +109,9 @@ fn call_record(state: &RunState, call: u32) -> Option<Value> {
         value["reason"] = format!("the same as call {first} of this request, and done once").into();
         return is_listed.then_some(value);
     }
+    if let Some(at) = state.calls.get(&state.resolved(call)).and_then(|by| by.stale_since) {
+        value["as_of"] = at.to_string().into();
+    }
     match state.outcome(call)? {
         Outcome::Ok { result, say, .. } => {
             value["outcome"] = "ok".into();

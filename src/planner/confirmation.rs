@@ -86,6 +86,7 @@ pub(super) fn required_confirmation(
     // These count whatever the policy.
     let mut why = asked.doubts.reasons(asked.is_approved_by_itself);
     why.extend(asked.stands_for.filter(|_| !asked.is_approved_by_itself).map(stand_in_reason));
+    why.extend(earlier_values(state, catalogue, asked));
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
@@ -189,6 +190,16 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
         why.push(format!("the run has begun {most} writes already"));
     }
     why
+}
+
+/// The doubt about a write of a run that has results of an earlier one: these ground nothing, nor does what was found with
+/// them, so that only values that were said are beyond doubt.
+fn earlier_values(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Option<String> {
+    let from = sources(state, catalogue).filter(|_| state.has_earlier_result())?;
+    let said = GroundingSources { found: Vec::new(), ..from };
+    let nowhere = untraced(&asked.tool.parameters, asked.arguments, &said);
+    let what = nowhere.join(", ");
+    (!nowhere.is_empty()).then(|| format!("it rests on a result of an earlier time: {what}"))
 }
 
 /// The names of the arguments that nobody said and no tool found.
@@ -326,7 +337,10 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
     }
     for number in state.calls.keys() {
         // A result comes with the arguments of the call that has it.
-        let by = state.calls.get(&state.resolved(*number));
+        let by = state
+            .calls
+            .get(&state.resolved(*number))
+            .filter(|by| by.breaches.is_empty() && by.stale_since.is_none());
         if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
             let is_read = call.requested.effect == Effect::Read;
             found.push(if strict && is_read {
@@ -347,10 +361,12 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         let is_last = at + 1 == context.turns.len();
         // A question that a model wrote is no evidence for what a yes to it does.
         let is_question = turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
+        let is_stale = turn.calls.iter().any(|call| call.stale);
         if !is_question {
-            said.push(statements_of(&turn.answer).into());
+            let statements = statements_of(&turn.answer);
+            said.push(if is_stale { plain_words(&statements).into() } else { statements.into() });
         }
-        for call in &turn.calls {
+        for call in turn.calls.iter().filter(|call| !call.stale) {
             let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
             // What a write was called with was traced, confirmed or approved then.
             if !strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {

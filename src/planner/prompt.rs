@@ -421,6 +421,11 @@ fn outcome_text(state: &RunState, call: u32) -> String {
     if let Some(sentence) = said.and_then(|outcome| outcome.user_sentence(state.language())) {
         value["error"]["say"] = sentence.into();
     }
+    if let Some(at) = state.calls.get(&state.resolved(call)).and_then(|by| by.stale_since) {
+        value["as_of"] = at.to_string().into();
+        value["note"] =
+            "an earlier result, since the tool is not available now: say of what time it is".into();
+    }
     let of = state.calls.get(&call);
     if let Some(by) = of.and_then(|of| state.stand_in(of)).and_then(|by| state.calls.get(&by)) {
         value["by"] = by.requested.tool.as_str().into();

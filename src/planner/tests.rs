@@ -2,6 +2,7 @@
 
 mod approvals;
 mod commands;
+mod consultations;
 mod prepared;
 
 use proptest::prelude::*;

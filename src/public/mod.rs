@@ -13,11 +13,11 @@
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
-//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
-//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `skip`, `fail` or `consult`; for a retry `delay_ms`) |
-//! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `alternative`, `skip`, `ask_user` or `abort`; absent where predefined logic decides), `refused` (why the choice is not carried out) |
+//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms`; `unexpected_result` (true) if the write was done and its result is not as its tool declares |
+//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `cached`, `skip`, `fail` or `consult`; for a retry `delay_ms`) |
+//! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `alternative`, `cached`, `skip`, `ask_user` or `abort`; absent where predefined logic decides), `refused` (why the choice is not carried out) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |
-//! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change` (`substituted`), `by`: the `call`, `tool` and `arguments` that take its place |
+//! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change`: `substituted` with `by`, the `call`, `tool` and `arguments` that take its place, or `recalled` with `as_of`, when the earlier result that is used was recorded (null if there is none) |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
 //! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |
 //! | `step_failed` | `run_id`, `step_number`, `scene_name`, `status`, `error` |

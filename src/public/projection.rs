@@ -8,7 +8,7 @@ use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
     Adaptation, ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade,
-    RequestedCall, RequiredApproval, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
+    RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -143,8 +143,12 @@ impl PublicProjection {
             }
             Event::StepStarted { step } => self.started_step_data(*step),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
-            Event::ToolCompleted { call, outcome, millis } => {
-                self.completed_call_data(*call, outcome, *millis)
+            Event::ToolCompleted { call, outcome, millis, notes } => {
+                let mut data = self.completed_call_data(*call, outcome, *millis);
+                if is_unexpected_result(outcome, notes.as_deref()) {
+                    data["unexpected_result"] = json!(true);
+                }
+                data
             }
             Event::Unexpected {
                 subject: UnexpectedSubject::Call { call, attempt }, class, chosen, ..
@@ -157,6 +161,10 @@ impl PublicProjection {
                 let RequestedCall { call: number, tool, arguments, .. } = &**requested;
                 let by = json!({"call": number, "tool": tool, "arguments": arguments});
                 self.with_call(*call, json!({"change": "substituted", "by": by}))
+            }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                let at = found.as_ref().map(|found| found.at);
+                self.with_call(*call, json!({"change": "recalled", "as_of": at}))
             }
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {
@@ -298,6 +306,11 @@ fn with_subject(mut data: Value, about: &str, name: &str, value: Value) -> Value
     data["about"] = json!(about);
     data[name] = value;
     data
+}
+
+/// Whether a call was done, and its result is not as its tool declares.
+fn is_unexpected_result(outcome: &Outcome, notes: Option<&ResultNotes>) -> bool {
+    matches!(outcome, Outcome::Ok { .. }) && notes.is_some_and(|notes| !notes.breaches.is_empty())
 }
 
 /// A call's outcome, as in the answer document.

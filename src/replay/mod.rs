@@ -453,6 +453,7 @@ fn describe_action(action: &Action) -> String {
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
         Action::Take { version } => format!("validating the supplied plan {version}"),
         Action::Prepare { step } => format!("preparing the calls of step {step}"),
+        Action::Recall { call } => format!("looking for an earlier result of call {call}"),
         Action::Substitute { call } => format!("the call in place of call {call}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }

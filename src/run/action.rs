@@ -44,6 +44,11 @@ pub enum Action {
         /// The failed call's ordinal.
         call: u32,
     },
+    /// Look for the last good result of an equal call, and append `adapted`.
+    Recall {
+        /// The failed call's ordinal.
+        call: u32,
+    },
     /// Read a reply, and append the one event that says what it means.
     Read {
         /// The question's ordinal.
@@ -70,6 +75,7 @@ impl Action {
             Action::Take { version } => format!("take/{version}"),
             Action::Prepare { step } => format!("prepare/{step}"),
             Action::Substitute { call } => format!("substitute/{call}"),
+            Action::Recall { call } => format!("recall/{call}"),
             Action::Read { call, .. } => format!("read/{call}"),
             Action::Call { call, attempt } => format!("call/{call}/{attempt}"),
         }

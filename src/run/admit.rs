@@ -330,6 +330,12 @@ impl RunState {
                 require(self.asks_for(|a| *a == due), "no other call takes its place now")?;
                 require(requested.call == self.next_call(), "call ordinals must increase by one")
             }
+            Adaptation::Recalled { call, found } => {
+                let due = Action::Recall { call: *call };
+                require(self.asks_for(|a| *a == due), "no earlier result is looked for now")?;
+                let fits = found.as_ref().is_none_or(|found| self.may_recall(*call, found.at));
+                require(fits, "the earlier result is too old")
+            }
         }
     }
 
@@ -414,7 +420,11 @@ impl RunState {
                 _ => false,
             },
             Action::Take { version } => subject == Subject::Plan { version: *version },
-            Action::Start | Action::Prepare { .. } | Action::Substitute { .. } | Action::Call { .. } => false,
+            Action::Start
+            | Action::Prepare { .. }
+            | Action::Substitute { .. }
+            | Action::Recall { .. }
+            | Action::Call { .. } => false,
         });
         require(here, "it is not due")
     }

@@ -344,11 +344,12 @@ impl RunState {
                     self.step(step, |s| s.begun_calls += 1);
                 }
             }
-            Event::ToolCompleted { call, outcome, .. } => {
+            Event::ToolCompleted { call, outcome, notes, .. } => {
                 if self.calls.get(call).is_some_and(|c| c.attempts > 0) {
                     self.plans_before_results.get_or_insert(self.plans.len() as u32);
                 }
-                self.complete_call(*call, outcome);
+                let breaches = notes.as_ref().map(|notes| notes.breaches.as_slice()).unwrap_or_default();
+                self.complete_call(*call, outcome, breaches);
             }
             Event::ToolSkipped { call, first } => {
                 self.calls.change(*call, |call| call.status = CallStatus::Skipped { first: *first });

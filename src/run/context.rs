@@ -47,6 +47,9 @@ pub struct TurnCall {
     pub arguments: Value,
     /// Its result, shortened.
     pub result: Value,
+    /// Whether the result came from an earlier run, since the tool failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
 }
 
 /// A question that the user has not answered yet.

@@ -24,12 +24,12 @@ use crate::adapt::{
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
-pub use adaptation::Adaptation;
+pub use adaptation::{Adaptation, RecalledResult};
 pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
-    Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, UnpreparedCall, Usage,
-    Verdict,
+    Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, ResultNotes, Unconfirmed,
+    UnpreparedCall, Usage, Verdict,
 };
 pub use request::{
     Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RequestOptions, RunQueued, RunStarted,
@@ -321,6 +321,9 @@ pub enum Event {
         outcome: Outcome,
         /// How long it took, in milliseconds.
         millis: u64,
+        /// What was found about its result, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notes: Option<Box<ResultNotes>>,
     },
     /// An attempt of a call failed, and predefined logic decided what follows.
     Unexpected {

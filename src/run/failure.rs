@@ -2,7 +2,13 @@
 
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, Repeat, UnexpectedSubject};
 use super::state::{CallState, CallStatus, RunState};
-use crate::adapt::{self, AskingFacts, CallFailure, Capabilities, PolicyChoice, Repetition, ToolPolicies};
+use crate::adapt::{
+    self, AskRefusal, AskingFacts, CallFailure, Capabilities, PolicyAction, PolicyChoice, Repetition,
+    ToolPolicies, WeighedAction,
+};
+
+/// The fault code of a result that is not as its tool declares.
+pub const POSTCONDITION: &str = "tool.postcondition";
 
 /// Fault codes by which this process itself knows that a call did nothing: it was not sent.
 const UNSENT: [&str; 2] = ["scene.busy", "http.unreachable"];
@@ -15,6 +21,24 @@ impl RunState {
 
     /// The event with what predefined logic decides about a failed attempt. `None` if none is left to be decided.
     pub(super) fn unexpected(&self, number: u32, call: &CallState) -> Option<Event> {
+        let subject = UnexpectedSubject::Call { call: number, attempt: call.attempts };
+        if matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+            && !call.breaches.is_empty()
+        {
+            // It was done: it is neither repeated nor replaced.
+            let weighed = vec![WeighedAction { action: PolicyAction::Fail, refused: None }];
+            let (class, code, chosen) = (FaultClass::BadData, POSTCONDITION.to_owned(), PolicyChoice::Fail);
+            let unasked = self.settings().has_rules(5).then_some(AskRefusal::Decided);
+            return Some(Event::Unexpected {
+                subject,
+                class,
+                code,
+                weighed,
+                chosen,
+                unasked,
+                options: Vec::new(),
+            });
+        }
         let failing = matches!(call.status, CallStatus::Failing { .. });
         // After a substitute has failed, the call whose place it took is decided about.
         let others_decide = call.replaces.is_some() || self.steps.get(&call.step).is_some_and(|s| s.stopped);
@@ -41,7 +65,7 @@ impl RunState {
             }
             let fault = call.fault()?;
             Some(Event::Unexpected {
-                subject: UnexpectedSubject::Call { call: number, attempt: call.attempts },
+                subject,
                 class: fault.class,
                 code: fault.code.clone(),
                 weighed,
@@ -67,7 +91,7 @@ impl RunState {
         let mut may = self.may_in(&call.scene);
         // A confirmation executes exactly the confirmed calls.
         if self.is_confirmation() {
-            (may.alternatives, may.skips) = (false, false);
+            (may.alternatives, may.cached, may.skips) = (false, false, false);
         }
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
         let failure = CallFailure {
@@ -79,6 +103,8 @@ impl RunState {
             asked_ms: fault.retry_after_ms,
             left_ms: self.left_ms(),
             used_alternative: self.has_used_alternative(number, call),
+            used_cached: call.recalled,
+            wrote: self.has_begun_a_write(),
             seed: &seed,
         };
         Some(decide(&failure, call.requested.policies.as_deref(), may))

@@ -23,6 +23,7 @@ mod levels;
 mod next;
 mod omissions;
 mod plain_text;
+mod recall;
 pub mod recovery;
 mod session;
 mod settings;
@@ -45,10 +46,11 @@ pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
     Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose,
-    Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall, RunQueued,
-    RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed,
-    UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall,
+    ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject,
+    Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
+pub use failure::POSTCONDITION;
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;

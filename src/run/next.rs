@@ -293,6 +293,9 @@ impl RunState {
                 {
                     actions.push(Action::Substitute { call: number });
                 }
+                CallStatus::Failing { chosen: Some(PolicyChoice::Cached { .. }), .. } => {
+                    actions.push(Action::Recall { call: number });
+                }
                 // Its substitute is open.
                 CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. } => {}
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
@@ -396,7 +399,12 @@ impl RunState {
         let result = json!({"dry_run": true, "would_call": tool, "with": arguments});
         let lead = sentences::dry_run(self.language());
         let say = Some(format!("{lead} {tool} {arguments}"));
-        Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say, whole: None }, millis: 0 }
+        Event::ToolCompleted {
+            call: number,
+            outcome: Outcome::Ok { result, say, whole: None },
+            millis: 0,
+            notes: None,
+        }
     }
 
     /// Whether a step did not achieve its purpose, whatever its scene's model says: none of its calls
@@ -538,6 +546,7 @@ impl RunState {
             }
             _ => false,
         });
+        let odd = self.calls.values().any(|c| !c.breaches.is_empty() && !self.is_undone(c));
         let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
         let status = if open().any(|s| s.status == StepStatus::NeedsInput)
             || (asks_user && self.cancel.is_none())
@@ -549,6 +558,7 @@ impl RunState {
             return Event::RunFailed { error };
         } else if open().next().is_some()
             || unsure
+            || odd
             || self.has_undone()
             || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
             || self.closing
@@ -588,7 +598,7 @@ fn needs_input(step: u32, error: Fault) -> Event {
 }
 
 pub(super) fn refused_call(call: u32, error: Fault) -> Event {
-    Event::ToolCompleted { call, outcome: Outcome::Refused { error }, millis: 0 }
+    Event::ToolCompleted { call, outcome: Outcome::Refused { error }, millis: 0, notes: None }
 }
 
 pub(super) fn record(event: Event) -> Action {

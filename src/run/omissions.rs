@@ -55,6 +55,8 @@ impl RunState {
             lines.push(format!("{} {part}", words.unserved));
         }
         lines.extend(self.cut_line(words));
+        lines.extend(self.odd_lines(words));
+        lines.extend(self.earlier_lines(words));
         lines.extend(self.left_out_line(&text, words));
         lines.extend(self.undecided_line(words));
         lines.dedup();
@@ -134,6 +136,29 @@ impl RunState {
             .collect();
         let tool = &call.requested.tool;
         if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
+    }
+
+    /// The lines for writes that were done and whose results are not as their tools declare.
+    fn odd_lines(&self, words: &OmissionTexts) -> Vec<String> {
+        let odd = self.calls.values().filter(|call| !call.breaches.is_empty() && !self.is_undone(call));
+        let line = |call: &CallState| {
+            separate_lines(&format!("{}: {}", self.describe_call(call), words.odd), &call.requested.arguments)
+        };
+        odd.map(line).collect()
+    }
+
+    /// The lines for results of earlier runs, with their local time. They are always there: a text that has the values
+    /// does not say how old they are.
+    fn earlier_lines(&self, words: &OmissionTexts) -> Vec<String> {
+        let Some(now) = self.started.as_ref().map(|started| &started.now) else { return Vec::new() };
+        let line = |call: &CallState| {
+            let at = call.stale_since?.to_zoned(now.time_zone().clone());
+            let form = if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+            let time = at.strftime(form);
+            let call = separate_lines(&self.describe_call(call), &call.requested.arguments);
+            Some(format!("{} {time}, {} {call}", words.as_of, words.since_unavailable))
+        };
+        self.calls.values().filter_map(line).collect()
     }
 
     /// The line for optional calls that failed and were left out, and that the text does not mention.

@@ -259,6 +259,15 @@ pub struct CallState {
     /// The call whose place it takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<u32>,
+    /// Whether the last good result of an equal call was looked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recalled: bool,
+    /// When its result was recorded, where that is the result of an earlier run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_since: Option<Timestamp>,
+    /// In which ways the result of a write that was done is not as its tool declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<String>,
     /// Whether its end is unexpected and was not recorded as such yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) unnoted: bool,
@@ -433,6 +442,9 @@ impl CallState {
             left_out: false,
             replaced_by: None,
             replaces: None,
+            recalled: false,
+            stale_since: None,
+            breaches: Vec::new(),
             unnoted: false,
         }
     }

@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::check::{CheckContext, check};
 use super::document::{Located, PointerLines};
 use super::draft::{
-    AlternativeDraft, CallDraft, ExampleDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
+    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft,
+    UndoDraft,
 };
 use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
@@ -210,6 +211,8 @@ impl SceneTool {
                 volatile: None,
                 optional: None,
                 alternative: None,
+                cached: None,
+                expect: ExpectDraft::default(),
                 policies: Vec::new(),
                 call: Some(CallDraft::Ready(Arc::new(tool))),
             },
@@ -274,6 +277,35 @@ impl ToolBuilder {
     /// Its calls may be left out when they fail, if a policy says so.
     pub fn optional(mut self) -> Self {
         self.draft.optional = Some(Located::without_line(true));
+        self
+    }
+
+    /// The greatest age in seconds, 1 to 2,592,000, up to which its last good result is used when it fails, if a policy
+    /// says so. For a read whose result depends on its arguments, the user and the language alone.
+    pub fn cached(mut self, max_age_s: u32) -> Self {
+        let max_age_s = Some(Located::without_line(max_age_s.into()));
+        self.draft.cached = Some(CachedDraft { line: None, max_age_s });
+        self
+    }
+
+    /// Places of its results, as JSON Pointers (RFC 6901), that are not empty; `""` is the whole result. In a run with a
+    /// level or a mode, a result that breaks this has failed.
+    pub fn expect_not_empty(mut self, places: &[&str]) -> Self {
+        let places = places.iter().map(|place| Located::without_line((*place).to_owned()));
+        self.draft.expect.not_empty.extend(places);
+        self
+    }
+
+    /// The place of its results, as a JSON Pointer (RFC 6901), that repeats an argument.
+    pub fn expect_same(mut self, argument: &str, place: &str) -> Self {
+        let place = Located::without_line(place.to_owned());
+        self.draft.expect.same.insert(argument.to_owned(), place);
+        self
+    }
+
+    /// The JSON Schema of its results.
+    pub fn expect_schema(mut self, schema: Value) -> Self {
+        self.draft.expect.schema = Some(Located::without_line(schema));
         self
     }
 

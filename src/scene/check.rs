@@ -10,7 +10,7 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, parameters, undo};
+use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, expectations, parameters, undo};
 use crate::adapt::{AVAILABLE_LEVELS, ExecutionLevel};
 use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
@@ -235,8 +235,10 @@ fn check_tool(
     }
     check_variables(&shown, &draft.say, &parameters.value, report);
     check_variables(&shown, &draft.confirm, &parameters.value, report);
+    let expectations = expectations::check(draft.expect, &shown, &parameters.value, report);
     let optional = draft.optional.as_ref();
-    let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative };
+    let (cached, volatile) = (draft.cached.as_ref(), draft.volatile.as_ref().is_some_and(|flag| flag.value));
+    let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative, cached, volatile };
     let policies = policies::check(draft.policies, &subject, report);
     let call = draft.call?;
     let terms =
@@ -261,6 +263,7 @@ fn check_tool(
         volatile: draft.volatile.is_some_and(|flag| flag.value) && effect == Some(Effect::Read),
         confirm: draft.confirm.into_iter().map(|(language, template)| (language, template.value)).collect(),
         policies,
+        expectations,
         source,
         tool,
         validator: Arc::new(validator?),

@@ -130,7 +130,16 @@ impl<'a> TableReader<'a> {
     }
 
     pub(super) fn number(&mut self, key: &'static str) -> Option<Located<u64>> {
-        let value = self.get(key, Presence::Optional)?;
+        self.whole_number(key, Presence::Optional)
+    }
+
+    /// A number that may not be absent.
+    pub(super) fn required_number(&mut self, key: &'static str) -> Option<Located<u64>> {
+        self.whole_number(key, Presence::Required)
+    }
+
+    fn whole_number(&mut self, key: &'static str, need: Presence) -> Option<Located<u64>> {
+        let value = self.get(key, need)?;
         let read = match value.get_ref() {
             DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
             _ => None,

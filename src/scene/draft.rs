@@ -54,6 +54,8 @@ pub(super) struct ToolDraft {
     pub(super) volatile: Option<Located<bool>>,
     pub(super) optional: Option<Located<bool>>,
     pub(super) alternative: Option<AlternativeDraft>,
+    pub(super) cached: Option<CachedDraft>,
+    pub(super) expect: ExpectDraft,
     pub(super) policies: Vec<PolicyDraft>,
     pub(super) call: Option<CallDraft>,
 }
@@ -67,6 +69,21 @@ pub(super) struct PolicyDraft {
     pub(super) attempts: Option<Located<u64>>,
     pub(super) backoff_ms: Option<Located<u64>>,
     pub(super) max_wait_ms: Option<Located<u64>>,
+}
+
+/// How long the last good result may be used.
+pub(super) struct CachedDraft {
+    pub(super) line: Option<u32>,
+    pub(super) max_age_s: Option<Located<u64>>,
+}
+
+/// What is expected of a tool's results.
+#[derive(Default)]
+pub(super) struct ExpectDraft {
+    pub(super) not_empty: Vec<Located<String>>,
+    pub(super) ranges: Option<Located<Value>>,
+    pub(super) same: LocatedTexts,
+    pub(super) schema: Option<Located<Value>>,
 }
 
 /// The tool that is called in place of one that failed.

@@ -8,6 +8,7 @@ mod builder;
 mod check;
 mod document;
 mod draft;
+mod expectations;
 mod fault;
 mod fusion;
 mod load;
@@ -31,6 +32,7 @@ use crate::schema::Schema;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
+pub use expectations::{NumberRange, ToolExpectations};
 pub use fault::{SceneFault, Severity};
 pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
 pub use options::Options;
@@ -123,6 +125,9 @@ pub struct SceneTool {
     /// that is hashed.
     #[serde(skip)]
     pub policies: ToolPolicies,
+    /// What its results are expected to be. Like its policies, not part of the definition.
+    #[serde(skip)]
+    pub expectations: ToolExpectations,
     /// Its definition for the catalogue's hash: the native name or the HTTP request.
     pub source: Value,
     /// The implementation.

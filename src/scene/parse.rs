@@ -10,7 +10,8 @@ use super::ToolApproval;
 use super::check::check_sentence;
 use super::document::{LineIndex, Located, Presence, TableReader};
 use super::draft::{
-    AlternativeDraft, CallDraft, ExampleDraft, HttpDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
+    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, HttpDraft, PolicyDraft, SceneDraft,
+    ToolDraft, UndoDraft,
 };
 use super::fault::FaultReport;
 use crate::adapt::ExecutionLevel;
@@ -107,6 +108,8 @@ fn parse_tool(mut fields: TableReader<'_>) -> ToolDraft {
         volatile: fields.flag("volatile"),
         optional: fields.flag("optional"),
         alternative: fields.table("alternative").map(parse_alternative),
+        cached: fields.table("cached").map(parse_cached),
+        expect: fields.table("expect").map(parse_expectations).unwrap_or_default(),
         policies: fields.table("policies").map(parse_policies).unwrap_or_default(),
         call: parse_call(&mut fields),
     };
@@ -154,6 +157,23 @@ fn parse_alternative(mut fields: TableReader<'_>) -> AlternativeDraft {
         tool: fields.string("tool", Presence::Required),
         arguments: parse_arguments(&mut fields),
         same_result: fields.flag("same_result"),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+fn parse_cached(mut fields: TableReader<'_>) -> CachedDraft {
+    let draft = CachedDraft { line: fields.line(), max_age_s: fields.required_number("max_age_s") };
+    fields.reject_unknown_keys();
+    draft
+}
+
+fn parse_expectations(mut fields: TableReader<'_>) -> ExpectDraft {
+    let draft = ExpectDraft {
+        not_empty: fields.strings("not_empty"),
+        ranges: fields.json("ranges").map(|(ranges, _)| ranges),
+        same: fields.texts("same"),
+        schema: fields.json("schema").map(|(schema, _)| schema),
     };
     fields.reject_unknown_keys();
     draft

@@ -1,20 +1,20 @@
 //! Checks what a tool declares about its failures: a policy for each class of them, and whether it is optional.
 
 use super::document::Located;
-use super::draft::PolicyDraft;
+use super::draft::{CachedDraft, PolicyDraft};
 use super::fault::FaultReport;
-use crate::adapt::{FaultPolicy, PolicyAction, ToolPolicies};
+use crate::adapt::{CachedResult, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::fault::FaultClass;
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Repeat};
-
-/// Actions of later releases.
-const LATER_ACTIONS: [&str; 1] = ["cached"];
 
 /// The bounds of a policy's numbers.
 const MAX_ATTEMPTS: u64 = 10;
 const MAX_BACKOFF_MS: u64 = 60_000;
 const MAX_WAIT_MS: u64 = 600_000;
+
+/// The greatest age of a result, in seconds: 30 days.
+const MAX_AGE_S: u64 = 30 * 24 * 60 * 60;
 
 /// The tool whose policies are checked.
 pub(super) struct PolicySubject<'a> {
@@ -24,6 +24,8 @@ pub(super) struct PolicySubject<'a> {
     pub(super) optional: Option<&'a Located<bool>>,
     /// The line of the declared alternative, if there is one.
     pub(super) alternative: Option<Option<u32>>,
+    pub(super) cached: Option<&'a CachedDraft>,
+    pub(super) volatile: bool,
 }
 
 /// The checked policies. Faults are reported.
@@ -33,7 +35,8 @@ pub(super) fn check(
     report: &FaultReport,
 ) -> ToolPolicies {
     let optional = subject.optional.is_some_and(|flag| flag.value);
-    let mut policies = ToolPolicies { optional, ..ToolPolicies::default() };
+    let cached = check_cached(subject, report);
+    let mut policies = ToolPolicies { optional, cached, ..ToolPolicies::default() };
     for draft in drafts {
         let class = draft.class;
         policies.by_class.insert(class, check_policy(draft, subject, optional, report));
@@ -46,6 +49,11 @@ pub(super) fn check(
         let remedy = "add \"alternative\" to the `do` of a policy, such as [tools.policies.unavailable]";
         report.warning(line, "policy_unused", message, remedy);
     }
+    if let Some(cached) = subject.cached.filter(|_| !uses(PolicyAction::Cached)) {
+        let message = format!("the last result of {} may be used, and no policy uses it", subject.tool);
+        let remedy = "add \"cached\" to the `do` of a policy, such as [tools.policies.unavailable]";
+        report.warning(cached.line, "policy_unused", message, remedy);
+    }
     if let Some(flag) = subject.optional.filter(|_| optional)
         && !uses(PolicyAction::Skip)
     {
@@ -54,6 +62,18 @@ pub(super) fn check(
         report.warning(flag.line, "policy_unused", message, remedy);
     }
     policies
+}
+
+/// The age up to which the last result may be used. Only a read whose result may be reused has one.
+fn check_cached(subject: &PolicySubject<'_>, report: &FaultReport) -> Option<CachedResult> {
+    let (draft, tool) = (subject.cached?, subject.tool);
+    if subject.effect == Some(Effect::Write) || subject.volatile {
+        let why = if subject.volatile { "is volatile" } else { "writes" };
+        let message = format!("{tool} {why}: an earlier result does not stand for a new one");
+        report.error(draft.line, "policy_cached", message, "remove [tools.cached]");
+    }
+    let age = bounded("max_age_s", draft.max_age_s.as_ref(), 1, MAX_AGE_S, report)?;
+    u32::try_from(age).ok().map(|max_age_s| CachedResult { max_age_s })
 }
 
 fn check_policy(
@@ -72,6 +92,20 @@ fn check_policy(
     if declares(PolicyAction::Skip) && !optional {
         let message = format!("{tool} may be skipped when it fails with {class}, and it is not optional");
         report.error(line, "policy_skip", message, "add optional = true to the tool, or remove \"skip\"");
+    }
+    if declares(PolicyAction::Cached) && subject.cached.is_none() {
+        let message =
+            format!("the last result of {tool} is to be used after {class}, and it does not declare that");
+        report.error(
+            line,
+            "policy_cached",
+            message,
+            "add [tools.cached] with max_age_s, or remove \"cached\"",
+        );
+    }
+    if declares(PolicyAction::Cached) && draft.class == FaultClass::Denied {
+        let message = format!("what a back end denies now is not told from earlier: {tool} after denied");
+        report.error(line, "policy_cached", message, "remove \"cached\"");
     }
     if declares(PolicyAction::Alternative) && subject.alternative.is_none() {
         let message = format!("{tool} is to be replaced when it fails with {class}, and has no alternative");
@@ -126,15 +160,10 @@ fn check_actions(
             report.error(word.line, "policy_action", message, remedy);
         };
         let Some(action) = PolicyAction::declarable().find(|action| action.name() == word.value) else {
-            if LATER_ACTIONS.contains(&word.value.as_str()) {
-                let message = format!("{:?} is not available in this release", word.value);
-                wrong(message, format!("write one of: {}", name_list(names())));
-            } else {
-                let hint = did_you_mean(&word.value, names());
-                let message = format!("{:?} is no action of a policy", word.value);
-                let remedy = format!("write one of: {}; {hint}", name_list(names()));
-                wrong(message, remedy.trim_end_matches([';', ' ']).to_owned());
-            }
+            let hint = did_you_mean(&word.value, names());
+            let message = format!("{:?} is no action of a policy", word.value);
+            let remedy = format!("write one of: {}; {hint}", name_list(names()));
+            wrong(message, remedy.trim_end_matches([';', ' ']).to_owned());
             continue;
         };
         if actions.contains(&action) {

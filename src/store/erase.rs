@@ -105,6 +105,7 @@ impl Store {
             "DELETE FROM audit_keys WHERE run = ?",
             "DELETE FROM plans WHERE run = ?",
             "DELETE FROM approvals WHERE run = ?",
+            "DELETE FROM last_results WHERE run = ?",
             "DELETE FROM journal WHERE stream = 'run:' || ?",
             // The owner of the conversation is kept while anything else of it is left.
             "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
@@ -207,6 +208,7 @@ async fn delete_session(
         "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM last_results WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",

@@ -18,6 +18,7 @@ mod inspect;
 mod key_holds;
 mod keyring;
 mod keys;
+mod last_results;
 mod notifications;
 mod options;
 mod owners;

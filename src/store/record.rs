@@ -83,6 +83,8 @@ pub(crate) struct ListChange {
     pub(crate) plan: PlanChange,
     /// The change of the run's approvals.
     pub(crate) approval: Option<ApprovalChange>,
+    /// The key under which the event's result is found later.
+    pub(crate) remember: Option<String>,
     /// The human decision that the event records.
     pub(crate) audit_decision: Option<AuditDecision>,
 }
@@ -177,6 +179,9 @@ fn run_change(event: &Event) -> ListChange {
             key_owner: queued.user.clone(),
             ..change
         },
+        Event::ToolCompleted { notes: Some(notes), .. } => {
+            ListChange { remember: notes.remember.clone(), ..change }
+        }
         Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => ListChange {
             idempotency: idempotency.clone(),
             key_owner: by.clone(),
@@ -251,6 +256,7 @@ mod tests {
                 call: 1,
                 outcome: Outcome::Ok { result: value.clone(), say: None, whole: None },
                 millis: 1,
+                notes: None,
             },
             Event::Decided { approval: 1, matter, decision, by, note: None, word: None },
         ]

@@ -22,6 +22,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0008_recovery.sql"),
     include_str!("../../migrations/0009_users.sql"),
     include_str!("../../migrations/0010_tenant_bytes.sql"),
+    include_str!("../../migrations/0011_last_results.sql"),
 ];
 
 /// The schema version of the file behind `connection`; 0 for an empty file.

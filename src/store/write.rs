@@ -14,6 +14,7 @@ use super::audit;
 use super::claims::Claims;
 use super::error::Error;
 use super::heads::{self, StreamHead, advance};
+use super::last_results;
 use super::plans::{self, PlanTuple};
 use super::record::{JournalRow, StreamId};
 use super::tenant_bytes::{self, StoredBytes};
@@ -161,6 +162,7 @@ async fn commit(
     let synchronous = if synced { "FULL" } else { "NORMAL" };
     let mut sql = QueryBuilder::new(format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
     insert_events(&mut sql, rows);
+    last_results::write_results(&mut sql, rows);
     write_heads(&mut sql, heads);
     tenant_bytes::add_bytes(&mut sql, rows);
     if alone {

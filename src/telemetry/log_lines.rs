@@ -119,6 +119,9 @@ pub(super) fn unexpected(
         PolicyChoice::Alternative => {
             warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "another tool is called in its place");
         }
+        PolicyChoice::Cached { .. } => {
+            warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "its last good result is looked for");
+        }
         PolicyChoice::Skip => {
             warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "an optional tool call is left out");
         }

@@ -164,7 +164,7 @@ impl RunMetrics {
             policies: book.count(
                 "policies_total",
                 "Failed attempts of tool calls in runs with a level or a mode, by the class of the failure and what was \
-                 done: another attempt, the call of an alternative, leaving the call out, or failing.",
+                 done: another attempt, the call of an alternative, an earlier result, leaving the call out, or failing.",
                 ["class", "action"],
                 [axis(FaultClass::iter().map(FaultClass::name)), axis(PolicyAction::VARIANTS.iter().map(|action| action.name()))],
             )?.with_all_series(),

@@ -78,6 +78,8 @@ struct TrackedCall {
     under_way: Option<(Timestamp, Span)>,
     /// Since when it waits for its next attempt.
     backed_off: Option<Timestamp>,
+    /// The tool in whose place it is called.
+    stands_for: Option<usize>,
 }
 
 struct TrackedStep {
@@ -214,7 +216,7 @@ impl RunTracker {
                 }
             }
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
-            Event::ToolCompleted { call, outcome, millis } => {
+            Event::ToolCompleted { call, outcome, millis, .. } => {
                 self.tool_ended(*call, outcome, *millis, at, to);
             }
             Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
@@ -250,8 +252,16 @@ impl RunTracker {
                 log_lines::cancelling(&self.span, *deadline);
             }
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
-                let step = self.calls.get(call).map_or(0, |call| call.step);
-                self.tool_requested(step, requested, to);
+                let original = self.calls.get(call).map(|call| (call.step, call.tool));
+                self.tool_requested(original.map_or(0, |(step, _)| step), requested, to);
+                if let Some(substitute) = self.calls.get_mut(&requested.call) {
+                    substitute.stands_for = original.map(|(_, tool)| tool);
+                }
+            }
+            Event::Adapted { change: Adaptation::Recalled { call, found: Some(_) } } => {
+                if let Some((step, tool)) = self.calls.get(call).map(|call| (call.step, call.tool)) {
+                    self.mark_succeeded(step, tool);
+                }
             }
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |call| call.step);
@@ -351,6 +361,7 @@ impl RunTracker {
             succeeded: false,
             under_way: None,
             backed_off: None,
+            stands_for: None,
         };
         self.calls.insert(requested.call, call);
     }
@@ -385,6 +396,7 @@ impl RunTracker {
         let began = call.under_way.take();
         call.succeeded |= end == ToolOutcome::Ok;
         let (tool, step, writes) = (call.tool, call.step, call.writes);
+        let stands_for = call.stands_for;
         let lasted = began.as_ref().map(|(began, _)| duration_nanos(Some(*began), at, millis));
         if let Some(metrics) = to.metrics {
             metrics.calls.inc([tool, end as usize]);
@@ -400,6 +412,9 @@ impl RunTracker {
         }
         if end == ToolOutcome::Ok {
             self.mark_succeeded(step, tool);
+            if let Some(expected) = stands_for {
+                self.mark_succeeded(step, expected);
+            }
         }
         let (scene, name) = (self.scene_of(step, to), to.names.tool_name(tool));
         let span = began.as_ref().map_or_else(|| self.parent(Some(step)), |(_, span)| span);

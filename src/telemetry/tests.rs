@@ -190,11 +190,16 @@ fn wordy(book: &mut EventScript) {
     // The intent of a write waits for the disk, which is not tool time.
     book.after(
         9_000,
-        Event::ToolCompleted { call: 1, outcome: Outcome::Unknown { error: fault() }, millis: 2 },
+        Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Unknown { error: fault() },
+            millis: 2,
+            notes: None,
+        },
     );
     book.tell(Event::ToolStarted { call: 2, attempt: 1 });
     let ok = Outcome::Ok { result: json!(CANARY), say: Some(CANARY.to_owned()), whole: None };
-    book.after(1_500, Event::ToolCompleted { call: 2, outcome: ok, millis: 1 });
+    book.after(1_500, Event::ToolCompleted { call: 2, outcome: ok, millis: 1, notes: None });
     book.tell(Event::StepCompleted { step: 1, result: CANARY.to_owned() });
     book.tell(Event::StepFailed { step: 2, status: StepStatus::Failed, error: fault() });
     let verdict = Verdict { reasoning: CANARY.to_owned(), ..Verdict::default() };
@@ -274,6 +279,7 @@ fn invented_names_create_no_new_series() {
             call: 1,
             outcome: Outcome::Failed { error: error.clone() },
             millis: 0,
+            notes: None,
         });
         book.tell(Event::StepFailed { step: 1, status: StepStatus::Failed, error: error.clone() });
         book.tell(Event::RunFailed { error });
@@ -313,7 +319,7 @@ impl EventScript {
         self.tell(Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
         self.tell(Event::ToolStarted { call: 1, attempt: 1 });
         let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
-        self.tell(Event::ToolCompleted { call: 1, outcome, millis: 0 });
+        self.tell(Event::ToolCompleted { call: 1, outcome, millis: 0, notes: None });
         self.tell(Event::StepCompleted { step: 1, result: String::new() });
         self.tell(Event::RunCompleted { status: RunStatus::Completed })
     }
@@ -408,7 +414,7 @@ fn events_without_run_start_are_still_counted() {
     book.tell(Event::RunResumed { epoch: 1, restart: false });
     book.tell(replied(7, 5, vec![attempt("main", "scene", "ok")]));
     let ok = Outcome::Ok { result: json!(1), say: None, whole: None };
-    book.tell(Event::ToolCompleted { call: 3, outcome: ok, millis: 4 });
+    book.tell(Event::ToolCompleted { call: 3, outcome: ok, millis: 4, notes: None });
     book.tell(Event::ToolSkipped { call: 4, first: 3 });
     book.tell(Event::StepCompleted { step: 2, result: String::new() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
@@ -523,7 +529,7 @@ fn failed_tool_call_is_logged_once_with_code_reason_run_and_session() {
         let refused = Outcome::Refused { error: Fault::new("shop.closed", CANARY) };
         for (call, outcome) in [(1, failed), (2, refused)] {
             book.tell(Event::ToolStarted { call, attempt: 1 });
-            book.tell(Event::ToolCompleted { call, outcome, millis: 1 });
+            book.tell(Event::ToolCompleted { call, outcome, millis: 1, notes: None });
         }
     });
     assert_eq!(text.lines().count(), 1, "{text}");

@@ -71,7 +71,7 @@ fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
 }
 
 /// A scene with the three tools at `address`, and a twin of each with `Elsewhere` after its name; `more` is added to each
-/// of the three, with `{tool}` for its name.
+/// of the three, with `{tool}` for its name; lines of it that begin with `{read}` only to the read.
 pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     let one = |name: &str, effect: &str, repeat: &str, method: &str, more: &str| {
         format!(
@@ -83,7 +83,11 @@ pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     };
     let tool = |name: &str, effect: &str, repeat: &str, method: &str| {
         let twin = one(&format!("{name}Elsewhere"), effect, repeat, method, "");
-        format!("{}{twin}", one(name, effect, repeat, method, &more.replace("{tool}", name)))
+        // Lines with `{read}` are those of reads.
+        let fits = |line: &&str| effect == "read" || !line.contains("{read}");
+        let more: Vec<&str> = more.lines().filter(fits).collect();
+        let more = more.join("\n").replace("{tool}", name).replace("{read}", "");
+        format!("{}{twin}", one(name, effect, repeat, method, &more))
     };
     let text = format!(
         "name = \"Desk\"\ndescription = \"Looks, books and pays.\"\ninstructions = \"Call the tools.\"\n{}{}{}",
@@ -95,7 +99,7 @@ pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     std::fs::write(dir.join("desk/scene.toml"), text).unwrap();
 }
 
-/// A model that plans the call which the request names, as `Book cell 503`.
+/// A model that plans the call which the request names, as `Book cell 503`; with `then Book`, also one with its result.
 fn model() -> ScriptedLlm {
     rules().start()
 }
@@ -104,7 +108,8 @@ pub(super) fn rules() -> ModelRules {
     let parts = |request: &Value| {
         let words = section(request, "request").or_else(|| section(request, "purpose")).unwrap_or_default();
         let tool = TOOLS.into_iter().find(|tool| words.contains(*tool)).unwrap_or("Look");
-        let cell = words.split_whitespace().last().unwrap_or_default().to_owned();
+        let cell = words.split("cell ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let cell = cell.unwrap_or_default().to_owned();
         (words.clone(), tool, cell)
     };
     ModelRules::of(Value::Null)
@@ -115,7 +120,16 @@ pub(super) fn rules() -> ModelRules {
             let arguments = json!({"cell": cell}).to_string();
             step["prepared_calls"] = json!([{"tool": tool, "arguments": arguments}]);
             step["if_needed"] = json!([]);
-            Scripted::forced(request, plan(json!([step])))
+            if !words.contains("then Book") {
+                return Scripted::forced(request, plan(json!([step])));
+            }
+            let mut next = step.clone();
+            next["step_number"] = json!(2);
+            next["depends_on_step"] = json!(1);
+            next["expected_tools"] = json!(["Book"]);
+            let found = json!({"cell": {"$ref": {"step": 1, "tool": tool, "pointer": "/code"}}});
+            next["prepared_calls"] = json!([{"tool": "Book", "arguments": found.to_string()}]);
+            Scripted::forced(request, plan(json!([step, next])))
         })
         .scene(move |request, _| {
             let (_, tool, cell) = parts(request);

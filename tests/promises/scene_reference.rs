@@ -21,6 +21,10 @@ zzzzzzzz = 1
 zzzzzzzz = 1
 [tools.alternative]
 zzzzzzzz = 1
+[tools.expect]
+zzzzzzzz = 1
+[tools.cached]
+zzzzzzzz = 1
 [tools.http]
 zzzzzzzz = 1
 [tools.policies]
@@ -64,6 +68,8 @@ fn loader_keys() -> Keys {
             "tools[0]." => "tool",
             "tools[0].undo." => "undo",
             "tools[0].alternative." => "alternative",
+            "tools[0].expect." => "expect",
+            "tools[0].cached." => "cached",
             "tools[0].http." => "http",
             "tools[0].policies." => "policies",
             "tools[0].policies.timeout." => "policy",
@@ -89,7 +95,7 @@ fn schema_tables(schema: &Value) -> BTreeMap<String, &Value> {
 #[test]
 fn schema_and_reference_have_the_keys_of_the_loader() {
     let loader = loader_keys();
-    assert_eq!(loader.len(), 8, "{loader:#?}");
+    assert_eq!(loader.len(), 10, "{loader:#?}");
     let schema = schema();
     let in_schema: Keys = schema_tables(&schema)
         .into_iter()
@@ -108,6 +114,8 @@ fn schema_and_reference_have_the_keys_of_the_loader() {
             "HTTP" => "http",
             "Undo" => "undo",
             "Alternative" => "alternative",
+            "Expectations" => "expect",
+            "Last result" => "cached",
             "Policies" => "policies",
             "Policy" => "policy",
             _ => continue,
@@ -145,6 +153,8 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         ("tool", "tools[0]."),
         ("undo", "tools[0].undo."),
         ("alternative", "tools[0].alternative."),
+        ("expect", "tools[0].expect."),
+        ("cached", "tools[0].cached."),
         ("policies", "tools[0].policies."),
         ("policy", "tools[0].policies.timeout."),
         ("http", "tools[0].http."),

@@ -109,7 +109,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Reached>, script: &Script) -> Option<()
 }
 
 fn misbehave(mut stream: TcpStream, how: &Misbehaviour) -> std::io::Result<()> {
-    let body = r#"{"done":true,"text":"it was answered"}"#;
+    let body = r#"{"done":true,"text":"it was answered","code":"R-4711"}"#;
     let head = |status: u16, length: usize| {
         format!(
             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n"

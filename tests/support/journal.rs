@@ -135,6 +135,12 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     if call.left_out {
         value["left_out"] = json!(true);
     }
+    if let Some(at) = call.stale_since {
+        value["as_of"] = json!(at);
+    }
+    if !call.breaches.is_empty() {
+        value["unexpected_result"] = json!(true);
+    }
     let by = call.replaced_by.map(|by| &state.calls[&by]).filter(|by| {
         let failed = matches!(&by.status, CallStatus::Done { outcome: Outcome::Failed { .. } });
         !failed && by.requested.problem.is_none()

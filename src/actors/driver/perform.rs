@@ -6,13 +6,13 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
-use crate::actors::scene;
+use crate::actors::scene::{self, CallEnd};
 use crate::adapt::{self, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
-    idempotency_key,
+    Action, Adaptation, Attempt, Context, Effect, Event, Fault, Outcome, RecalledResult, ResultNotes,
+    RunStarted, Settings, Subject, Usage, idempotency_key,
 };
 
 /// How long an ending run waits for the cost of its model calls in flight.
@@ -85,6 +85,11 @@ impl Driver {
             Action::Substitute { call } => {
                 let event = planner::substitute(&self.state, &self.shared.catalogue, call);
                 self.record(event).await
+            }
+            Action::Recall { call } => {
+                let found = self.last_result(call).await;
+                let found = found.filter(|found| self.state.may_recall(call, found.at)).map(Box::new);
+                self.record(Event::Adapted { change: Adaptation::Recalled { call, found } }).await
             }
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
@@ -210,7 +215,7 @@ impl Driver {
 
     /// Ends an attempt of a call without calling its tool.
     fn end_uncalled(&mut self, call: u32, outcome: Outcome) {
-        let event = Event::ToolCompleted { call, outcome, millis: 0 };
+        let event = Event::ToolCompleted { call, outcome, millis: 0, notes: None };
         self.in_flight.push(Box::pin(std::future::ready((event, None))));
     }
 
@@ -230,23 +235,44 @@ impl Driver {
             step: call.step,
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
             cancelled: self.stop.clone(),
+            is_judged: self.state.settings().mode.is_some(),
         };
+        let remember = self.recall_key(number);
         let executor = self.shared.replaced.executor.clone();
         let gateway = self.shared.gateway.clone();
         let name = call.scene.clone();
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
-            let outcome = match (handle, executor) {
+            let end = match (handle, executor) {
                 (Some(scene), Some(executor)) => {
                     replaced_parts::execute_with(&gateway, executor, name, scene, work, writes).await
                 }
                 (Some(scene), None) => scene.call(work).await,
                 (None, _) => {
-                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }
+                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }.into()
                 }
             };
-            (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked) }, None)
+            let CallEnd { outcome, notes, .. } = remembered(end, remember);
+            (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
+    }
+
+    /// The key under which the result of a call may be found later, if its tool declares that.
+    fn recall_key(&self, call: u32) -> Option<String> {
+        planner::recall_key(&self.state, &self.shared.catalogue, call, self.principal.tenant.as_str())
+    }
+
+    /// Reads the last good result of a call equal to `call`. What cannot be read is not there.
+    fn last_result(&self, call: u32) -> impl Future<Output = Option<RecalledResult>> + use<> {
+        let (key, journal) = (self.recall_key(call), self.shared.journal.clone());
+        let (tenant, run) = (self.principal.tenant.clone(), self.state.run);
+        async move {
+            let read = journal.last_result(&tenant, &key?).await;
+            read.unwrap_or_else(|error| {
+                tracing::warn!(%run, code = error.code(), %error, "an earlier result was not read");
+                None
+            })
+        }
     }
 
     /// The replaced part that answers in place of a model, if any. The embedded rules cannot be replaced:
@@ -271,6 +297,15 @@ impl Driver {
             cache: self.cache,
         }
     }
+}
+
+/// The end of a call with the key under which its result is found later, if it is whole and as expected.
+fn remembered(mut end: CallEnd, key: Option<String>) -> CallEnd {
+    let is_good = matches!(end.outcome, Outcome::Ok { .. }) && end.is_whole && end.notes.is_none();
+    if let Some(key) = key.filter(|_| is_good) {
+        end.notes = Some(Box::new(ResultNotes { remember: Some(key), ..ResultNotes::default() }));
+    }
+    end
 }
 
 /// The event for the end of a model call that was begun at `asked`.

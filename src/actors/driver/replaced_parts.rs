@@ -1,12 +1,12 @@
 //! Calls of the parts that a library user has replaced. Their results become ordinary replies and outcomes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::RunServices;
-use crate::actors::scene;
+use crate::actors::scene::{self, CallEnd};
 use crate::llm::{self, Gateway};
 use crate::nesting;
 use crate::parts::{Executor, Generator, Planner, PlannerRequest, ToolExecution, ToolRunner};
@@ -111,7 +111,7 @@ pub(super) async fn execute_with(
     scene: scene::Handle,
     work: scene::SceneCall,
     writes: bool,
-) -> Outcome {
+) -> CallEnd {
     let execution = ToolExecution {
         scene: name,
         tool: work.tool.clone(),
@@ -123,25 +123,45 @@ pub(super) async fn execute_with(
         step: work.step,
         idempotency_key: work.idempotency_key.clone(),
     };
-    let own = OriginalScene { scene, work };
-    let task = gateway.spawn(async move { executor.execute(execution, &own).await });
+    let own = Arc::new(OriginalScene { scene, work, last: Mutex::default() });
+    let within = own.clone();
+    let task = gateway.spawn(async move { executor.execute(execution, &*within).await });
     let error = match task {
         Ok(task) => match task.await {
-            Ok(Outcome::Ok { result, say, .. }) => {
-                return Outcome::Ok { result: nesting::truncate_deep(result), say, whole: None };
-            }
-            Ok(outcome) => return outcome,
+            Ok(outcome) => return own.end_of(outcome),
             Err(_) => Fault::new("executor.panicked", "the custom executor panicked"),
         },
         // The call never started.
-        Err(error) => return Outcome::Failed { error: error.into() },
+        Err(error) => return Outcome::Failed { error: error.into() }.into(),
     };
-    if writes { Outcome::Unknown { error } } else { Outcome::Failed { error } }
+    if writes { Outcome::Unknown { error }.into() } else { Outcome::Failed { error }.into() }
 }
 
 struct OriginalScene {
     scene: scene::Handle,
     work: scene::SceneCall,
+    /// How the scene's own tool ended, if it was called.
+    last: Mutex<Option<CallEnd>>,
+}
+
+impl OriginalScene {
+    /// The end of the call with the outcome that the executor gave. What the scene's own tool returned was compared with
+    /// what it declares when it was whole.
+    fn end_of(&self, outcome: Outcome) -> CallEnd {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let own = last.filter(|end| end.outcome == outcome);
+        match (own, outcome) {
+            (Some(end), Outcome::Ok { result, say, .. }) => {
+                let is_whole = end.is_whole && !matches!(end.outcome, Outcome::Ok { whole: Some(_), .. });
+                CallEnd { outcome: Outcome::Ok { result, say, whole: None }, is_whole, ..end }
+            }
+            (Some(end), _) => end,
+            (None, Outcome::Ok { result, say, .. }) => {
+                self.scene.judged(&self.work, nesting::truncate_deep(result), say)
+            }
+            (None, outcome) => outcome.into(),
+        }
+    }
 }
 
 #[async_trait]
@@ -153,6 +173,9 @@ impl ToolRunner for OriginalScene {
             idempotency_key: call.idempotency_key.clone(),
             ..self.work.clone()
         };
-        self.scene.call(work).await
+        let end = self.scene.call(work).await;
+        let outcome = end.outcome.clone();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        outcome
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::inbox::{CompletionSender, InboxItem};
 use super::shared::{JournalShared, JournalStats, stopped_error};
 use super::{BoxedCommitHook, Journal, Wake};
+use crate::run::{RecalledResult, TenantId};
 use crate::store::{Error, ErrorCode, JournalRow, Record, Store, StreamId};
 
 /// A handle to the journal. Clones share one journal; when the last is dropped, it writes its pending
@@ -102,6 +103,19 @@ impl Handle {
             Err(error) if matches!(error.kind(), ErrorCode::Busy | ErrorCode::Stopped) => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// The last result that was appended with the key, if its event is still there. An append that is not written yet is
+    /// not seen.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub(crate) async fn last_result(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Option<RecalledResult>, Error> {
+        self.store.last_result(tenant, key).await
     }
 
     /// Makes a failed stream accept appends again, after all its earlier appends were answered. The

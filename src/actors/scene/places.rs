@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use actix::prelude::{Addr, Context, Handler, Message};
 use tokio::sync::oneshot;
 
+use super::CallEnd;
 use super::tool_call::run_tool;
 use super::{Options, SceneCall, calls_at_once};
 use crate::actors::launch;
@@ -18,7 +19,7 @@ use crate::telemetry::QueueGuard;
 #[rtype(result = "()")]
 pub(super) struct QueuedSceneCall {
     pub(super) call: SceneCall,
-    pub(super) reply: oneshot::Sender<Outcome>,
+    pub(super) reply: oneshot::Sender<CallEnd>,
     pub(super) waiting: QueueGuard,
     /// Held until the call has ended.
     pub(super) permit: FairPermit<TenantId>,
@@ -84,7 +85,7 @@ impl Drop for CallPlace {
             let message = format!("the scene failed before {} began", call.tool);
             let error = Fault::new("scene.lost", message).classed(FaultClass::Unavailable);
             // The caller may have dropped its future.
-            let _ = reply.send(Outcome::Failed { error });
+            let _ = reply.send(Outcome::Failed { error }.into());
         }
     }
 }
@@ -134,9 +135,9 @@ impl SceneActor {
         let (scene, options) = (self.scene.clone(), self.options.clone());
         // A separate task, so that it outlives this actor.
         self.options.workers.spawn(async move {
-            let outcome = run_tool(&scene, &options, call, held).await;
+            let end = run_tool(&scene, &options, call, held).await;
             // The caller may have dropped its future.
-            let _ = reply.send(outcome);
+            let _ = reply.send(end);
         });
     }
 }

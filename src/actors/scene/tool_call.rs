@@ -8,9 +8,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::places::HeldPlace;
-use super::{Options, SceneCall};
+use super::{CallEnd, Options, SceneCall};
 use crate::nesting;
-use crate::run::{Effect, Fault, FaultClass, Outcome};
+use crate::run::{Effect, Fault, FaultClass, Outcome, POSTCONDITION, ResultNotes};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{ToolContext, ToolError, ToolErrorKind, bound, phrase};
 
@@ -79,15 +79,15 @@ pub(super) async fn run_tool(
     options: &Options,
     call: SceneCall,
     held: HeldPlace,
-) -> Outcome {
+) -> CallEnd {
     let Some(tool) = scene.tool(&call.tool).cloned() else {
         let message = format!("scene {} has no tool {}", scene.name, call.tool);
-        return Outcome::Refused { error: Fault::new("tool.unknown", message) };
+        return Outcome::Refused { error: Fault::new("tool.unknown", message) }.into();
     };
     // A call whose run was cancelled while it waited has certainly done nothing: it stays so.
     if call.cancelled.is_cancelled() {
         let message = format!("{} was cancelled before it began", tool.name);
-        return Outcome::Failed { error: Fault::new("tool.cancelled", message) };
+        return Outcome::Failed { error: Fault::new("tool.cancelled", message) }.into();
     }
     let context = ToolContext {
         principal: call.principal.clone(),
@@ -104,37 +104,72 @@ pub(super) async fn run_tool(
     };
     let started = Instant::now();
     let ended = ToolTask::start(&tool, &call, context, held, options).end(&call.cancelled).await;
-    let outcome = match ended {
-        Ok(Ok(Ok(result))) => {
-            let result = nesting::truncate_deep(result);
-            let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
-            stored_result(result, tool.max_result_bytes, say)
-        }
-        Ok(Ok(Err(error))) => error_outcome(error, tool.effect),
+    let end = match ended {
+        Ok(Ok(Ok(result))) => end_with_result(&tool, &call, nesting::truncate_deep(result)),
+        Ok(Ok(Err(error))) => error_outcome(error, tool.effect).into(),
         Ok(Err(_panic)) => {
-            unfinished_outcome(&tool, "tool.panicked", format!("{} failed with an internal error", tool.name))
+            let message = format!("{} failed with an internal error", tool.name);
+            unfinished_outcome(&tool, "tool.panicked", message).into()
         }
         Err("tool.cancelled") => {
-            unfinished_outcome(&tool, "tool.cancelled", format!("{} was cancelled with its run", tool.name))
+            let message = format!("{} was cancelled with its run", tool.name);
+            unfinished_outcome(&tool, "tool.cancelled", message).into()
         }
         Err(code) => {
             let message = format!("{} did not answer within {} ms", tool.name, tool.timeout_ms);
-            unfinished_outcome(&tool, code, message)
+            unfinished_outcome(&tool, code, message).into()
         }
     };
     tracing::debug!(scene = %scene.name, tool = %tool.name, elapsed = ?started.elapsed(), "tool call ended");
-    outcome
+    end
+}
+
+/// The end of a call with its whole result.
+fn end_with_result(tool: &SceneTool, call: &SceneCall, result: Value) -> CallEnd {
+    match judged(tool, call, &result) {
+        Ok(rejected) => rejected,
+        Err(breaches) => {
+            let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
+            let (outcome, is_whole) = stored_result(result, tool.max_result_bytes, say);
+            CallEnd { outcome, notes: notes(breaches, None), is_whole }
+        }
+    }
+}
+
+/// The end of a read whose result is not as its tool declares: it has failed.
+///
+/// # Errors
+/// Not an end: the result counts. A write was done, so what its result breaches is only noted.
+pub(super) fn judged(tool: &SceneTool, call: &SceneCall, result: &Value) -> Result<CallEnd, Vec<String>> {
+    let breaches = match call.is_judged {
+        true => tool.expectations.breaches(&call.arguments, result),
+        false => Vec::new(),
+    };
+    if breaches.is_empty() || tool.effect == Effect::Write {
+        return Err(breaches);
+    }
+    let message = format!("the result of {} is not as expected: {}", tool.name, breaches.join("; "));
+    let error = Fault::new(POSTCONDITION, message).classed(FaultClass::BadData);
+    let rejected = bound::truncate(result.clone(), tool.max_result_bytes);
+    let notes = notes(breaches, Some(rejected));
+    Ok(CallEnd { outcome: Outcome::Failed { error }, notes, is_whole: true })
+}
+
+/// What was found about a result, if anything.
+pub(super) fn notes(breaches: Vec<String>, rejected: Option<Value>) -> Option<Box<ResultNotes>> {
+    (!breaches.is_empty()).then(|| Box::new(ResultNotes { breaches, rejected, remember: None }))
 }
 
 /// The largest result that is stored whole, in bytes of JSON. A model may be shown less.
 const MAX_STORED_RESULT_BYTES: usize = 256 * 1024;
 
-/// The outcome with a result, and with the whole of it where a model is shown less.
-fn stored_result(result: Value, shown_bytes: usize, say: Option<String>) -> Outcome {
+/// The outcome with a result, and with the whole of it where a model is shown less; and whether the whole is there.
+fn stored_result(result: Value, shown_bytes: usize, say: Option<String>) -> (Outcome, bool) {
     let size = bound::size(&result);
-    let whole =
-        (size > shown_bytes.max(bound::MIN_BOUND) && size <= MAX_STORED_RESULT_BYTES).then(|| result.clone());
-    Outcome::Ok { result: bound::truncate(result, shown_bytes), say, whole }
+    let is_shown = size <= shown_bytes.max(bound::MIN_BOUND);
+    let whole = (!is_shown && size <= MAX_STORED_RESULT_BYTES).then(|| result.clone());
+    let is_whole = is_shown || whole.is_some();
+    (Outcome::Ok { result: bound::truncate(result, shown_bytes), say, whole }, is_whole)
 }
 
 /// Resolves when a read's run is cancelled. A write is never interrupted once it has started.

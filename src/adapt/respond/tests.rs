@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use strum::{IntoEnumIterator, VariantArray};
 
 use super::*;
-use crate::adapt::{AlternativeTool, ExecutionLevel, ExecutionMode, capabilities};
+use crate::adapt::{AlternativeTool, CachedResult, ExecutionLevel, ExecutionMode, capabilities};
 
 fn classes() -> impl Strategy<Value = FaultClass> {
     proptest::sample::select(FaultClass::iter().collect::<Vec<_>>())
@@ -21,8 +21,12 @@ fn policies() -> impl Strategy<Value = ToolPolicies> {
         },
     );
     let alternative = AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() };
-    (btree_map(classes(), policy, 0..4), any::<bool>(), of(Just(alternative)))
-        .prop_map(|(by_class, optional, alternative)| ToolPolicies { by_class, optional, alternative })
+    (btree_map(classes(), policy, 0..4), any::<bool>(), of(Just(alternative))).prop_map(
+        |(by_class, optional, alternative)| {
+            let cached = optional.then_some(CachedResult { max_age_s: 60 });
+            ToolPolicies { by_class, optional, alternative, cached }
+        },
+    )
 }
 
 fn repetitions() -> impl Strategy<Value = Repetition> {
@@ -44,6 +48,8 @@ fn failures() -> impl Strategy<Value = CallFailure<'static>> {
                 asked_ms,
                 left_ms,
                 used_alternative,
+                used_cached: retries_in_run % 3 == 1,
+                wrote: retries_in_run % 2 == 1,
                 seed: "run.1.2.3",
             }
         },
@@ -65,6 +71,8 @@ fn timed_out() -> CallFailure<'static> {
         asked_ms: None,
         left_ms: u64::MAX,
         used_alternative: false,
+        used_cached: false,
+        wrote: false,
         seed: "run.1.2.1",
     }
 }
@@ -77,7 +85,8 @@ fn chosen(failure: &CallFailure<'_>, declared: Option<&ToolPolicies>) -> PolicyA
 fn declared(class: FaultClass, actions: &[PolicyAction], optional: bool) -> ToolPolicies {
     let policy = FaultPolicy { actions: Some(actions.to_vec()), ..FaultPolicy::default() };
     let alternative = Some(AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() });
-    ToolPolicies { by_class: [(class, policy)].into(), optional, alternative }
+    let cached = Some(CachedResult { max_age_s: 60 });
+    ToolPolicies { by_class: [(class, policy)].into(), optional, alternative, cached }
 }
 
 proptest! {
@@ -150,6 +159,10 @@ proptest! {
                     prop_assert!(failure.class != FaultClass::Denied || declares(action));
                     prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
                 }
+                RecoveryAction::Cached { .. } => {
+                    prop_assert!(mode > Some(ExecutionMode::Strict) && failure.class != FaultClass::Denied);
+                    prop_assert!(failure.repetition == Repetition::Harmless && !failure.wrote);
+                }
                 RecoveryAction::AskUser => {
                     prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
                 }
@@ -166,7 +179,7 @@ proptest! {
         };
         let (strict, adaptive) = (options(ExecutionMode::Strict), options(ExecutionMode::Adaptive));
         prop_assert!(strict.iter().all(|option| adaptive.contains(option)));
-        prop_assert!(strict.iter().all(|option| !matches!(option.id(), "skip" | "alternative")));
+        prop_assert!(strict.iter().all(|option| !matches!(option.id(), "skip" | "alternative" | "cached")));
     }
 }
 
@@ -266,6 +279,19 @@ fn alternative_is_called_only_where_nothing_can_have_been_done() {
     }
     let used = CallFailure { used_alternative: true, ..timed_out() };
     assert_eq!(chosen(&used, Some(&policies)), PolicyAction::Retry, "the rest of the list counts");
+}
+
+#[test]
+fn last_result_is_used_for_reads_only_and_not_after_a_write() {
+    let policies = |class| declared(class, &[PolicyAction::Cached], false);
+    let after = |failure: CallFailure<'_>| chosen(&failure, Some(&policies(failure.class)));
+    assert_eq!(after(timed_out()), PolicyAction::Cached);
+    assert_eq!(after(CallFailure { wrote: true, ..timed_out() }), PolicyAction::Fail);
+    assert_eq!(after(CallFailure { used_cached: true, ..timed_out() }), PolicyAction::Fail);
+    assert_eq!(after(CallFailure { class: FaultClass::Denied, ..timed_out() }), PolicyAction::Fail);
+    for repetition in [Repetition::NothingDone, Repetition::SurelyNothingDone, Repetition::Unsafe] {
+        assert_eq!(after(CallFailure { repetition, ..timed_out() }), PolicyAction::Fail);
+    }
 }
 
 #[test]

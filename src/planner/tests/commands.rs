@@ -115,7 +115,7 @@ fn unknown(ends: bool) -> RunState {
     carry_out(&mut state, say(2, ApproverChoice::Yes));
     apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
     let outcome = Outcome::Unknown { error: Fault::new("tool.timeout", "no reply") };
-    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 0 });
+    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 0, notes: None });
     settle(&mut state);
     if ends {
         apply(&mut state, Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None });

@@ -316,7 +316,7 @@ fn waiting_write_needs_approval_after_its_tool_changes() {
     assert!(matches!(state.next()[..], [Action::Call { call: 1, .. }]), "{:?}", state.next());
     apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
     let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
-    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1 });
+    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None });
     settle(&mut state);
     assert_eq!(asked(&state), [ApprovalSubject::Call { call: 2 }]);
     assert!(state.calls[&2].requested.approval.as_ref().unwrap().why[1].contains("another definition"));

@@ -13,7 +13,7 @@ use crate::adapt::{MAX_TIMER_MS, PolicyChoice};
 const MAX_KEYED_ATTEMPTS: u32 = 2;
 
 impl RunState {
-    pub(super) fn complete_call(&mut self, number: u32, outcome: &Outcome) {
+    pub(super) fn complete_call(&mut self, number: u32, outcome: &Outcome, breaches: &[String]) {
         let Some(call) = self.calls.get(&number) else { return };
         let (outcome, uncertain) = self.settled_outcome(call, outcome);
         let unknown = matches!(outcome, Outcome::Unknown { .. });
@@ -21,8 +21,12 @@ impl RunState {
         let done = matches!(outcome, Outcome::Ok { .. }) && call.attempts > 0;
         let wrote = call.requested.effect == Effect::Write && (unknown || done);
         let scene = call.scene.clone();
+        // A read whose result is not as expected has failed. A write was done, which nothing changes any more.
+        let odd = if done && wrote && self.adapts() { breaches.to_vec() } else { Vec::new() };
         let (status, unnoted) = self.status_after(call, outcome);
+        let unnoted = unnoted || !odd.is_empty();
         self.calls.change(number, |call| {
+            call.breaches = odd;
             call.status = status;
             call.uncertain = uncertain;
             call.unnoted = unnoted;
@@ -94,6 +98,7 @@ impl RunState {
                     call.status = match chosen {
                         PolicyChoice::Retry { .. }
                         | PolicyChoice::Alternative
+                        | PolicyChoice::Cached { .. }
                         | PolicyChoice::Consult { .. } => {
                             CallStatus::Failing { outcome, chosen: Some(*chosen) }
                         }
@@ -109,6 +114,9 @@ impl RunState {
             }
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substitute(*call, requested);
+            }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                self.recall(*call, found.as_deref());
             }
             _ => {}
         }

@@ -136,7 +136,8 @@ impl RunState {
         });
         let Some(attempts) = interrupted.flatten() else { return };
         let what = format!("the process ended {attempts} times during the call: its outcome is not known");
-        self.complete_call(number, &Outcome::Unknown { error: Fault::new("tool.interrupted", what) });
+        let outcome = Outcome::Unknown { error: Fault::new("tool.interrupted", what) };
+        self.complete_call(number, &outcome, &[]);
     }
 
     /// Reservations of lost questions that are to be charged, by ordinal.

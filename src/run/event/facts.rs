@@ -1,7 +1,7 @@
 //! The facts of an event that other modules need: one exhaustive match, which a new event extends.
 
 use super::super::approval::{ApprovalSubject, Decision};
-use super::{Event, RunStatus, Subject, TimerSubject, UnexpectedSubject};
+use super::{Adaptation, Event, RunStatus, Subject, TimerSubject, UnexpectedSubject};
 use crate::plan::PlanStatus;
 
 /// What the store, the metrics, the public stream and the replay derive from an event.
@@ -253,7 +253,10 @@ impl Event {
             Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
                 internal(*call).from(Origin::Outside { awaited: true })
             }
-            Event::Adapted { change } => public(change.call()),
+            Event::Adapted { change: Adaptation::Substituted { call, .. } } => public(*call),
+            Event::Adapted { change: Adaptation::Recalled { call, .. } } => {
+                public(*call).from(Origin::Outside { awaited: false })
+            }
             Event::ToolSkipped { call, .. } => public(*call),
             Event::StepCompleted { step, .. } => public(*step),
             Event::StepFailed { step, .. } => public(*step),

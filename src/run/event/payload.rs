@@ -211,6 +211,21 @@ impl Outcome {
     }
 }
 
+/// What the process that made a call found about its result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResultNotes {
+    /// In which ways the result is not as the tool declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<String>,
+    /// The result of a read that was rejected for that: no evidence for anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<Value>,
+    /// The key under which the result is found later, when an equal call fails: SHA-256 in hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remember: Option<String>,
+}
+
 /// A question that only the user can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {

@@ -97,6 +97,7 @@ fn writes_of_parallel_steps_are_sent_for_approval_one_by_one() {
             call,
             outcome: Outcome::Ok { result: json!(1), say: None, whole: None },
             millis: 0,
+            notes: None,
         });
     }
     let puts = run
@@ -315,7 +316,7 @@ fn write_due_for_retry_at_run_end_is_sent_for_approval() {
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.reply_with_calls(1, &[PAY]);
     // Its second attempt would be due now.
-    run.record(Event::ToolCompleted { call: 1, outcome: unknown(), millis: 0 });
+    run.record(Event::ToolCompleted { call: 1, outcome: unknown(), millis: 0, notes: None });
     run.cancel(false);
     assert_eq!(run.state.status, RunStatus::Cancelled);
     assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }]);
@@ -419,7 +420,7 @@ fn unrecoverable_run_asks_people_about_writes_in_flight() {
     run.reply_with_calls(2, &[LOOK]);
     run.reply_with_calls(3, &[PAY]);
     // It is due for a retry with its key, which will never happen.
-    run.record(Event::ToolCompleted { call: 3, outcome: unknown(), millis: 1 });
+    run.record(Event::ToolCompleted { call: 3, outcome: unknown(), millis: 1, notes: None });
     let end = run.state.forced_end(lost());
     assert_eq!(matters(&end), [ApprovalSubject::Outcome { call: 1 }, ApprovalSubject::Outcome { call: 3 }]);
     assert_eq!(end.last(), Some(&Event::RunFailed { error: lost() }));

@@ -98,7 +98,12 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             next: (dice.pick(4) == 0).then(|| "write".to_owned()),
         },
         14 | 15 => Event::ToolStarted { call: number, attempt: 1 + dice.pick(2) as u32 },
-        16 => Event::ToolCompleted { call: number, outcome: generators::outcome(dice, 8), millis: 0 },
+        16 => Event::ToolCompleted {
+            call: number,
+            outcome: generators::outcome(dice, 8),
+            millis: 0,
+            notes: None,
+        },
         17 => Event::ToolSkipped { call: number, first: other },
         18 => Event::StepCompleted { step: number, result: String::new() },
         19 => Event::StepFailed {

@@ -202,6 +202,15 @@ impl RunChecker {
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substituted(*call, requested);
             }
+            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
+                assert!(self.settings.mode > Some(ExecutionMode::Strict), "an earlier result in mode strict");
+                let wrote = self.calls.values().any(|c| c.requested.effect == Effect::Write && c.starts > 0);
+                let call = self.calls.get_mut(call).unwrap();
+                assert_eq!((call.requested.effect, call.seen), (Effect::Read, CallProgress::Harmless));
+                if found.is_some() && !wrote {
+                    call.seen = CallProgress::Done;
+                }
+            }
             Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
             Event::ToolSkipped { call, first } => {
                 let seen = self.calls[&state.resolved(*first)].seen;

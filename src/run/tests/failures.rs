@@ -140,7 +140,12 @@ fn unknown_plain_write_is_put_to_a_person_and_the_decision_is_recorded() {
 fn journal_that_waits_longer_than_any_release_may_is_read() {
     let mut run = calling(LOOK, settings(Some(ExecutionMode::Strict)));
     run.state.apply_checked(
-        &Event::ToolCompleted { call: 1, outcome: Outcome::Failed { error: unavailable() }, millis: 1 },
+        &Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Failed { error: unavailable() },
+            millis: 1,
+            notes: None,
+        },
         jiff::Timestamp::MAX,
     );
     let waits = Event::BackedOff { call: 1, attempt: 2, delay_ms: u64::MAX, asked_ms: Some(u64::MAX) };
@@ -155,6 +160,7 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
         by_class: [(FaultClass::Unavailable, policy.clone())].into(),
         optional,
         alternative: None,
+        cached: None,
     };
     for (mode, optional, left_out) in [
         (ExecutionMode::Adaptive, true, true),
@@ -163,8 +169,12 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
     ] {
         let mut run = calling(LOOK, settings(Some(mode)));
         run.state.calls.change(1, |call| call.requested.policies = Some(Box::new(declared(optional))));
-        let failed =
-            Event::ToolCompleted { call: 1, outcome: Outcome::Failed { error: unavailable() }, millis: 1 };
+        let failed = Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Failed { error: unavailable() },
+            millis: 1,
+            notes: None,
+        };
         run.state.apply(&failed).unwrap();
         let [Action::Record { event: event @ Event::Unexpected { chosen, .. } }] = run.state.next() else {
             panic!("{:?}", run.state.next())

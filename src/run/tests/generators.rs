@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator;
 
 use super::world::Dice;
-use crate::adapt::{AlternativeTool, FaultPolicy, PolicyAction, ToolPolicies};
+use crate::adapt::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::fault::FaultClass;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::planner::required_call_approval;
@@ -158,7 +158,7 @@ fn fault(dice: &mut Dice) -> Fault {
 
 /// What a tool declares about its failures. Alternatives are mirrored.
 fn policies(dice: &mut Dice, tool: &str) -> ToolPolicies {
-    use PolicyAction::{Alternative, Fail, Retry, Skip};
+    use PolicyAction::{Alternative, Cached, Fail, Retry, Skip};
     let lists = [
         None,
         Some(vec![Retry]),
@@ -168,6 +168,8 @@ fn policies(dice: &mut Dice, tool: &str) -> ToolPolicies {
         Some(vec![Alternative]),
         Some(vec![Alternative, Retry]),
         Some(vec![Retry, Alternative, Skip]),
+        Some(vec![Cached, Retry]),
+        Some(vec![Alternative, Cached, Skip]),
     ];
     let mut policy = || FaultPolicy {
         actions: lists[dice.pick(lists.len())].clone(),
@@ -185,7 +187,8 @@ fn policies(dice: &mut Dice, tool: &str) -> ToolPolicies {
             .into(),
         same_result: false,
     });
-    ToolPolicies { by_class, optional: dice.pick(2) == 1, alternative }
+    let cached = Some(CachedResult { max_age_s: 60 });
+    ToolPolicies { by_class, optional: dice.pick(2) == 1, alternative, cached }
 }
 
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {

@@ -12,6 +12,7 @@ mod failures;
 mod generators;
 mod named;
 mod properties;
+mod recall;
 mod script;
 mod sim;
 mod state_view;

@@ -210,7 +210,7 @@ impl Script {
     }
 
     pub fn outcome(&mut self, call: u32, outcome: Outcome) {
-        self.record(Event::ToolCompleted { call, outcome, millis: 3 });
+        self.record(Event::ToolCompleted { call, outcome, millis: 3, notes: None });
         self.settle();
     }
 

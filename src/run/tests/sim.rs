@@ -12,8 +12,9 @@ use crate::adapt::RecoveryAction;
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command};
 use crate::run::{
-    Action, AskStatus, CallStatus, ConsultationChoice, Context, Event, Fault, Outcome, PlanMaker, Reply,
-    RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
+    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, Context, Event, Fault, Outcome, PlanMaker,
+    RecalledResult, Reply, RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject,
+    TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -231,6 +232,7 @@ impl Sim {
                     let is_policy = matches!(
                         action,
                         Action::Substitute { .. }
+                            | Action::Recall { .. }
                             | Action::Record {
                                 event: Event::Unexpected { .. }
                                     | Event::BackedOff { .. }
@@ -332,7 +334,7 @@ impl Sim {
                 Some(Action::Call { call, attempt }) => {
                     state.apply(&Event::ToolStarted { call, attempt }).unwrap();
                     let outcome = Outcome::Ok { result: serde_json::Value::Null, say: None, whole: None };
-                    Event::ToolCompleted { call, outcome, millis: 0 }
+                    Event::ToolCompleted { call, outcome, millis: 0, notes: None }
                 }
                 other => panic!("a run that waited is not cancelled but {other:?}: {state:#?}"),
             };
@@ -376,7 +378,8 @@ impl Sim {
             Action::Read { .. }
             | Action::Take { .. }
             | Action::Prepare { .. }
-            | Action::Substitute { .. } => self.state.next().contains(action),
+            | Action::Substitute { .. }
+            | Action::Recall { .. } => self.state.next().contains(action),
         }
     }
 
@@ -400,6 +403,15 @@ impl Sim {
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
                 self.record(event);
+            }
+            Action::Recall { call } => {
+                let age = [0, 1, 59, 61][self.dice.pick(4)];
+                let at = self.state.at - jiff::SignedDuration::from_secs(age);
+                let (result, say) = (serde_json::json!("earlier"), Some("said earlier".to_owned()));
+                let found = RecalledResult { result, say, whole: None, at, run: self.state.run };
+                let found = Some(found).filter(|found| self.state.may_recall(*call, found.at)).map(Box::new);
+                assert_eq!(found.is_some(), age < 60, "a result is used up to its age");
+                self.record(Event::Adapted { change: Adaptation::Recalled { call: *call, found } });
             }
             Action::Substitute { call } => {
                 let event = planner::substitute(&self.state, self.catalogue(), *call);
@@ -532,6 +544,7 @@ impl Sim {
                 call,
                 outcome: generators::outcome(&mut self.dice, trouble),
                 millis: 1,
+                notes: None,
             },
         };
         self.record(event);

@@ -29,6 +29,7 @@ fn declared(by: &str, actions: &[PolicyAction]) -> Box<ToolPolicies> {
         by_class: [(FaultClass::Unavailable, policy)].into(),
         optional: false,
         alternative: Some(alternative),
+        cached: None,
     })
 }
 

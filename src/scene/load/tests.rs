@@ -373,7 +373,7 @@ fn policies_are_read_and_their_mistakes_are_reported() {
         ("do = ['retry', 'retry']", "policy_action", 1),
         ("do = ['fail', 'retry']", "policy_action", 1),
         ("do = ['alternative']", "policy_alternative", 0),
-        ("do = ['cached']", "policy_action", 1),
+        ("do = ['cached']", "policy_cached", 0),
         ("do = ['skip']", "policy_skip", 0),
         ("do = ['fail']\nattempts = 2", "policy_unused", 0),
         ("do = ['retry']\nattempts = 1", "bound", 2),
@@ -396,6 +396,8 @@ fn policies_are_read_and_their_mistakes_are_reported() {
         assert_eq!(faults[0].code, format!("scene.{code}"));
     }
     alternatives_are_checked();
+    expectations_are_checked();
+    ages_of_results_are_checked();
     let optional = GOOD.replace("effect = \"read\"", "effect = \"read\"\noptional = true");
     assert_eq!(load_one(&optional).faults[0].code, "scene.policy_unused");
     let skips = format!("{optional}[tools.policies.timeout]\ndo = ['skip']\n");
@@ -415,6 +417,49 @@ fn with_alternative(tool: &str, arguments: &str) -> LoadedScenes {
         "[tools.policies.timeout]\ndo = ['alternative']\n[tools.alternative]\ntool = {tool:?}\narguments = {arguments}\n"
     );
     load_one(&format!("{GOOD}{of_first}{}{}", other("Backup", "read"), other("Order", "write")))
+}
+
+fn ages_of_results_are_checked() {
+    let with = |age: &str| {
+        load_one(&format!("{GOOD}[tools.cached]\n{age}\n[tools.policies.timeout]\ndo = ['cached']\n"))
+    };
+    let loaded = with("max_age_s = 60");
+    assert!(loaded.faults.is_empty(), "{:?}", loaded.faults);
+    assert_eq!(loaded.scenes[0].tools[0].policies.cached.unwrap().max_age_s, 60);
+    for (text, code) in [("max_age_s = 0", "bound"), ("max_age_s = 2592001", "bound"), ("", "missing_key")] {
+        let codes: Vec<String> = with(text).faults.into_iter().map(|fault| fault.code).collect();
+        assert_eq!(codes, [format!("scene.{code}")], "{text}");
+    }
+    let denied = format!("{GOOD}[tools.cached]\nmax_age_s = 60\n[tools.policies.denied]\ndo = ['cached']\n");
+    assert_eq!(load_one(&denied).faults[0].code, "scene.policy_cached");
+    let volatile = denied.replace("policies.denied", "policies.timeout");
+    let volatile = volatile.replace("effect = \"read\"", "effect = \"read\"\nvolatile = true");
+    assert_eq!(load_one(&volatile).faults[0].code, "scene.policy_cached");
+}
+
+fn expectations_are_checked() {
+    let with = |text: &str| load_one(&format!("{GOOD}[tools.expect]\n{text}\n"));
+    let loaded = with(
+        "not_empty = ['', '/x']\nranges = { '/c' = { min = -1, max = 2.5 } }\nsame = { city = '/city' }\nschema = { type = 'object' }",
+    );
+    assert!(loaded.faults.is_empty(), "{:?}", loaded.faults);
+    let expectations = &loaded.scenes[0].tools[0].expectations;
+    assert!(expectations.schema.is_some() && expectations.not_empty.len() == 2);
+    assert_eq!(expectations.ranges["/c"].max, Some(2.5));
+    for (text, code) in [
+        ("not_empty = ['x']", "expect_pointer"),
+        ("same = { citty = '/city' }", "expect_argument"),
+        ("same = { city = 'city' }", "expect_pointer"),
+        ("ranges = { '/c' = { min = 2, max = 1 } }", "expect_range"),
+        ("ranges = { '/c' = { least = 2 } }", "expect_range"),
+        ("ranges = { '/c' = 2 }", "expect_range"),
+        ("schema = { type = 'thing' }", "expect_schema"),
+    ] {
+        let faults = with(text).faults;
+        let codes: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
+        assert_eq!(codes, [format!("scene.{code}")], "{text}");
+        assert!(faults[0].line.is_some() && !faults[0].remedy.is_empty());
+    }
 }
 
 fn alternatives_are_checked() {

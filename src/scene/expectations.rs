@@ -1,0 +1,255 @@
+//! What a tool declares about its results: postconditions, compared with each result before it is shortened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use jsonschema::Validator;
+use serde_json::Value;
+
+use super::document::Located;
+use super::draft::ExpectDraft;
+use super::fault::FaultReport;
+use super::parameters;
+use crate::language::fold;
+
+/// Most breaches that are kept of one result.
+const MAX_BREACHES: usize = 20;
+
+/// The longest text of a breach, in characters.
+const MAX_BREACH_CHARS: usize = 160;
+
+/// What the results of a tool are expected to be. Nothing by default. Places are JSON Pointers (RFC 6901) into the result.
+#[derive(Debug, Clone, Default)]
+pub struct ToolExpectations {
+    /// Places that are not empty: neither absent or null, nor an empty string, list or object.
+    pub not_empty: Vec<String>,
+    /// Bounds of numbers, by place.
+    pub ranges: BTreeMap<String, NumberRange>,
+    /// For arguments, by name, the place where the result repeats them.
+    pub same: BTreeMap<String, String>,
+    /// The compiled JSON Schema of the result.
+    pub schema: Option<Arc<Validator>>,
+}
+
+/// Bounds of a number, both included.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct NumberRange {
+    /// The least value.
+    pub min: Option<f64>,
+    /// The greatest value.
+    pub max: Option<f64>,
+}
+
+impl ToolExpectations {
+    /// In which ways a result of a call with `arguments` is not as expected; empty if it is.
+    pub fn breaches(&self, arguments: &Value, result: &Value) -> Vec<String> {
+        let empty = self.not_empty.iter().filter(|place| is_empty(result.pointer(place)));
+        let mut found: Vec<String> = empty.map(|place| format!("{} is empty", named(place))).collect();
+        for (place, range) in &self.ranges {
+            found.extend(
+                result
+                    .pointer(place)
+                    .and_then(|value| range.breach(value))
+                    .map(|why| format!("{} {why}", named(place))),
+            );
+        }
+        for (argument, place) in &self.same {
+            let pair = arguments.get(argument).zip(result.pointer(place));
+            // A back end may leave out what it was asked with.
+            let pair = pair.filter(|(asked, told)| !asked.is_null() && !told.is_null());
+            if let Some((asked, told)) = pair.filter(|(asked, told)| !is_same(asked, told)) {
+                found.push(format!("{} is {told}, and {argument} was {asked}", named(place)));
+            }
+        }
+        if let Some(schema) = &self.schema {
+            let errors = schema.iter_errors(result).take(MAX_BREACHES);
+            found.extend(errors.map(|error| format!("{}: {error}", named(error.instance_path().as_str()))));
+        }
+        found.truncate(MAX_BREACHES);
+        found.iter().map(|breach| breach.chars().take(MAX_BREACH_CHARS).collect()).collect()
+    }
+}
+
+impl NumberRange {
+    /// Why a value is out of bounds. A value that is absent or null is no breach.
+    fn breach(self, value: &Value) -> Option<String> {
+        let Some(number) = value.as_f64() else {
+            return (!value.is_null()).then(|| "is no number".to_owned());
+        };
+        let below = self.min.filter(|min| number < *min).map(|min| format!("is {number}, less than {min}"));
+        let above = self.max.filter(|max| number > *max).map(|max| format!("is {number}, more than {max}"));
+        below.or(above)
+    }
+}
+
+fn named(place: &str) -> String {
+    if place.is_empty() { "the result".to_owned() } else { place.to_owned() }
+}
+
+fn is_empty(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.trim().is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(fields)) => fields.is_empty(),
+        Some(Value::Bool(_) | Value::Number(_)) => false,
+    }
+}
+
+/// Whether a result repeats an argument: texts without regard to case, accents and blanks, numbers by value, days by the
+/// calendar.
+fn is_same(asked: &Value, told: &Value) -> bool {
+    match (asked, told) {
+        (Value::String(a), Value::String(b)) => match (day(a), day(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => plain(a) == plain(b),
+        },
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Number(number), Value::String(text)) | (Value::String(text), Value::Number(number)) => {
+            text.trim().parse().ok() == number.as_f64()
+        }
+        (asked, told) => asked == told,
+    }
+}
+
+/// The day that a text begins with.
+fn day(text: &str) -> Option<Date> {
+    text.trim().get(..10)?.parse().ok()
+}
+
+fn plain(text: &str) -> String {
+    fold(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The checked expectations of a tool with these parameters. Faults are reported.
+pub(super) fn check(
+    draft: ExpectDraft,
+    tool: &str,
+    tool_parameters: &Value,
+    report: &FaultReport,
+) -> ToolExpectations {
+    for place in draft.not_empty.iter().chain(draft.same.values()) {
+        check_pointer(place, tool, report);
+    }
+    let known: Vec<&str> = parameters::property_names(tool_parameters).collect();
+    for (argument, place) in &draft.same {
+        if !known.contains(&argument.as_str()) {
+            let message = format!("{tool} has no argument {argument:?}");
+            report.error(place.line, "expect_argument", message, parameters::hint(argument, &known));
+        }
+    }
+    ToolExpectations {
+        not_empty: draft.not_empty.into_iter().map(|place| place.value).collect(),
+        ranges: draft.ranges.map(|ranges| check_ranges(ranges, tool, report)).unwrap_or_default(),
+        same: draft.same.into_iter().map(|(argument, place)| (argument, place.value)).collect(),
+        schema: draft.schema.and_then(|schema| compile(&schema, tool, report)).map(Arc::new),
+    }
+}
+
+fn check_pointer(place: &Located<String>, tool: &str, report: &FaultReport) {
+    if !place.value.is_empty() && !place.value.starts_with('/') {
+        let message = format!("{:?} in [tools.expect] of {tool} is no JSON Pointer", place.value);
+        let remedy = format!("write {:?}, or \"\" for the whole result", format!("/{}", place.value));
+        report.error(place.line, "expect_pointer", message, remedy);
+    }
+}
+
+fn check_ranges(given: Located<Value>, tool: &str, report: &FaultReport) -> BTreeMap<String, NumberRange> {
+    let mut ranges = BTreeMap::new();
+    let wrong = |message: String| {
+        let remedy = "write ranges = { \"/temperature\" = { min = -90, max = 60 } }";
+        report.error(given.line, "expect_range", message, remedy);
+    };
+    let Value::Object(map) = &given.value else {
+        wrong(format!("the ranges of {tool} are no table"));
+        return ranges;
+    };
+    for (place, range) in map {
+        check_pointer(&Located { value: place.clone(), line: given.line }, tool, report);
+        let bounds = range.as_object().filter(|range| range.keys().all(|key| key == "min" || key == "max"));
+        let bound = |key: &str| bounds.and_then(|range| range.get(key)).map(Value::as_f64);
+        let (min, max) = (bound("min"), bound("max"));
+        let is_number = |bound: Option<Option<f64>>| bound.is_none_or(|bound| bound.is_some());
+        if bounds.is_none_or(serde_json::Map::is_empty) || !is_number(min) || !is_number(max) {
+            wrong(format!("the range of {place} of {tool} does not have numbers `min`, `max` or both"));
+            continue;
+        }
+        let range = NumberRange { min: min.flatten(), max: max.flatten() };
+        if range.min.zip(range.max).is_some_and(|(min, max)| min > max) {
+            wrong(format!("the range of {place} of {tool} has a `min` above its `max`"));
+        }
+        ranges.insert(place.clone(), range);
+    }
+    ranges
+}
+
+fn compile(schema: &Located<Value>, tool: &str, report: &FaultReport) -> Option<Validator> {
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
+    let built = options.should_validate_formats(true).build(&schema.value);
+    if let Err(error) = &built {
+        let message = format!("the schema of the results of {tool} cannot be used: {error}");
+        report.error(schema.line, "expect_schema", message, "write a JSON Schema 2020-12");
+    }
+    built.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn expectations() -> ToolExpectations {
+        let schema = json!({"type": "object", "required": ["city"]});
+        ToolExpectations {
+            not_empty: vec![String::new(), "/items".to_owned()],
+            ranges: [("/c".to_owned(), NumberRange { min: Some(-90.0), max: Some(60.0) })].into(),
+            same: [("city".to_owned(), "/city".to_owned()), ("day".to_owned(), "/day".to_owned())].into(),
+            schema: Some(Arc::new(jsonschema::options().offline().build(&schema).unwrap())),
+        }
+    }
+
+    fn count(arguments: &Value, result: &Value) -> usize {
+        expectations().breaches(arguments, result).len()
+    }
+
+    #[test]
+    fn result_as_declared_breaches_nothing() {
+        let asked = json!({"city": "São  Paulo", "day": "2026-05-04"});
+        let told = json!({"city": "sao paulo", "day": "2026-05-04T09:00:00Z", "c": 60, "items": [1]});
+        assert_eq!(expectations().breaches(&asked, &told), [] as [&str; 0]);
+        // A back end may leave out what it was asked with.
+        assert_eq!(count(&asked, &json!({"city": null, "items": [1]})), 0);
+        assert_eq!(count(&json!({}), &json!({"city": "Rome", "items": [1]})), 0);
+    }
+
+    #[test]
+    fn each_expectation_is_compared() {
+        let asked = json!({"city": "Rome", "day": "2026-05-04"});
+        let right = json!({"city": "Rome", "day": "2026-05-04", "c": 1, "items": [1]});
+        assert_eq!(count(&asked, &right), 0);
+        let with = |key: &str, value: Value| {
+            let mut result = right.clone();
+            result[key] = value;
+            count(&asked, &result)
+        };
+        assert_eq!(with("items", json!([])), 1);
+        assert_eq!(with("c", json!(60.5)), 1);
+        assert_eq!(with("c", json!("warm")), 1);
+        assert_eq!(with("city", json!("Roma")), 1);
+        assert_eq!(with("day", json!("2026-05-05")), 1);
+        assert_eq!(count(&asked, &json!([])), 3, "the whole, its items, and the schema");
+    }
+
+    #[test]
+    fn breaches_are_bounded() {
+        let schema = json!({"items": {"type": "string"}});
+        let schema = Some(Arc::new(jsonschema::options().offline().build(&schema).unwrap()));
+        let expectations = ToolExpectations { schema, ..ToolExpectations::default() };
+        let result = Value::Array((0..100).map(|n| json!({"x".repeat(400): n})).collect());
+        let found = expectations.breaches(&json!({}), &result);
+        assert_eq!(found.len(), MAX_BREACHES);
+        assert!(found.iter().all(|breach| breach.chars().count() <= MAX_BREACH_CHARS));
+    }
+}
