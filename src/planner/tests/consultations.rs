@@ -10,8 +10,8 @@ use crate::fault::{Fault, FaultClass};
 use crate::llm::{Message, RequestDigest};
 use crate::plan::TaskId;
 use crate::run::{
-    Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall, RequestedCall,
-    RunId, RunQueued, RunStarted, RunState, Settings, Subject, call_key,
+    Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall,
+    RequestedCall, RunId, RunQueued, RunStarted, RunState, Settings, Subject, call_key,
 };
 
 const ABOUT: Subject = Subject::Consultation { consultation: 1, kind: ConsultationKind::Recovery };
@@ -33,8 +33,15 @@ struct Told {
 fn told() -> impl Strategy<Value = Told> {
     let words = ("[a-z ]{1,20}", "[a-z]{1,8}", proptest::option::of("(it|en|de)"));
     (any::<u128>(), words, 0..1_000_000_i64, any::<i64>(), ".{0,30}", 1..3_u32).prop_map(
-        |(run, (words, user, language), now, argument, message, earlier)| {
-            Told { run, words, user, language, now, argument, message, earlier }
+        |(run, (words, user, language), now, argument, message, earlier)| Told {
+            run,
+            words,
+            user,
+            language,
+            now,
+            argument,
+            message,
+            earlier,
         },
     )
 }
@@ -65,7 +72,8 @@ fn consulting(told: &Told) -> RunState {
     let mut state = RunState::new(RunId(uuid::Uuid::from_u128(told.run)));
     let task = TaskId(uuid::Uuid::from_u128(2));
     apply(&mut state, Event::RunQueued(RunQueued::new(&told.words, &told.user, task)));
-    let now = jiff::Timestamp::from_second(1_800_000_000 + told.now).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
+    let now =
+        jiff::Timestamp::from_second(1_800_000_000 + told.now).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
     let policies = PolicyDefaults { attempts: 1, ..PolicyDefaults::default() };
     let (level, mode) = (Some(ExecutionLevel::Adaptive), Some(ExecutionMode::Adaptive));
     let started = RunStarted {
@@ -86,10 +94,15 @@ fn consulting(told: &Told) -> RunState {
     apply(&mut state, Event::StepStarted { step: 1 });
     let call = replied(&mut state, Subject::Scene { step: 1 }, Reply::default());
     let calls = (1..=told.earlier + 1).map(|call| requested(call, told.argument)).collect();
-    apply(&mut state, Event::SceneReplied { step: 1, call, text: String::new(), calls, question: None, next: None });
+    apply(
+        &mut state,
+        Event::SceneReplied { step: 1, call, text: String::new(), calls, question: None, next: None },
+    );
     for call in 1..=told.earlier + 1 {
         let outcome = match call > told.earlier {
-            true => Outcome::Failed { error: Fault::new("http.status", &told.message).classed(FaultClass::Other) },
+            true => {
+                Outcome::Failed { error: Fault::new("http.status", &told.message).classed(FaultClass::Other) }
+            }
             false => Outcome::Ok { result: json!(told.argument), say: None, whole: None },
         };
         apply(&mut state, Event::ToolStarted { call, attempt: 1 });
@@ -117,14 +130,17 @@ fn plain() -> Told {
 #[test]
 fn question_says_which_tool_failed_and_what_can_be_done() {
     let asked = request(&consulting(&plain()), &catalogue(), ABOUT);
-    let [Message::System { .. }, Message::User { text }] = asked.messages.as_slice() else { panic!("{asked:?}") };
+    let [Message::System { .. }, Message::User { text }] = asked.messages.as_slice() else {
+        panic!("{asked:?}")
+    };
     insta::assert_snapshot!(text, @"");
     insta::assert_snapshot!(asked.tools[0].parameters, @"");
     assert_eq!((asked.tools[0].name.as_str(), asked.max_output_tokens), (CHOOSE_RECOVERY, Some(400)));
 }
 
 fn forced(arguments: &str) -> Reply {
-    let call = ReplyCall { id: "1".to_owned(), name: CHOOSE_RECOVERY.to_owned(), arguments: arguments.to_owned() };
+    let call =
+        ReplyCall { id: "1".to_owned(), name: CHOOSE_RECOVERY.to_owned(), arguments: arguments.to_owned() };
     Reply { calls: vec![call], ..Reply::default() }
 }
 
@@ -135,7 +151,8 @@ fn reply_is_read_whatever_its_case_and_its_reason_is_cut() {
     let reply = forced(&json!({"choice": " RETRY ", "reason": reason}).to_string());
     let call = replied(&mut state, ABOUT, reply);
     let event = read(&state, &catalogue(), call, ABOUT);
-    let Event::Consultation { chosen: Some(ConsultationChoice::Recovery { action }), reason, .. } = &event else {
+    let Event::Consultation { chosen: Some(ConsultationChoice::Recovery { action }), reason, .. } = &event
+    else {
         panic!("{event:?}")
     };
     assert_eq!((action.id(), reason.chars().count()), ("retry", 300));

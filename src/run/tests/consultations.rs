@@ -205,9 +205,7 @@ fn run_has_a_bound_of_consultations() {
 fn noted(settings: Settings, call: ScriptedCall, outcome: Outcome, policies: Option<ToolPolicies>) -> Event {
     let mut run = calling(&[call], settings);
     run.state.calls.change(1, |call| call.requested.policies = policies.map(Box::new));
-    run.state
-        .apply(&Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None })
-        .unwrap();
+    run.state.apply(&Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None }).unwrap();
     match run.state.next() {
         [Action::Record { event: event @ Event::Unexpected { .. } }] => event.clone(),
         other => panic!("nothing unexpected: {other:?}"),
