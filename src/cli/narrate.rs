@@ -271,6 +271,7 @@ impl Narrator {
                 let what = match chosen.id() {
                     "retry" => "to try again",
                     "alternative" => "to call its alternative",
+                    "cached" => "to use the last good result",
                     "skip" => "to leave it out",
                     "ask_user" => "to ask the user",
                     _ => "to end this part",

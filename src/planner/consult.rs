@@ -99,6 +99,9 @@ fn effect_of(option: RecoveryAction) -> &'static str {
     match option {
         RecoveryAction::Retry { .. } => "calls the same tool once more, after a short wait",
         RecoveryAction::Alternative => "calls another tool in its place, which may answer in another way",
+        RecoveryAction::Cached { .. } => {
+            "uses the last good result, if there is a recent one, and says how old it is"
+        }
         RecoveryAction::Skip => "leaves this call out, since it is optional, and continues",
         RecoveryAction::AskUser => "ends this part of the request and asks the user how to continue",
         RecoveryAction::Abort => "ends this part of the request: what it has not begun is not done",

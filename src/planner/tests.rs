@@ -2,6 +2,7 @@
 
 mod approvals;
 mod commands;
+mod consultations;
 mod patches;
 mod prepared;
 

@@ -83,6 +83,7 @@ mod server_faults;
 mod server_limits;
 mod server_v1;
 mod sessions;
+mod soak;
 mod store_faults;
 mod stored_limits;
 mod stream_resumption;

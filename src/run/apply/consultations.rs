@@ -117,6 +117,9 @@ impl RunState {
                 Some(RecoveryAction::Alternative) => {
                     CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative) }
                 }
+                Some(RecoveryAction::Cached { max_age_s }) => {
+                    CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Cached { max_age_s }) }
+                }
                 Some(RecoveryAction::Skip | RecoveryAction::AskUser | RecoveryAction::Abort) | None => {
                     CallStatus::Done { outcome }
                 }
