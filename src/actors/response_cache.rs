@@ -267,7 +267,7 @@ impl ResponseCache {
 
     fn stored(&self, key: &CacheKey) -> Option<Arc<CachedReply>> {
         let stored = self.replies.get(key)?;
-        let ttl = time_to_live(&self.shared.upgrade()?.options.load());
+        let ttl = time_to_live(&self.shared.upgrade()?.options.load(), stored.reply.purpose);
         if self.now().saturating_duration_since(stored.at) < ttl {
             return Some(stored.reply);
         }
@@ -296,7 +296,7 @@ fn empty(options: &cache::Options) -> StoredReplies {
     moka::sync::Cache::builder()
         .max_capacity(options.max_bytes)
         .weigher(|_, stored: &StoredReply| stored.reply.weight())
-        .time_to_live(time_to_live(options))
+        .time_to_live(std::time::Duration::from_secs(options.ttl_s))
         .build()
 }
 

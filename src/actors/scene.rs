@@ -138,8 +138,14 @@ impl Handle {
     ) -> Result<Replied, FailedModelCall> {
         let _permit =
             self.permit(&self.model_permits, &caller.tenant).map_err(FailedModelCall::without_attempts)?;
-        let asked =
-            self.options.gateway.complete_in_task(caller, request, fallback, &cancelled, Sink::default());
+        let asked = self.options.gateway.complete_in_task(
+            caller,
+            request,
+            fallback,
+            &cancelled,
+            Sink::default(),
+            u64::MAX,
+        );
         asked.await.map_err(FailedModelCall::from)
     }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use proscenium::adapt::ExecutionLevel;
 use proscenium::config::{Config, ConfigFault, LoadedConfig, ValueOrigin};
-use proscenium::run::Effect;
+use proscenium::llm::cache::Mode;
+use proscenium::run::{Effect, Purpose};
 use proscenium::scene::Scene;
 use proscenium::setting::redact_url;
 use proscenium::store::{DataDirContents, DataDirReport, ErrorCode, inspect};
@@ -169,6 +171,39 @@ pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
         ),
         remedy: "set execution.mode = \"adaptive\"".to_owned(),
     })
+}
+
+/// What keeps consultations from being useful or cheap, where the configured level allows them.
+pub fn unfit_consultations(config: &Config) -> Vec<Finding> {
+    if config.execution.level < Some(ExecutionLevel::Adaptive) {
+        return Vec::new();
+    }
+    let warning = |place: &str, code: &str, message: &str, remedy: &str| Finding {
+        place: place.to_owned(),
+        level: Level::Warning,
+        code: code.to_owned(),
+        message: message.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let mut findings = Vec::new();
+    if config.llm.models.iter().all(|model| model.embeddings) {
+        findings.push(warning(
+            "execution.level",
+            "check.level_without_models",
+            "no model is configured: the embedded rules choose the first option of every consultation",
+            "configure a model, or set execution.level = \"basic\"",
+        ));
+    }
+    let shares = config.cache.purposes.get(&Purpose::Recovery) == Some(&Mode::On);
+    if config.cache.max_bytes == 0 || !shares {
+        findings.push(warning(
+            "cache",
+            "check.consultations_unshared",
+            "replies to consultations are not cached: when a tool fails, every run asks a model by itself",
+            "set cache.purposes.recovery = \"on\" and a cache.max_bytes above 0",
+        ));
+    }
+    findings
 }
 
 fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {

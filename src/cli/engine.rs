@@ -59,6 +59,7 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     let mut found = CheckReport::of(loaded);
     found.scenes = scenes.scenes.iter().map(check::scene).collect();
     findings.extend(check::idle_policies(&loaded.config, &scenes.scenes));
+    findings.extend(check::unfit_consultations(&loaded.config));
     if live {
         match probe(loaded).await {
             Ok(probes) => {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proscenium::adapt::PolicyChoice;
+use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -116,6 +116,7 @@ impl Narrator {
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substituted(*call, requested)
             }
+            Event::Consultation { .. } => self.consultation(event),
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
@@ -229,6 +230,39 @@ impl Narrator {
             asked.stands_for = Some(call);
         }
         lines
+    }
+
+    /// What a model chose, or why none did.
+    fn consultation(&self, event: &Event) -> Vec<NarrationLine> {
+        let Event::Consultation { subject, how, chosen, refused, error, .. } = event else {
+            return Vec::new();
+        };
+        let called = match *subject {
+            ConsultationSubject::Recovery { call, .. } => self.called(call),
+            ConsultationSubject::Adaptation { step } => self.step(step),
+        };
+        let text = match (chosen, refused) {
+            (Some(chosen), None) => {
+                let what = match chosen.id() {
+                    "retry" => "to try again",
+                    "alternative" => "to call its alternative",
+                    "skip" => "to leave it out",
+                    "ask_user" => "to ask the user",
+                    "patch" => "to change the plan",
+                    _ => "to end this part",
+                };
+                format!("{called}: a model chose {what}")
+            }
+            (Some(_), Some(_)) => format!("{called}: what a model chose is not possible any more"),
+            (None, _) if error.is_none() => format!("{called}: a model left the plan as it is"),
+            (None, _) => match how {
+                ConsultationOutcome::OverBudget => format!("{called}: no model was asked (limit or budget)"),
+                ConsultationOutcome::RateLimited => format!("{called}: no model was asked (rate limit)"),
+                ConsultationOutcome::Policy => format!("{called}: no model was asked"),
+                _ => format!("{called}: no model chose how to continue"),
+            },
+        };
+        line(Mark::Note, text)
     }
 
     fn compensation(&mut self, undoes: u32, requested: &RequestedCall) -> Vec<NarrationLine> {

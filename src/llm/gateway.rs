@@ -224,8 +224,10 @@ impl Gateway {
         fallback: bool,
         cancelled: &CancellationToken,
         sink: Sink,
+        most_ms: u64,
     ) -> Result<Replied, Error> {
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
+        let deadline_ms = self.core.options.deadline_ms.min(most_ms);
+        let ctl = CallControl::new(cancelled.clone(), deadline_ms).telling(sink);
         let ask = self.asking(caller, request, fallback, ctl);
         // A panic of a provider ends this call and not its caller.
         let asked = AssertUnwindSafe(ask).catch_unwind().await;
@@ -476,8 +478,10 @@ impl Core {
             return ask.await.map(ResolvedReply::uncached);
         };
         let key = CacheKey::new(&caller.tenant, identity, digest);
+        let purpose = request.purpose;
         let asked = Instant::now();
-        let found = cache::resolve(&guards.cache, key, mode, call.max_output(model), ctl, ask).await?;
+        let usage = cache::CacheUse { mode, purpose, max_output: call.max_output(model) };
+        let found = cache::resolve(&guards.cache, key, usage, ctl, ask).await?;
         if let Some(saved) = found.saved {
             tried.push(Attempt {
                 model: model.provider.name().to_owned(),

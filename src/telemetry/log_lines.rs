@@ -146,6 +146,23 @@ pub(super) fn no_progress(span: &Span, idle_steps: u32) {
     warn!(target: TARGET, parent: span, idle_steps, "steps in a row had no result: no more are begun");
 }
 
+/// The fields of the log line about the end of a consultation.
+pub(super) struct ConsultationLine<'a> {
+    pub(super) consultation: u32,
+    pub(super) kind: &'static str,
+    pub(super) how: &'static str,
+    pub(super) chosen: Option<&'static str>,
+    pub(super) refused: Option<&'static str>,
+    pub(super) model: Option<&'a str>,
+}
+
+/// `run` is the parent if `span` is disabled.
+pub(super) fn consulted(span: &Span, run: &Span, (scene, tool): (&str, &str), line: &ConsultationLine<'_>) {
+    let span = enabled(span, run);
+    let &ConsultationLine { consultation, kind, how, chosen, refused, model } = line;
+    info!(target: TARGET, parent: span, scene, tool, consultation, kind, how, chosen, refused, model, "a consultation has ended");
+}
+
 /// Why a call failed, by its code: the fault's own message may quote what the back end or the user wrote.
 fn failure_reason(error: &Fault) -> String {
     let reason = match error.code.as_str() {

@@ -12,7 +12,7 @@ use super::labels::{
     StepOutcome, TokenKind, ToolOutcome,
 };
 use super::{LabelNames, PREFIX, buckets};
-use crate::adapt::PolicyAction;
+use crate::adapt::{ConsultationKind, ConsultationOutcome, PolicyAction};
 use crate::fault::FaultClass;
 use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
@@ -39,6 +39,7 @@ pub struct RunMetrics {
     pub(super) mutations: CounterGrid<2>,
     /// By class of failure, and what was done.
     pub(super) policies: CounterGrid<2>,
+    pub(super) consultations: CounterGrid<2>,
     /// By model, purpose and outcome.
     pub(super) llm_requests: CounterGrid<3>,
     pub(super) llm_seconds: HistogramGrid<3>,
@@ -166,6 +167,16 @@ impl RunMetrics {
                  done: another attempt, the call of an alternative, leaving the call out, or failing.",
                 ["class", "action"],
                 [axis(FaultClass::iter().map(FaultClass::name)), axis(PolicyAction::VARIANTS.iter().map(|action| action.name()))],
+            )?.with_all_series(),
+            consultations: book.count(
+                "consultations_total",
+                "Unexpected things about which a model was or was not asked, by kind of consultation and by how that was \
+                 decided.",
+                ["scenario", "how"],
+                [
+                    axis(ConsultationKind::VARIANTS.iter().map(|kind| kind.name())),
+                    axis(ConsultationOutcome::VARIANTS.iter().map(|how| how.name())),
+                ],
             )?.with_all_series(),
             llm_requests: book.count(
                 "llm_requests_total",

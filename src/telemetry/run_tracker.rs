@@ -20,12 +20,12 @@ use super::names::LabelNames;
 use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan};
 use super::run_metrics::{self, RunMetrics};
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
-use crate::adapt::PolicyChoice;
+use crate::adapt::{ConsultationKind, PolicyChoice};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Adaptation, Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, RequestedCall,
-    RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
+    Adaptation, Attempt, ConsultationChoice, Effect, Envelope, Event, FaultClass, Outcome, PlanCause,
+    PlanMade, RequestedCall, RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -223,17 +223,34 @@ impl RunTracker {
                 class,
                 code,
                 chosen,
+                unasked,
                 ..
             } => {
                 let line = log_lines::UnexpectedLine { attempt: *attempt, class: class.name(), code };
                 self.unexpected(*call, (*class, *chosen), line, to);
+                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
+                    metrics.consultations.inc([ConsultationKind::Recovery as usize, why.outcome() as usize]);
+                }
             }
-            Event::Unexpected { subject: UnexpectedSubject::Step { step }, class, code, chosen, .. } => {
+            Event::Unexpected {
+                subject: UnexpectedSubject::Step { step },
+                class,
+                code,
+                chosen,
+                unasked,
+                ..
+            } => {
                 log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
+                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
+                    metrics
+                        .consultations
+                        .inc([ConsultationKind::Adaptation as usize, why.outcome() as usize]);
+                }
             }
             Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
                 log_lines::no_progress(&self.span, *idle_steps);
             }
+            Event::Consultation { .. } => self.consulted(&envelope.body, to),
             Event::BackedOff { call, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.backed_off = Some(at);
@@ -422,6 +439,27 @@ impl RunTracker {
         let Some(call) = self.calls.get(&number) else { return };
         let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
         log_lines::unexpected(self.parent(Some(call.step)), &self.span, (scene, tool), chosen, &line);
+    }
+
+    fn consulted(&mut self, event: &Event, to: MetricSink<'_>) {
+        let Event::Consultation { consultation, subject, how, chosen, refused, model, .. } = event else {
+            return;
+        };
+        let kind = subject.kind();
+        if let Some(metrics) = to.metrics {
+            metrics.consultations.inc([kind as usize, *how as usize]);
+        }
+        let Some(call) = subject.call().and_then(|call| self.calls.get(&call)) else { return };
+        let line = log_lines::ConsultationLine {
+            consultation: *consultation,
+            kind: kind.name(),
+            how: how.name(),
+            chosen: chosen.as_ref().map(ConsultationChoice::id),
+            refused: refused.map(<&'static str>::from),
+            model: model.as_deref(),
+        };
+        let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
+        log_lines::consulted(self.parent(Some(call.step)), &self.span, (scene, tool), &line);
     }
 
     fn tool_skipped(&mut self, number: u32, first: u32, to: MetricSink<'_>) {

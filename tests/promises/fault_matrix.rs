@@ -72,7 +72,7 @@ fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
 
 /// A scene with the three tools at `address`, and a twin of each with `Elsewhere` after its name; `more` is added to each
 /// of the three, with `{tool}` for its name.
-fn write_scene(dir: &Path, address: &str, more: &str) {
+pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     let one = |name: &str, effect: &str, repeat: &str, method: &str, more: &str| {
         format!(
             "[[tools]]\nname = \"{name}\"\ndescription = \"{name} something up, once.\"\neffect = \"{effect}\"\n\
@@ -97,6 +97,10 @@ fn write_scene(dir: &Path, address: &str, more: &str) {
 
 /// A model that plans the call which the request names, as `Book cell 503`.
 fn model() -> ScriptedLlm {
+    rules().start()
+}
+
+pub(super) fn rules() -> ModelRules {
     let parts = |request: &Value| {
         let words = section(request, "request").or_else(|| section(request, "purpose")).unwrap_or_default();
         let tool = TOOLS.into_iter().find(|tool| words.contains(*tool)).unwrap_or("Look");
@@ -120,7 +124,6 @@ fn model() -> ScriptedLlm {
                 false => Scripted::call(tool, json!({"cell": cell})),
             }
         })
-        .start()
 }
 
 pub(super) struct World {
@@ -143,7 +146,21 @@ impl World {
         script: impl Fn(&str, usize) -> Misbehaviour + Send + Sync + 'static,
         set: impl FnOnce(Setup) -> Setup,
     ) -> Self {
-        let (llm, backend, scenes) = (model(), FaultyBackend::start(script), TempDir::new().unwrap());
+        Self::asking(model(), level, mode, more, (script, set)).await
+    }
+
+    /// The same with another model.
+    pub(super) async fn asking(
+        llm: ScriptedLlm,
+        level: Option<&str>,
+        mode: Option<&str>,
+        more: &str,
+        (script, set): (
+            impl Fn(&str, usize) -> Misbehaviour + Send + Sync + 'static,
+            impl FnOnce(Setup) -> Setup,
+        ),
+    ) -> Self {
+        let (backend, scenes) = (FaultyBackend::start(script), TempDir::new().unwrap());
         write_scene(scenes.path(), backend.address(), more);
         let mut setup = Setup::scripted(&llm).alone().scenes(scenes.path());
         setup = setup.set("scenes.allow_private_addresses", true);

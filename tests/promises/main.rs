@@ -56,6 +56,7 @@ mod provider_outage;
 mod python;
 mod readme;
 mod real_replies;
+mod recovery;
 mod reload;
 mod replay_cli;
 mod replays;

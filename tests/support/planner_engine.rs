@@ -86,6 +86,23 @@ pub fn has_results(request: &Value) -> bool {
     request["messages"].as_array().is_some_and(|all| all.iter().any(|message| message["role"] == "tool"))
 }
 
+/// The ids of what a consultation offers.
+pub fn offered_options(request: &Value) -> Vec<String> {
+    let lines = section(request, "options").unwrap_or_default();
+    let parsed = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    parsed.map(|option| option["choice"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The choice of this option.
+pub fn choice(id: &str) -> Value {
+    json!({"reason": "scripted", "choice": id})
+}
+
+/// The choice of the first option.
+pub fn first_option(request: &Value) -> Value {
+    choice(&offered_options(request)[0])
+}
+
 type Rule = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
 
 /// A rule for each kind of question. Each gets the request and the number of earlier requests of its kind.
@@ -115,9 +132,7 @@ impl ModelRules {
             }),
             check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
-            recovery: Box::new(|request, _| {
-                Scripted::forced(request, json!({"reason": "scripted", "choice": "abort"}))
-            }),
+            recovery: Box::new(|request, _| Scripted::forced(request, first_option(request))),
             adapt: Box::new(|request, _| {
                 let unchanged = json!({"reason": "scripted", "remove": [], "replace": [], "add": []});
                 Scripted::forced(request, unchanged)
@@ -147,6 +162,11 @@ impl ModelRules {
 
     pub fn adapt(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         self.adapt = Box::new(rule);
+        self
+    }
+
+    pub fn recovery(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        self.recovery = Box::new(rule);
         self
     }
 

@@ -176,7 +176,13 @@ impl Driver {
         let step = subject.facts().step.and_then(|step| self.state.steps.get(&step));
         let scene = step.and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned();
         let stop = self.stop.clone();
-        let caller = self.caller();
+        let mut caller = self.caller();
+        let mut most_ms = u64::MAX;
+        if let Subject::Consultation { .. } = subject {
+            // What a request asks of the cache is about its own replies.
+            caller.cache = None;
+            most_ms = self.state.settings().consultations.timeout_ms;
+        }
         let shown = AnswerPreview::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.push(Box::pin(async move {
@@ -184,7 +190,7 @@ impl Driver {
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_in_task(caller, request, fallback, &stop, sink)
+                    .complete_in_task(caller, request, fallback, &stop, sink, most_ms)
                     .await
                     .map_err(scene::FailedModelCall::from),
             };

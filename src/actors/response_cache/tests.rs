@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::llm::cache::{ReplyCache as _, ResolvedReply, resolve};
+use crate::llm::cache::{CacheUse, ReplyCache as _, ResolvedReply, resolve};
 use crate::llm::{CallControl, Completion, Error, ErrorKind, Message, Request, RequestDigest, ToolChoice};
 use crate::run::{Reply, TenantId, Usage};
 
@@ -63,7 +63,9 @@ async fn resolve_with(
     ask: impl Future<Output = Result<Completion, Error>>,
 ) -> Result<ResolvedReply, Error> {
     let cache: Arc<dyn cache::ReplyCache> = Arc::new(cache.clone());
-    resolve(&cache, key(words), mode, 100, ctl, ask).await
+    // Questions of consultations begin so.
+    let purpose = if words.starts_with("recover") { Purpose::Recovery } else { Purpose::Plan };
+    resolve(&cache, key(words), CacheUse { mode, purpose, max_output: 100 }, ctl, ask).await
 }
 
 async fn through(
@@ -236,6 +238,20 @@ async fn reply_expires_after_its_time_to_live() {
     assert_eq!(asked(&cache, "q", Mode::On, "new").await, ("old".into(), true));
     cache.0.mailbox.notify(CacheMessage::Advance(Duration::from_secs(2)));
     assert_eq!(asked(&cache, "q", Mode::On, "new").await, ("new".into(), false));
+}
+
+#[actix::test]
+async fn reply_to_a_consultation_expires_earlier() {
+    let cache =
+        cache_with(cache::Options { ttl_s: 3_600, consultation_ttl_s: 60, ..cache::Options::default() });
+    for words in ["recover", "plan"] {
+        asked(&cache, words, Mode::On, "old").await;
+    }
+    cache.0.mailbox.notify(CacheMessage::Advance(Duration::from_secs(58)));
+    assert_eq!(asked(&cache, "recover", Mode::On, "new").await, ("old".into(), true));
+    cache.0.mailbox.notify(CacheMessage::Advance(Duration::from_secs(3)));
+    assert_eq!(asked(&cache, "recover", Mode::On, "new").await, ("new".into(), false));
+    assert_eq!(asked(&cache, "plan", Mode::On, "new").await, ("old".into(), true));
 }
 
 #[actix::test]

@@ -89,6 +89,8 @@ pub struct CachedReply {
     pub reply: Reply,
     /// What it cost to get.
     pub cost: Usage,
+    /// What it is for, which decides how long it is kept.
+    pub purpose: Purpose,
 }
 
 impl CachedReply {
@@ -186,18 +188,25 @@ impl ResolvedReply {
     }
 }
 
-/// The reply stored under `key`, or that of an equal question in progress, or that of `ask`, whose replies have
-/// at most `max_output` tokens unless they are cut.
+/// How a question uses the cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CacheUse {
+    pub(crate) mode: Mode,
+    pub(crate) purpose: Purpose,
+    /// The most tokens that a reply has unless it is cut.
+    pub(crate) max_output: u64,
+}
+
+/// The reply stored under `key`, or that of an equal question in progress, or that of `ask`.
 pub(crate) async fn resolve(
     cache: &Arc<dyn ReplyCache>,
     key: CacheKey,
-    mode: Mode,
-    max_output: u64,
+    usage: CacheUse,
     ctl: &CallControl,
     ask: impl Future<Output = FlightResult>,
 ) -> Result<ResolvedReply, Error> {
-    let fresh = |completion| resolve_fresh(cache, key, mode, max_output, completion);
-    if !mode.reads() {
+    let fresh = |completion| resolve_fresh(cache, key, usage, completion);
+    if !usage.mode.reads() {
         return ask.await.map(fresh);
     }
     let found = ctl.within(cache.look_up(key)).await.map_err(|kind| Error::new("cache", kind))?;
@@ -240,15 +249,15 @@ fn resolve_free(
 fn resolve_fresh(
     cache: &Arc<dyn ReplyCache>,
     key: CacheKey,
-    mode: Mode,
-    max_output: u64,
+    usage: CacheUse,
     completion: Completion,
 ) -> ResolvedReply {
+    let CacheUse { mode, purpose, max_output } = usage;
     if mode == Mode::Off {
         return ResolvedReply::uncached(completion);
     }
     let is_stored = mode.writes() && is_whole(&completion, max_output);
-    let reply = || CachedReply { reply: completion.reply.clone(), cost: completion.usage };
+    let reply = || CachedReply { reply: completion.reply.clone(), cost: completion.usage, purpose };
     let confirm = Confirm::of(cache.clone(), key, is_stored.then(reply));
     ResolvedReply { completion, cached: false, saved: None, confirm }
 }
@@ -275,6 +284,7 @@ fn is_failure_of_model(error: &Error) -> bool {
 }
 
 /// How long a reply is stored.
-pub(crate) fn time_to_live(options: &Options) -> Duration {
-    Duration::from_secs(options.ttl_s)
+pub(crate) fn time_to_live(options: &Options, purpose: Purpose) -> Duration {
+    let most = if purpose.is_consultation() { options.consultation_ttl_s } else { u64::MAX };
+    Duration::from_secs(options.ttl_s.min(most))
 }

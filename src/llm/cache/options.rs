@@ -16,6 +16,8 @@ pub struct Options {
     pub max_bytes: u64,
     /// Seconds for which a reply is kept.
     pub ttl_s: u64,
+    /// Seconds for which the reply to a consultation is kept, at most `ttl_s`.
+    pub consultation_ttl_s: u64,
     /// How each purpose uses the cache; one that is not listed does not.
     pub purposes: BTreeMap<Purpose, Mode>,
 }
@@ -35,7 +37,7 @@ impl Default for Options {
             (Purpose::Recovery, Mode::On),
             (Purpose::Adaptation, Mode::Off),
         ];
-        Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, purposes: purposes.into() }
+        Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, consultation_ttl_s: 60, purposes: purposes.into() }
     }
 }
 
@@ -45,6 +47,7 @@ impl Options {
         let mut review = SettingsReview::default();
         review.range("cache.max_bytes", self.max_bytes, 0..=1 << 40);
         review.range("cache.ttl_s", self.ttl_s, 1..=30 * 86_400);
+        review.range("cache.consultation_ttl_s", self.consultation_ttl_s, 1..=86_400);
         review.into_problems()
     }
 }

@@ -91,6 +91,11 @@ impl Purpose {
     pub fn name(self) -> &'static str {
         self.into()
     }
+
+    /// Whether it decides about something unexpected: what helps now may not help in an hour.
+    pub fn is_consultation(self) -> bool {
+        matches!(self, Purpose::Recovery | Purpose::Adaptation)
+    }
 }
 
 impl Subject {
