@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject,
+    Verdict,
 };
 use serde_json::Value;
 
@@ -264,8 +265,13 @@ impl Narrator {
 
     /// What a model chose, or why none did.
     fn consultation(&self, event: &Event) -> Vec<NarrationLine> {
-        let Event::Consultation { subject, how, chosen, refused, .. } = event else { return Vec::new() };
-        let called = subject.call().map(|call| self.called(call)).unwrap_or_default();
+        let Event::Consultation { subject, how, chosen, refused, error, .. } = event else {
+            return Vec::new();
+        };
+        let called = match *subject {
+            ConsultationSubject::Recovery { call, .. } => self.called(call),
+            ConsultationSubject::Adaptation { step } => self.step(step),
+        };
         let text = match (chosen, refused) {
             (Some(chosen), None) => {
                 let what = match chosen.id() {
@@ -274,11 +280,13 @@ impl Narrator {
                     "cached" => "to use the last good result",
                     "skip" => "to leave it out",
                     "ask_user" => "to ask the user",
+                    "patch" => "to change the plan",
                     _ => "to end this part",
                 };
                 format!("{called}: a model chose {what}")
             }
             (Some(_), Some(_)) => format!("{called}: what a model chose is not possible any more"),
+            (None, _) if error.is_none() => format!("{called}: a model left the plan as it is"),
             (None, _) => match how {
                 ConsultationOutcome::OverBudget => format!("{called}: no model was asked (limit or budget)"),
                 ConsultationOutcome::RateLimited => format!("{called}: no model was asked (rate limit)"),

@@ -246,13 +246,25 @@ impl RunTracker {
                     metrics.consultations.inc([ConsultationKind::Recovery as usize, why.outcome() as usize]);
                 }
             }
-            Event::Consultation { .. } => self.consulted(&envelope.body, to),
-            Event::Unexpected { subject: UnexpectedSubject::Step { step }, class, code, chosen, .. } => {
+            Event::Unexpected {
+                subject: UnexpectedSubject::Step { step },
+                class,
+                code,
+                chosen,
+                unasked,
+                ..
+            } => {
                 log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
+                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
+                    metrics
+                        .consultations
+                        .inc([ConsultationKind::Adaptation as usize, why.outcome() as usize]);
+                }
             }
             Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
                 log_lines::no_progress(&self.span, *idle_steps);
             }
+            Event::Consultation { .. } => self.consulted(&envelope.body, to),
             Event::BackedOff { call, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.backed_off = Some(at);

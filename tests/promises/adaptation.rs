@@ -73,7 +73,13 @@ fn model(first: Value, adapt: impl Fn(&Value, usize) -> Value + Send + Sync + 's
                 _ => Scripted::Text("That is what came of it.".to_owned()),
             }
         })
+        .recovery(abort)
         .adapt(move |request, nth| Scripted::forced(request, adapt(request, nth)))
+}
+
+/// Nobody tries the failed call again.
+fn abort(request: &Value, _: usize) -> Scripted {
+    Scripted::forced(request, json!({"reason": "scripted", "choice": "abort"}))
 }
 
 fn patch(replace: &[(u32, Value)], remove: &[u32], add: &[Value]) -> Value {
@@ -314,6 +320,7 @@ async fn further_plans_of_the_check_end_when_they_gain_nothing() {
             false => Scripted::call("FindBook", json!({})),
             true => Scripted::Text("It is not there.".to_owned()),
         })
+        .recovery(abort)
         .adapt(|request, _| Scripted::forced(request, unchanged()))
         .check(|request, nth| {
             Scripted::forced(request, if nth < 9 { more("the book") } else { final_verdict() })

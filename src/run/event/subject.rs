@@ -94,7 +94,7 @@ impl Purpose {
 
     /// Whether it decides about something unexpected: what helps now may not help in an hour.
     pub fn is_consultation(self) -> bool {
-        matches!(self, Purpose::Recovery)
+        matches!(self, Purpose::Recovery | Purpose::Adaptation)
     }
 }
 
