@@ -369,6 +369,8 @@ impl RunState {
             Adaptation::Substituted { call, requested } => {
                 let due = Action::Substitute { call: *call };
                 require(self.asks_for(|a| *a == due), "no other call takes its place now")?;
+                let effect = self.calls.get(call).map(|original| original.requested.effect);
+                require(effect == Some(requested.effect), "what takes its place has another effect")?;
                 require(requested.call == self.next_call(), "call ordinals must increase by one")
             }
             Adaptation::Recalled { call, found } => {

@@ -108,7 +108,8 @@ pub(super) fn rules() -> ModelRules {
         let words = section(request, "request").or_else(|| section(request, "purpose")).unwrap_or_default();
         let tool = TOOLS.into_iter().find(|tool| words.contains(*tool)).unwrap_or("Look");
         let cell = words.split("cell ").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let cell = cell.unwrap_or_default().to_owned();
+        // What an earlier request found.
+        let cell = if words.contains("that") { "R-4711" } else { cell.unwrap_or_default() }.to_owned();
         (words.clone(), tool, cell)
     };
     ModelRules::of(Value::Null)

@@ -242,7 +242,11 @@ fn check_book(backend: &FaultyBackend, requests: usize) {
 }
 
 async fn soak(level: Option<&str>, mode: Option<&str>, requests: usize) -> Tally {
-    let set = |setup: crate::support::Setup| setup.set("execution.policies.backoff_ms", 10);
+    // Writes that the request does not name would be asked.
+    let set = |setup: crate::support::Setup| {
+        let setup = setup.set("execution.policies.backoff_ms", 10).set("execution.confirm", "unclear");
+        setup.model("input_usd_per_million", "1").model("output_usd_per_million", "4")
+    };
     let world = World::of_model(model(), level, mode, POLICIES, (script, set)).await;
     let ask = async |request: usize| {
         let began = Instant::now();

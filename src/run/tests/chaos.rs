@@ -7,14 +7,18 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use serde_json::Value;
+
 use super::generators;
 use super::sim::{Sim, queued, started};
 use super::world::{Dice, World, worlds};
 use crate::adapt::{ConsultationKind, ConsultationOutcome, RecoveryAction};
 use crate::plan::{PlanProblem, StepStatus};
+use crate::planner;
 use crate::run::{
-    ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect, Event, Fault,
-    Outcome, PlanCause, PlanMade, PlanMaker, Reply, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
+    Adaptation, ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect,
+    Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RecalledResult, Reply, RunStatus, Subject,
+    UnexpectedSubject, Usage, Verdict,
 };
 
 /// Any event, with small numbers, so that many are almost legal.
@@ -38,7 +42,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         1 => ApprovalSubject::Call { call: other },
         _ => ApprovalSubject::Outcome { call: other },
     };
-    match dice.pick(35) {
+    match dice.pick(37) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
@@ -168,6 +172,14 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         33 => {
             let requested = generators::calls(dice, state, sim.catalogue(), (other, number), 0).remove(0);
             Event::Compensating { undoes: other, requested }
+        }
+        35 => planner::substitute(state, sim.catalogue(), number),
+        36 => {
+            let age = jiff::SignedDuration::from_secs(dice.pick(90) as i64 - 10);
+            let (result, run) = (Value::Null, state.run);
+            let found = RecalledResult { result, say: None, whole: None, at: state.at - age, run };
+            let found = (dice.pick(3) > 0).then(|| Box::new(found));
+            Event::Adapted { change: Adaptation::Recalled { call: number, found } }
         }
         _ => Event::RunCancelled { by: String::new() },
     }
