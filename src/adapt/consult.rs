@@ -25,6 +25,8 @@ const MIN_LEFT_MS: u64 = 2_000;
 pub enum ConsultationKind {
     /// How to continue after a call failed.
     Recovery,
+    /// What to change in the part of the plan that is not finished.
+    Adaptation,
 }
 
 impl ConsultationKind {
@@ -140,11 +142,15 @@ pub struct ConsultationLimits {
     pub max_per_run: u32,
     /// The longest that one question takes, waiting for limits and retries included, in milliseconds.
     pub timeout_ms: u64,
+    /// Most changes of the unfinished part of a run's plan.
+    pub max_patches: u32,
+    /// How many steps in a row, of plans after the first, may end without a result before the run ends.
+    pub max_idle_steps: u32,
 }
 
 impl Default for ConsultationLimits {
     fn default() -> Self {
-        Self { max_per_run: 4, timeout_ms: 15_000 }
+        Self { max_per_run: 4, timeout_ms: 15_000, max_patches: 2, max_idle_steps: 3 }
     }
 }
 

@@ -60,12 +60,6 @@ pub enum ExecutionMode {
     Creative,
 }
 
-/// The levels that a configuration may set in this release.
-pub const AVAILABLE_LEVELS: &[ExecutionLevel] = &[ExecutionLevel::Basic, ExecutionLevel::Adaptive];
-
-/// The modes that a configuration may set in this release.
-pub const AVAILABLE_MODES: &[ExecutionMode] = &[ExecutionMode::Strict, ExecutionMode::Adaptive];
-
 impl ExecutionLevel {
     /// Its name, such as `basic`.
     pub fn name(self) -> &'static str {

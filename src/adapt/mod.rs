@@ -19,7 +19,7 @@ pub use consult::{
     whether_to_ask,
 };
 pub use health::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
-pub use level::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, completed};
+pub use level::{ExecutionLevel, ExecutionMode, completed};
 pub use policy::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{
     CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,

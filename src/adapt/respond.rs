@@ -133,7 +133,7 @@ pub enum RefusedAction {
     NoTimeLeft,
     /// The tool is not optional.
     NotOptional,
-    /// The tool declares no alternative, or no age of its last good result.
+    /// The tool does not declare it.
     NotDeclared,
     /// That was tried already, or the call takes the place of another.
     Used,

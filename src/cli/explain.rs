@@ -99,6 +99,8 @@ fn place(event: &ExplainedEvent) -> String {
         (ExplainedSubject::Forecast, None) => "a tool does not work at present".to_owned(),
         (ExplainedSubject::Model, _) => "a model gave no reply".to_owned(),
         (ExplainedSubject::Reply, _) => "a model's reply could not be used".to_owned(),
+        (ExplainedSubject::Step, _) => "the step ended without its result".to_owned(),
+        (ExplainedSubject::Run, _) => "further steps had no results".to_owned(),
         (ExplainedSubject::Plan, _) => "no plan could be made".to_owned(),
     };
     match (event.step_number, &event.scene_name) {
@@ -137,6 +139,8 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::LeftOut => "it was left out",
         ExplainedResult::Replaced => "the tool in its place succeeded",
         ExplainedResult::PutToUser => "the tool in its place writes, so the user is asked first",
+        ExplainedResult::PlanChanged => "the unfinished part of the plan was changed",
+        ExplainedResult::PlanKept => "the unfinished part of the plan stayed as it was",
         ExplainedResult::AskedUser => "the user was asked how to continue",
         ExplainedResult::PutToPerson => "a person is asked what it did",
         ExplainedResult::EmbeddedRules => "the embedded rules took over",

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject,
+    Verdict,
 };
 use serde_json::Value;
 
@@ -209,7 +210,19 @@ impl Narrator {
 
     /// What is done about a failed attempt, if it is more than failing.
     fn unexpected(&self, subject: UnexpectedSubject, chosen: PolicyChoice) -> Vec<NarrationLine> {
-        let UnexpectedSubject::Call { call, .. } = subject;
+        let call = match subject {
+            UnexpectedSubject::Call { call, .. } => call,
+            UnexpectedSubject::Step { .. } => return Vec::new(),
+            UnexpectedSubject::Run { idle_steps } => {
+                return line(
+                    Mark::Note,
+                    format!(
+                        "{} in a row had no result: no more are begun",
+                        count(idle_steps as usize, "step")
+                    ),
+                );
+            }
+        };
         let called = self.called(call);
         match chosen {
             PolicyChoice::Retry { delay_ms } => {
@@ -252,20 +265,28 @@ impl Narrator {
 
     /// What a model chose, or why none did.
     fn consultation(&self, event: &Event) -> Vec<NarrationLine> {
-        let Event::Consultation { subject, how, chosen, refused, .. } = event else { return Vec::new() };
-        let called = subject.call().map(|call| self.called(call)).unwrap_or_default();
+        let Event::Consultation { subject, how, chosen, refused, error, .. } = event else {
+            return Vec::new();
+        };
+        let called = match *subject {
+            ConsultationSubject::Recovery { call, .. } => self.called(call),
+            ConsultationSubject::Adaptation { step } => self.step(step),
+        };
         let text = match (chosen, refused) {
             (Some(chosen), None) => {
                 let what = match chosen.id() {
                     "retry" => "to try again",
                     "alternative" => "to call its alternative",
+                    "cached" => "to use the last good result",
                     "skip" => "to leave it out",
                     "ask_user" => "to ask the user",
+                    "patch" => "to change the plan",
                     _ => "to end this part",
                 };
                 format!("{called}: a model chose {what}")
             }
             (Some(_), Some(_)) => format!("{called}: what a model chose is not possible any more"),
+            (None, _) if error.is_none() => format!("{called}: a model left the plan as it is"),
             (None, _) => match how {
                 ConsultationOutcome::OverBudget => format!("{called}: no model was asked (limit or budget)"),
                 ConsultationOutcome::RateLimited => format!("{called}: no model was asked (rate limit)"),
@@ -367,12 +388,13 @@ impl Narrator {
     }
 
     fn plan(&mut self, made: &PlanMade) -> Vec<NarrationLine> {
-        let PlanMade { version, cause, maker, plan, by: person, why, .. } = made;
+        let PlanMade { version, cause, maker, plan, by: person, why, patch, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
             (n, PlanCause::Continuation) => format!("plan {n}, for what is missing"),
             (n, PlanCause::Feedback) => format!("plan {n}, changed as was wanted"),
             (n, PlanCause::Edit) => format!("plan {n}, changed by hand"),
+            (n, PlanCause::Adaptation) => format!("plan {n}, adapted"),
             (n, PlanCause::Request) => format!("plan {n}"),
         };
         let by = match (maker, person) {
@@ -403,6 +425,8 @@ impl Narrator {
             let changed = changes.iter().map(|line| format!("  {}", short(line, WORDS)));
             lines.extend(changed.map(|text| NarrationLine { mark: Mark::Note, text }));
         }
+        let changes = patch.iter().flat_map(|patch| patch.changes());
+        lines.extend(changes.map(|text| NarrationLine { mark: Mark::Note, text: format!("  {text}") }));
         self.plan = Some(plan.clone());
         self.modifying = false;
         lines

@@ -350,10 +350,10 @@ fn list(
 }
 
 fn chart(out: &mut impl Write, state: &RunState) -> Result<(), Failure> {
-    let Some(made) = state.plan() else {
+    let Some(plan) = state.plan_of_round() else {
         return Err(Failure::new("plan.not_made", "there is no plan yet: none was made so far"));
     };
-    write!(out, "{}", clean(&plan::mermaid(&made.plan)))?;
+    write!(out, "{}", clean(&plan::mermaid(&plan)))?;
     Ok(out.flush()?)
 }
 

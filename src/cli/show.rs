@@ -125,6 +125,12 @@ fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
             steps_of(&made.plan).iter().try_for_each(|step| writeln!(out, "{step}"))?;
             continue;
         }
+        for (at, line) in made.patch.iter().flat_map(|patch| patch.changes()).enumerate() {
+            if at == 0 {
+                writeln!(out, "\nVersion {}, which changes what was left of the one before:", made.version)?;
+            }
+            writeln!(out, "  {line}")?;
+        }
         let status = plan_status(state, made);
         let (steps, calls) = (state.reported_step_statuses(), plan::KnownCalls::new());
         let text = plan::text_with_status(&made.plan, &queued.request, queued.task, status, &steps, &calls);
@@ -214,9 +220,9 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
     }
 }
 
-/// The state has the status of the plan in force; earlier versions have ended.
+/// The state has the status of the plan in force and of the versions that it continues; earlier ones have ended.
 fn plan_status(state: &RunState, made: &PlanMade) -> &'static str {
-    if state.plan().is_some_and(|last| last.version == made.version) {
+    if made.version >= state.first_version_in_force() {
         return state.reported_plan_status();
     }
     let mut steps = state.steps.values().filter(|s| s.version == made.version);

@@ -8,6 +8,7 @@ use super::fault::{ConfigFault, ValueOrigin};
 use super::layers::KeyPath;
 use super::read::MergedLayers;
 use super::tenants;
+use crate::run::{LearnMode, PrepareMode};
 use crate::setting::{SettingProblem, redact_url};
 
 /// Collects all faults and warnings of a parsed configuration.
@@ -106,6 +107,13 @@ fn warn(
         let host = url.origin().ascii_serialization();
         let message = format!("notifications of pending approvals are sent without encryption to {host}");
         warnings.push(fault(merged, "config.insecure", "approval.webhook.url", message, "use https"));
+    }
+    let learns = config.planning.learn != LearnMode::Off
+        || config.tenants.values().any(|tenant| tenant.learn.is_some_and(|learn| learn != LearnMode::Off));
+    if learns && config.planning.prepare != PrepareMode::Always && config.execution.level.is_none() {
+        let message = "only plans that prepare every call can be learned".to_owned();
+        let remedy = "set planning.prepare = \"always\", or planning.learn = \"off\"";
+        warnings.push(fault(merged, "config.no_effect", "planning.learn", message, remedy));
     }
     for (key, message) in tenants::without_effect(config) {
         warnings.push(fault(merged, "config.no_effect", &key, message, "remove it, or lower it"));

@@ -6,10 +6,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use super::approval::TenantApprovalConfig;
-use crate::adapt::{
-    AVAILABLE_LEVELS, AVAILABLE_MODES, ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults,
-    ToolBreakerConfig,
-};
+use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults, ToolBreakerConfig};
 use crate::nearest::nearest;
 use crate::run::{
     ConfirmPolicy, Duplicates, LearnMode, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode,
@@ -265,10 +262,11 @@ impl ExecutionConfig {
         review.range("execution.policies.max_wait_per_run_ms", max_wait_per_run_ms, 0..=DAY_MS);
         review.range("execution.breaker.failures", self.breaker.failures, 0..=10_000);
         review.range("execution.breaker.pause_ms", self.breaker.pause_ms, 0..=300_000);
-        let ConsultationLimits { max_per_run, timeout_ms } = self.consultations;
+        let ConsultationLimits { max_per_run, timeout_ms, max_patches, max_idle_steps } = self.consultations;
         review.range("execution.consultations.max_per_run", max_per_run, 0..=100);
         review.range("execution.consultations.timeout_ms", timeout_ms, 100..=120_000);
-        check_available(&mut review, "execution", self.level, self.mode);
+        review.range("execution.consultations.max_patches", max_patches, 0..=20);
+        review.range("execution.consultations.max_idle_steps", max_idle_steps, 1..=50);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
         if let Some(language) = self.language.as_deref().filter(|code| !phrase::is_language(code)) {
@@ -282,28 +280,6 @@ impl ExecutionConfig {
             review.add("execution.time_zone", message, zone_remedy(zone));
         }
         review.into_problems()
-    }
-}
-
-/// Reports a level or mode that has no effect in this release.
-pub(super) fn check_available(
-    review: &mut SettingsReview,
-    section: &str,
-    level: Option<ExecutionLevel>,
-    mode: Option<ExecutionMode>,
-) {
-    let mut check = |key: &str, value: &str, available: Vec<&str>| {
-        if !available.contains(&value) {
-            let message = format!("`{section}.{key}` = `{value}` is not available in this release");
-            let remedy = format!("use {}, or remove it", available.join(" or "));
-            review.add(format!("{section}.{key}"), message, remedy);
-        }
-    };
-    if let Some(level) = level {
-        check("level", level.name(), AVAILABLE_LEVELS.iter().map(|level| level.name()).collect());
-    }
-    if let Some(mode) = mode {
-        check("mode", mode.name(), AVAILABLE_MODES.iter().map(|mode| mode.name()).collect());
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Config;
 use super::approval::TenantApprovalConfig;
-use super::sections::check_available;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::run::TenantId;
 use crate::setting::{SettingProblem, SettingsReview};
@@ -15,7 +14,6 @@ pub(super) fn problems(config: &Config) -> Vec<SettingProblem> {
             let message = format!("`{name}` is not a valid tenant name");
             review.add(format!("tenants.{name}"), message, "use A-Z a-z 0-9 . _ : -");
         }
-        check_available(&mut review, &format!("tenants.{name}"), tenant.level, tenant.mode);
         if let Some(before) = config.approval.tenants.get(name) {
             check_same(&mut review, name, &tenant.approval, before);
         }

@@ -247,7 +247,7 @@ dinner = ["a"]
     site.toml:42: error[config.value]: `llm.purposes.plan.1` = `bb` is the name of no model
       help: the models are a, offline
     site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
-      help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding", "recovery"
+      help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding", "recovery", "adaptation"
     environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` is invalid: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
       help: fix it, or remove it to use the default `local`
     environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` is invalid: it must be a whole number, not negative
@@ -331,14 +331,8 @@ fn invalid_base_url_names_its_environment_variable() {
 }
 
 #[test]
-fn levels_of_later_releases_are_refused_and_those_of_tenants_only_lower() {
+fn unknown_levels_and_bounds_out_of_range_are_refused_and_levels_of_tenants_only_lower() {
     for (text, expected) in [
-        (
-            "[execution]\nlevel = 'autonomous'",
-            "`execution.level` = `autonomous` is not available in this release",
-        ),
-        ("[execution]\nmode = 'creative'", "`execution.mode` = `creative` is not available in this release"),
-        ("[tenants.acme]\nlevel = 'intelligent'", "`tenants.acme.level` = `intelligent` is not available"),
         ("[execution]\nlevel = 'basc'", "execution.level"),
         (
             "[execution.consultations]\ntimeout_ms = 99",

@@ -110,6 +110,10 @@ pub enum ExplainedSubject {
     Reply,
     /// No plan could be made.
     Plan,
+    /// A step ended, and a model could change the rest of the plan.
+    Step,
+    /// Further steps had no results.
+    Run,
     /// Tools of a step that is about to begin do not work at present.
     Forecast,
 }
@@ -159,6 +163,10 @@ pub enum ExplainedResult {
     PutToUser,
     /// The user was asked how to continue.
     AskedUser,
+    /// The unfinished part of the plan was changed.
+    PlanChanged,
+    /// The unfinished part of the plan stayed as it was.
+    PlanKept,
     /// A person was asked what the write did.
     PutToPerson,
     /// The embedded rules answered in place of the models.

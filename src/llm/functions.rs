@@ -5,6 +5,8 @@
 pub const CREATE_PLAN: &str = "CreateExecutionPlan";
 /// The forced function of the continuation check.
 pub const CHECK_CONTINUATION: &str = "CheckContinuation";
+/// The forced function by which a model changes the unfinished part of a plan.
+pub const ADAPT_PLAN: &str = "AdaptPlan";
 /// The function by which a scene's model asks the user.
 pub const ASK_USER: &str = "AskUser";
 /// The forced function of a consultation about a failed call.

@@ -4,6 +4,7 @@
 
 mod depends;
 mod diff;
+mod fingerprint;
 mod format;
 mod reference;
 mod schedule;
@@ -19,13 +20,15 @@ use uuid::Uuid;
 
 pub use depends::DependsOn;
 pub use diff::diff;
+pub use fingerprint::fingerprint;
 pub use format::{KnownCalls, mermaid, mermaid_with_notes, text, text_with_calls, text_with_status};
 pub use reference::Reference;
 pub use schedule::{blocked_by, ready};
 pub use size::{MAX_PLAN_BYTES, MAX_VERSIONS, MAX_VERSIONS_BYTES, check_size, json_size};
 pub use status::{IllegalTransition, PlanStatus, StepStatus};
 pub use validate::{
-    KnownScenes, PlanLimits, PlanProblem, depends_on, normalise, validate, validate_structure,
+    KnownScenes, PlanLimits, PlanProblem, depends_on, find_cycles, name_problems, normalise,
+    reference_problems, validate, validate_structure,
 };
 
 /// The public id of a plan: a UUIDv7, so ids sort by creation time. A run has one task id; replans are

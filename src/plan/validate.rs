@@ -123,6 +123,21 @@ pub fn validate(
     problems
 }
 
+/// Unknown names, and steps without a purpose.
+pub fn name_problems(plan: &Plan, known: &KnownScenes) -> Vec<PlanProblem> {
+    let mut problems = Vec::new();
+    plan.steps.iter().for_each(|step| check_names(step, known, &mut problems));
+    problems
+}
+
+/// References of prepared calls to steps that will not have completed by then. `finished` are the numbers of completed
+/// steps.
+pub fn reference_problems(plan: &Plan, finished: &BTreeSet<u32>) -> Vec<PlanProblem> {
+    let mut problems = Vec::new();
+    plan.steps.iter().for_each(|step| check_references(plan, step, finished, &mut problems));
+    problems
+}
+
 /// The problems that can be detected without a catalogue: consistency of `needs_execution` and `steps`,
 /// their count, their numbering and their dependencies. `finished` are the numbers of completed steps of
 /// earlier versions: a replan may depend on them, and may not reuse any number up to `last`.
@@ -155,7 +170,7 @@ pub fn validate_structure(
     }
     let numbers = check_numbers(plan, last, &mut problems);
     check_dependencies(plan, &numbers, finished, &mut problems);
-    problems.extend(find_cycles(plan));
+    problems.extend(find_cycles(&plan.steps));
     problems
 }
 
@@ -283,9 +298,9 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
 }
 
 /// One problem for each dependency cycle.
-fn find_cycles(plan: &Plan) -> Vec<PlanProblem> {
+pub fn find_cycles(steps: &[Step]) -> Vec<PlanProblem> {
     let mut graph = DiGraphMap::<u32, ()>::new();
-    for step in &plan.steps {
+    for step in steps {
         graph.add_node(step.step_number);
         for dependency in step.depends_on_step.iter() {
             if dependency != step.step_number {

@@ -57,11 +57,20 @@ pub fn required_plan_approval(
     if why.is_empty() && changed {
         why.push("the plan was changed".to_owned());
     }
+    // Who approved the plan did not approve other writes.
+    if why.is_empty()
+        && made.patch.is_some()
+        && state.has_approved_plan()
+        && expects_writes(catalogue, &made.plan)
+    {
+        why.push("the plan was changed after it was approved".to_owned());
+    }
     if why.is_empty() {
         return None;
     }
+    why.extend(made.patch.iter().flat_map(|patch| patch.changes()));
     let tools = tool_definitions(catalogue, &made.plan);
-    Some(RequiredApproval { hash: plan_hash(made.version, &made.plan, &tools), why, tools })
+    Some(RequiredApproval { hash: plan_hash(made, &tools), why, tools })
 }
 
 /// What may be called in place of a tool that fails, for the person who approves a plan.
@@ -235,7 +244,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         let now = tool_definitions(catalogue, &made.plan);
         let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() {
-            let hash = plan_hash(made.version, &made.plan, &now);
+            let hash = plan_hash(made, &now);
             let needed = RequiredApproval { hash, why: put.needed.why.clone(), tools: now };
             return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed, edited: None });
         }
@@ -355,8 +364,12 @@ pub fn effective_definition(tool: &SceneTool) -> String {
     )
 }
 
-fn plan_hash(version: u32, plan: &Plan, tools: &BTreeMap<String, String>) -> String {
-    hash(&json!({"version": version, "steps": plan.steps, "tools": tools}))
+fn plan_hash(made: &PlanMade, tools: &BTreeMap<String, String>) -> String {
+    let mut covered = json!({"version": made.version, "steps": made.plan.steps, "tools": tools});
+    if let Some(patch) = &made.patch {
+        covered["patch"] = json!(patch);
+    }
+    hash(&covered)
 }
 
 pub(super) fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> String {

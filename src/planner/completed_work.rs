@@ -41,9 +41,19 @@ pub(super) fn dependency_results(state: &RunState, step: &StepState) -> String {
 /// A scene's text may claim a write that was never called, so expected writes that were not called are
 /// listed too.
 pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String {
+    work_of_steps(state, catalogue, |_| true)
+}
+
+/// The same for the steps that have begun.
+pub(super) fn begun_work(state: &RunState, catalogue: &Catalogue) -> String {
+    work_of_steps(state, catalogue, |step| step.status != StepStatus::Pending)
+}
+
+fn work_of_steps(state: &RunState, catalogue: &Catalogue, is_listed: fn(&StepState) -> bool) -> String {
     let lines: Vec<String> = state
         .steps
         .iter()
+        .filter(|(_, step)| is_listed(step))
         .map(|(number, step)| {
             let calls: Vec<Value> = step.calls.iter().filter_map(|call| call_record(state, *call)).collect();
             let mut line = json!({

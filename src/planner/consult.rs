@@ -1,20 +1,25 @@
 //! Consultations: the question how to continue after a call failed, and the reading of its reply.
 //!
-//! **Invariant:** the question holds no values of the run: neither the request, arguments, times and ordinals nor a word of
-//! a back end. So equal failures are equal questions, which share a reply, and no back end can speak to the model.
+//! **Invariant:** the question about a failed call holds no values of the run: neither the request, arguments, times and
+//! ordinals nor a word of a back end. So equal failures are equal questions, which share a reply, and no back end can speak
+//! to the model. Questions about a plan are in `patch.rs`.
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::approval::effective_definition;
+use super::patch::{self, PatchReply};
 use super::prompt::forced;
 use super::read::from_arguments;
 use super::tools::{CHOOSE_RECOVERY, choose_recovery};
-use crate::adapt::RecoveryAction;
+use crate::adapt::{ConsultationKind, RecoveryAction};
 use crate::invisible::one_line;
 use crate::llm::{Purpose, Request, reader, sections};
 use crate::plan::PlanProblem;
-use crate::run::{CallState, ConsultationChoice, ConsultationState, Effect, Event, Reply, RunState, Subject};
+use crate::run::{
+    CallState, ConsultationChoice, ConsultationState, ConsultationSubject, Effect, Event, Reply, RunState,
+    Subject,
+};
 use crate::scene::{Catalogue, SceneTool};
 
 /// Most characters of a model's reason that are kept.
@@ -45,6 +50,10 @@ struct RecoveryReply {
 /// The question of a consultation.
 pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let own = state.consultations.get(&number);
+    if let Some(ConsultationSubject::Adaptation { step }) = own.map(|own| own.subject) {
+        let about = Subject::Consultation { consultation: number, kind: ConsultationKind::Adaptation };
+        return patch::request(state, catalogue, step, state.tries(about));
+    }
     let call = own.and_then(|own| state.calls.get(&own.subject.call()?));
     let mut data = String::new();
     let mut ids = Vec::new();
@@ -90,6 +99,9 @@ fn effect_of(option: RecoveryAction) -> &'static str {
     match option {
         RecoveryAction::Retry { .. } => "calls the same tool once more, after a short wait",
         RecoveryAction::Alternative => "calls another tool in its place, which may answer in another way",
+        RecoveryAction::Cached { .. } => {
+            "uses the last good result, if there is a recent one, and says how old it is"
+        }
         RecoveryAction::Skip => "leaves this call out, since it is optional, and continues",
         RecoveryAction::AskUser => "ends this part of the request and asks the user how to continue",
         RecoveryAction::Abort => "ends this part of the request: what it has not begun is not done",
@@ -99,12 +111,15 @@ fn effect_of(option: RecoveryAction) -> &'static str {
 /// The end of the consultation, as the reply to question `call` decides.
 pub(super) fn read(
     state: &RunState,
+    catalogue: &Catalogue,
     reply: &Reply,
-    call: u32,
-    number: u32,
+    (call, number): (u32, u32),
 ) -> Result<Event, Vec<PlanProblem>> {
     let unknown = || vec![PlanProblem::new("consultation.unknown", "there is no such consultation")];
     let own = state.consultations.get(&number).ok_or_else(unknown)?;
+    if let ConsultationSubject::Adaptation { step } = own.subject {
+        return read_patch(state, catalogue, reply, (call, number, step));
+    }
     let value = reader::read(reply, CHOOSE_RECOVERY, state.settings().reader)?;
     let said: RecoveryReply = from_arguments(value, CHOOSE_RECOVERY)?;
     let offered = |option: &&RecoveryAction| said.choice.trim().eq_ignore_ascii_case(option.id());
@@ -126,6 +141,35 @@ pub(super) fn read(
         reason: one_line(&said.reason).chars().take(MAX_REASON).collect(),
         model: origin.and_then(|origin| origin.model.clone()),
         ask: asks.then(|| state.question_how_to_continue(own.subject)).flatten(),
+        error: None,
+    })
+}
+
+/// The event that a reply about the plan yields: a version of it, or the end of the consultation where it stays as it is.
+fn read_patch(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reply: &Reply,
+    (call, number, step): (u32, u32, u32),
+) -> Result<Event, Vec<PlanProblem>> {
+    let subject = ConsultationSubject::Adaptation { step };
+    let tries = state.tries(Subject::Consultation { consultation: number, kind: subject.kind() }).len();
+    let is_last_try = tries > state.settings().max_retries as usize;
+    let reason = match patch::read(state, catalogue, reply, (number, step), is_last_try)? {
+        PatchReply::Changed(made) => return Ok(Event::Replanned(*made)),
+        PatchReply::Unchanged { reason } => reason,
+    };
+    let origin = state.asks.get(&call).and_then(|ask| ask.origin.as_ref());
+    Ok(Event::Consultation {
+        consultation: number,
+        subject,
+        question: Some(call),
+        how: state.consultation_outcome(call),
+        chosen: None,
+        refused: None,
+        reason: one_line(&reason).chars().take(MAX_REASON).collect(),
+        model: origin.and_then(|origin| origin.model.clone()),
+        ask: None,
         error: None,
     })
 }

@@ -99,7 +99,36 @@ change: keep every step that <feedback> does not speak of, with its words and to
 /// The request to send for plan `version`.
 pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let shape = shape(state, catalogue, version);
-    let mut system = instructions(state, shape);
+    let mut system = instructions(PLAN, state, shape);
+    let mut data = known(state, catalogue, version, shape);
+    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    if version == 1 && feedback.is_none() {
+        push_hints(state, &mut data);
+    }
+    if let Some(feedback) = feedback {
+        system.push_str(MODIFY);
+        if !state.finished_steps().is_empty() {
+            sections::push(&mut data, "executed", &completed_work(state, catalogue));
+        }
+        if let Some(made) = state.plan() {
+            sections::push(&mut data, "plan", &json!(made.plan).to_string());
+        }
+        sections::push(&mut data, "feedback", &feedback.words);
+        sections::push(&mut data, "number_from", &(state.last_fixed_step(true) + 1).to_string());
+    } else if version > 1 {
+        system.push_str(REPLAN);
+        sections::push(&mut data, "executed", &completed_work(state, catalogue));
+        let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();
+        sections::push(&mut data, "missing", &missing);
+        sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
+    }
+    sections::push(&mut data, "request", state.request());
+    let tries = state.tries(Subject::Plan { version });
+    forced(state, Purpose::Plan, system, data, create_plan(catalogue, shape), CREATE_PLAN, tries)
+}
+
+/// The sections that any author of steps is shown: the scenes, the time, the conversation, the user.
+pub(super) fn known(state: &RunState, catalogue: &Catalogue, version: u32, shape: PlanShape) -> String {
     let mut data = String::new();
     // Who writes arguments has to know what they mean.
     let described = shape.calls == PlannedCalls::All;
@@ -135,31 +164,8 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
         };
         sections::push(&mut data, "shortlist", &text);
     }
-    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     push_guidance(state, &mut data);
-    if version == 1 && feedback.is_none() {
-        push_hints(state, &mut data);
-    }
-    if let Some(feedback) = feedback {
-        system.push_str(MODIFY);
-        if !state.finished_steps().is_empty() {
-            sections::push(&mut data, "executed", &completed_work(state, catalogue));
-        }
-        if let Some(made) = state.plan() {
-            sections::push(&mut data, "plan", &json!(made.plan).to_string());
-        }
-        sections::push(&mut data, "feedback", &feedback.words);
-        sections::push(&mut data, "number_from", &(state.last_fixed_step(true) + 1).to_string());
-    } else if version > 1 {
-        system.push_str(REPLAN);
-        sections::push(&mut data, "executed", &completed_work(state, catalogue));
-        let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();
-        sections::push(&mut data, "missing", &missing);
-        sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
-    }
-    sections::push(&mut data, "request", state.request());
-    let tries = state.tries(Subject::Plan { version });
-    forced(state, Purpose::Plan, system, data, create_plan(catalogue, shape), CREATE_PLAN, tries)
+    data
 }
 
 /// What plan `version` may contain.
@@ -184,9 +190,10 @@ fn push_hints(state: &RunState, data: &mut String) {
     }
 }
 
-fn instructions(state: &RunState, shape: PlanShape) -> String {
+/// The system message for an author of steps: `task`, then what holds for the steps of this shape.
+pub(super) fn instructions(task: &str, state: &RunState, shape: PlanShape) -> String {
     let settings = state.settings();
-    let mut system = PLAN.to_owned();
+    let mut system = task.to_owned();
     if settings.has_rules(1) {
         system.push_str(&MANY_STEPS.replace("{most}", &shape.max_steps.to_string()));
     }
@@ -207,7 +214,7 @@ fn instructions(state: &RunState, shape: PlanShape) -> String {
             OutOfScope::Decline => WITH_REFUSAL,
         });
     }
-    if shape.shortlisted {
+    if shape.shortlisted && task == PLAN {
         system.push_str(SHORTLISTED);
     }
     if !settings.planner_instructions.is_empty() {

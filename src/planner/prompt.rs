@@ -130,8 +130,8 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
     let mut data = common(state);
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, newest(&context, 2)));
-    if let Some(made) = state.plan() {
-        sections::push(&mut data, "plan", &json!(made.plan).to_string());
+    if let Some(plan) = state.plan_of_round() {
+        sections::push(&mut data, "plan", &json!(plan).to_string());
     }
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     unserved(state, &mut data);

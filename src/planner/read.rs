@@ -48,7 +48,9 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
-        Subject::Consultation { consultation, .. } => consult::read(state, reply, call, consultation),
+        Subject::Consultation { consultation, .. } => {
+            consult::read(state, catalogue, reply, (call, consultation))
+        }
         Subject::Ranking => shortlist::read_ranking(reply, call),
     };
     event.unwrap_or_else(|problems| Event::ReplyRejected { call, problems })

@@ -2,6 +2,8 @@
 
 mod approvals;
 mod commands;
+mod consultations;
+mod patches;
 mod prepared;
 
 use proptest::prelude::*;

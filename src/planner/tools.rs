@@ -5,11 +5,13 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
-use crate::run::Effect;
+use crate::run::{Effect, PatchScope};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
-pub use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL};
+pub use crate::llm::functions::{
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL,
+};
 
 /// The field of plans that says whether any scene has to act.
 pub(super) const NEEDS_EXECUTION: &str = "needs_execution";
@@ -77,6 +79,44 @@ fn plan_schema(catalogue: &Catalogue, shape: PlanShape) -> Schema {
         require(&mut schema, MORE_SCENES, list);
     }
     Schema::from(schema)
+}
+
+/// `AdaptPlan`: what is to change in the part of the plan that is not finished, within `scope`. Its steps are those of
+/// [`create_plan`].
+pub fn adapt_plan(catalogue: &Catalogue, shape: PlanShape, scope: &PatchScope) -> ToolSpec {
+    let step = step_schema(catalogue, shape);
+    let numbers = |of: &[u32]| json!({"type": "integer", "enum": of});
+    let mut schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["reason"],
+        "properties": {"reason": {"type": "string", "description": "Why, in one short sentence"}}
+    });
+    // Some providers reject an empty `enum`.
+    if !scope.removable.is_empty() {
+        let about = "Steps that are not needed any more; mostly empty";
+        let list = json!({"type": "array", "description": about, "items": numbers(&scope.removable)});
+        require(&mut schema, "remove", list);
+    }
+    if !scope.replaceable.is_empty() {
+        let replacement = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["step", "with"],
+            "properties": {"step": numbers(&scope.replaceable), "with": step}
+        });
+        let about = "Steps that a new one takes the place of";
+        require(&mut schema, "replace", json!({"type": "array", "description": about, "items": replacement}));
+    }
+    let about = "Further steps; mostly empty";
+    let list = json!({"type": "array", "description": about, "maxItems": shape.max_steps, "items": step});
+    require(&mut schema, "add", list);
+    ToolSpec {
+        name: ADAPT_PLAN.to_owned(),
+        description: "Says what changes in the part of the plan that is not finished.".to_owned(),
+        parameters: Schema::from(schema),
+        strict: shape.shortlisted || shape.calls != PlannedCalls::Writes,
+    }
 }
 
 /// The schema of a step: one alternative for each scene, or, where not every scene is described, one for all of them.

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `run_started` | `run_id`, `session_id`, `task_id`, `now` (RFC 9557), `language` (ISO 639-1 or null) |
 //! | `planning` | `run_id`, `version`, `cause` |
-//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` if a person made it, `plan` as in the answer document |
+//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` if a person made it, `plan` as in the answer document; where it changes a part of the version before, its new steps alone, and `patch` (`removed`, and `replaced`: each step with the new one in its place) |
 //! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; for a plan its `version`, otherwise `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
@@ -15,8 +15,8 @@
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms`; `unexpected_result` (true) if the write was done and its result is not as its tool declares |
-//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `cached`, `skip`, `fail` or `consult`; for a retry `delay_ms`) |
-//! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `alternative`, `skip`, `ask_user` or `abort`; absent where predefined logic decides), `refused` (why the choice is not carried out) |
+//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `cached`, `skip`, `fail` or `consult`; for a retry `delay_ms`); about a step that failed `run_id`, `step_number`, `scene_name`, `class`, `chosen` (`consult` or `fail`) |
+//! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`, or without a call `adaptation`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `alternative`, `cached`, `skip`, `ask_user` or `abort`; `patch` for a changed plan; absent where predefined logic decides), `refused` (why the choice is not carried out) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |
 //! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change`: `substituted` with `by`, the `call`, `tool` and `arguments` that take its place, or `recalled` with `as_of`, when the earlier result that is used was recorded (null if there is none) |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
-    Adaptation, ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade,
-    RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalId, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Outcome,
+    PlanMade, RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted, RunStatus, UnexpectedSubject,
+    Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -154,6 +155,12 @@ impl PublicProjection {
             Event::Unexpected {
                 subject: UnexpectedSubject::Call { call, attempt }, class, chosen, ..
             } => self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen})),
+            Event::Unexpected { subject: UnexpectedSubject::Step { step }, class, chosen, .. } => {
+                self.with_step(*step, json!({"class": class, "chosen": chosen}))
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { .. }, class, chosen, .. } => {
+                json!({"class": class, "chosen": chosen})
+            }
             Event::Consultation { .. } => self.consultation_data(&envelope.body),
             Event::BackedOff { call, attempt, delay_ms, .. } => {
                 self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
@@ -206,6 +213,9 @@ impl PublicProjection {
         });
         if let Some(by) = &made.by {
             data["by"] = json!(by);
+        }
+        if let Some(patch) = &made.patch {
+            data["patch"] = json!({"removed": patch.removed, "replaced": patch.replaced});
         }
         data
     }
@@ -261,9 +271,9 @@ impl PublicProjection {
         if let Some(refused) = refused {
             data["refused"] = json!(refused);
         }
-        match subject.call() {
-            Some(call) => self.with_call(call, data),
-            None => data,
+        match *subject {
+            ConsultationSubject::Recovery { call, .. } => self.with_call(call, data),
+            ConsultationSubject::Adaptation { step } => self.with_step(step, data),
         }
     }
 

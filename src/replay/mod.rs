@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::adapt::ConsultationKind;
 use crate::llm::{Request, RequestDigest};
 use crate::planner;
 use crate::run::{Action, Envelope, Event, Origin, RunId, RunState, RunStatus, Subject};
@@ -391,9 +392,13 @@ fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
         Event::SceneReplied { call: of, .. }
         | Event::ReplyRejected { call: of, .. }
         | Event::ScenesRanked { call: of, .. } => *of == call,
-        Event::PlanCreated(made) | Event::Replanned(made) => {
-            subject == Subject::Plan { version: made.version }
-        }
+        Event::PlanCreated(made) | Event::Replanned(made) => match &made.patch {
+            None => subject == Subject::Plan { version: made.version },
+            Some(patch) => {
+                let (consultation, kind) = (patch.consultation, ConsultationKind::Adaptation);
+                subject == Subject::Consultation { consultation, kind }
+            }
+        },
         Event::Continuation { round, .. } => subject == Subject::Continuation { round: *round },
         Event::Answered { .. } => subject == Subject::Answer,
         Event::Consultation { question, .. } => *question == Some(call),

@@ -1,10 +1,12 @@
 //! Admission of events: which events are legal in which state.
 
+mod patches;
+
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, Decision};
 use super::event::{
-    Adaptation, ConsultationChoice, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus,
-    Subject,
+    Adaptation, ConsultationChoice, ConsultationSubject, Effect, Event, NO_APPROVAL, Outcome, PlanCause,
+    PlanMade, RunStatus, Subject,
 };
 use super::learned::MAX_RATINGS;
 use super::state::{AskStatus, CallStatus, RunState};
@@ -101,9 +103,18 @@ impl RunState {
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "no cancellation was requested, or a write is in flight",
             ),
-            Event::Consultation { question: Some(question), chosen: Some(chosen), .. } => {
-                self.admit_choice(event, *question, chosen)
-            }
+            Event::Consultation {
+                question: Some(question),
+                chosen: Some(ConsultationChoice::Recovery { action }),
+                ..
+            } => self.admit_choice(event, *question, *action),
+            Event::Consultation {
+                subject: ConsultationSubject::Adaptation { .. },
+                question: Some(question),
+                chosen: None,
+                error: None,
+                ..
+            } => self.admit_unchanged(event, *question),
             Event::Unexpected { .. }
             | Event::Consultation { .. }
             | Event::BackedOff { .. }
@@ -213,8 +224,14 @@ impl RunState {
             Event::ModificationAsked { version, .. } => self.may_change(*version),
             Event::PlanRefused { version, .. } => {
                 require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
-                let begins = |a: &Action| matches!(a, Action::Record { event: Event::StepStarted { .. } });
+                let begins = |a: &Action| {
+                    matches!(a, Action::Record { event: Event::StepStarted { step } }
+                        if self.begins_with_newest_version(*step))
+                };
                 require(self.asks_for(begins), "the plan does not begin now")
+            }
+            Event::Replanned(made) if made.patch.is_some() => {
+                made.patch.as_ref().map_or(Ok(()), |patch| self.admit_patch(made, patch))
             }
             Event::Replanned(made) => {
                 require(made.version > 1, "the first plan is created")?;
@@ -227,7 +244,7 @@ impl RunState {
     }
 
     /// A choice must be the reading of a reply that is due, one of the options, and say truthfully what holds now.
-    fn admit_choice(&self, event: &Event, question: u32, chosen: &ConsultationChoice) -> Result<(), String> {
+    fn admit_choice(&self, event: &Event, question: u32, action: RecoveryAction) -> Result<(), String> {
         let Event::Consultation { consultation, subject, how, refused, ask, .. } = event else {
             return Ok(());
         };
@@ -236,9 +253,9 @@ impl RunState {
         require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
         let own = self.consultations.get(consultation);
         require(own.is_some_and(|own| own.subject == *subject), "the consultation is about something else")?;
-        let ConsultationChoice::Recovery { action } = *chosen;
+        let chosen = ConsultationChoice::Recovery { action };
         require(own.is_some_and(|own| own.options.contains(&action)), "that was not offered")?;
-        require(*refused == self.choice_refusal(*consultation, chosen), "that is not what holds now")?;
+        require(*refused == self.choice_refusal(*consultation, &chosen), "that is not what holds now")?;
         require(*how == self.consultation_outcome(question), "the reply did not come about like that")?;
         require(
             ask.is_some() == (action == RecoveryAction::AskUser),
@@ -352,6 +369,8 @@ impl RunState {
             Adaptation::Substituted { call, requested } => {
                 let due = Action::Substitute { call: *call };
                 require(self.asks_for(|a| *a == due), "no other call takes its place now")?;
+                let effect = self.calls.get(call).map(|original| original.requested.effect);
+                require(effect == Some(requested.effect), "what takes its place has another effect")?;
                 require(requested.call == self.next_call(), "call ordinals must increase by one")
             }
             Adaptation::Recalled { call, found } => {
@@ -364,6 +383,8 @@ impl RunState {
     }
 
     fn admit_plan(&self, made: &PlanMade) -> Result<(), String> {
+        let patches = made.cause == PlanCause::Adaptation || made.patch.is_some();
+        require(!patches, "only a consultation changes a part of the plan")?;
         let limits = plan::PlanLimits { max_steps: self.settings().max_steps };
         let changes = matches!(made.cause, PlanCause::Feedback | PlanCause::Edit);
         let last = self.last_fixed_step(changes);
@@ -379,6 +400,7 @@ impl RunState {
         require(!self.plans.is_empty(), "there is no plan yet")?;
         require(self.planning.is_none(), "the plan is being changed already")?;
         require(self.cancel.is_none(), "the run is being cancelled")?;
+        require(!self.is_patch(self.plans.len() as u32), "a patch is approved or refused as it is")?;
         require(
             self.plan_approval().is_some() && !self.has_begun(),
             "the plan has begun, or does not wait for approval",
@@ -398,6 +420,10 @@ impl RunState {
         require(approval.is_some_and(|a| a.decided.is_none()), "it was decided before")?;
         require(approval.is_some_and(|a| !a.lapsed), "its subject has changed")?;
         let fits = match matter {
+            // The rest of the plan goes on meanwhile, so there is nothing to hold.
+            ApprovalSubject::Plan { version } if self.is_patch(version) => {
+                matches!(decision, Decision::Yes { hold: false } | Decision::No)
+            }
             ApprovalSubject::Plan { .. } => matches!(decision, Decision::Yes { .. } | Decision::No),
             ApprovalSubject::Call { .. } => {
                 matches!(decision, Decision::Yes { hold: false } | Decision::No | Decision::Edited { .. })

@@ -1,5 +1,6 @@
 //! `RunState::apply`: checks one event and folds it into the state.
 
+mod adaptation;
 mod consultations;
 mod decisions;
 mod outcomes;
@@ -218,7 +219,7 @@ impl RunState {
                 let feedback = Some(PlanFeedback { by: by.clone(), words: words.clone() });
                 self.begin_planning(*version, feedback);
             }
-            Event::PlanRefused { problems, .. } => self.refuse_plan(problems),
+            Event::PlanRefused { version, problems } => self.refuse_plan(*version, problems),
             _ => {}
         }
     }
@@ -228,13 +229,17 @@ impl RunState {
         self.planning = Some(PlanInProgress { version, feedback });
     }
 
-    fn refuse_plan(&mut self, problems: &[PlanProblem]) {
+    fn refuse_plan(&mut self, version: u32, problems: &[PlanProblem]) {
         let messages: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
         let message =
             format!("the plan cannot be carried out, and nothing of it was: {}", messages.join("; "));
         // If only the budget is exhausted, a retry may succeed later.
         let money = problems.iter().all(|problem| problem.code == "budget.exceeded");
-        self.stop_planning(&Fault::new(if money { "budget.exceeded" } else { "plan.preflight" }, message));
+        let fault = Fault::new(if money { "budget.exceeded" } else { "plan.preflight" }, message);
+        match self.is_patch(version) {
+            true => self.drop_patch(version, &fault),
+            false => self.stop_planning(&fault),
+        }
     }
 
     /// Folds a request for approval, its decision, its lapse, or the release of a plan or run.
@@ -322,14 +327,20 @@ impl RunState {
                     s.prepared = true;
                 });
             }
-            Event::StepCompleted { step, result } => self.step(*step, |s| {
-                s.status = StepStatus::Completed;
-                s.result = Some(result.clone());
-            }),
-            Event::StepFailed { step, status, error } => self.step(*step, |s| {
-                s.status = *status;
-                s.error = Some(error.clone());
-            }),
+            Event::StepCompleted { step, result } => {
+                self.step(*step, |s| {
+                    s.status = StepStatus::Completed;
+                    s.result = Some(result.clone());
+                });
+                self.count_idle(*step);
+            }
+            Event::StepFailed { step, status, error } => {
+                self.step(*step, |s| {
+                    s.status = *status;
+                    s.error = Some(error.clone());
+                });
+                self.count_idle(*step);
+            }
             _ => {}
         }
     }
@@ -438,6 +449,11 @@ impl RunState {
         if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
             self.steps.retain(|_, step| !step.is_untouched());
         }
+        if let Some(patch) = &made.patch {
+            self.choose_patch(patch.consultation, made.version);
+            self.remember_plan();
+            self.apply_patch(patch);
+        }
         for step in &made.plan.steps {
             let state = StepState {
                 step: step.clone(),
@@ -453,6 +469,8 @@ impl RunState {
                 result: None,
                 error: None,
                 prepared: false,
+                replaced_by: None,
+                noted: false,
                 stopped: false,
             };
             self.steps.insert(step.step_number, state);
@@ -460,6 +478,7 @@ impl RunState {
         self.plans.push(made.clone());
         // The release of the previous version does not apply to this one.
         self.released = false;
+        self.remember_plan();
     }
 
     fn end(&mut self, status: RunStatus) {

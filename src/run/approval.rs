@@ -181,10 +181,7 @@ impl RunState {
 
     /// The approval of the plan in force that is open or was decided last.
     pub fn plan_approval(&self) -> Option<(u32, &Approval)> {
-        let version = self.plan()?.version;
-        let about =
-            |approval: &Approval| approval.matter == ApprovalSubject::Plan { version } && !approval.lapsed;
-        self.approvals.iter().rev().find(|(_, a)| about(a)).map(|(n, a)| (*n, a))
+        self.approval_of_version(self.plan()?.version)
     }
 
     /// The granted approval of the plan that added `step`.
@@ -208,23 +205,7 @@ impl RunState {
 
     /// Whether a step of the plan in force has begun or ended.
     pub fn has_begun(&self) -> bool {
-        let version = self.plans.len() as u32;
-        self.steps.values().any(|s| s.version == version && !s.is_untouched())
-    }
-
-    /// Whether the plan in force may be executed.
-    pub(super) fn plan_gate(&self) -> ApprovalGate {
-        let Some(made) = self.plan() else { return ApprovalGate::Granted };
-        let Some(needed) = made.approval.as_ref().filter(|_| !self.is_dry_run()) else {
-            return ApprovalGate::Granted;
-        };
-        match self.plan_approval().map(|(_, approval)| &approval.decided) {
-            None => ApprovalGate::Ask(needed.clone()),
-            Some(None) => ApprovalGate::Waits,
-            Some(Some((Decision::No, by))) => ApprovalGate::Refused { by: by.clone() },
-            Some(Some(_)) if self.is_held() => ApprovalGate::Waits,
-            Some(Some(_)) => ApprovalGate::Granted,
-        }
+        self.has_begun_version(self.plans.len() as u32)
     }
 
     /// Whether a call may be executed. Its own decision counts first, then a refusal of an equal call, then

@@ -42,13 +42,12 @@ impl RunState {
     /// Whether the run counts as failed for compensation: a step of the last plan did not achieve its
     /// purpose. A question to the user is not a failure.
     pub(super) fn has_failed(&self) -> bool {
-        let last = self.plans.len() as u32;
         // A refused call is omitted, and is not a failure of the rest.
         let refused = |step: &StepState| step.error.as_ref().is_some_and(|e| e.code == "approval.refused");
         let failed =
             |status| matches!(status, StepStatus::Failed | StepStatus::Blocked | StepStatus::Cancelled);
         let asks = self.steps.values().any(|step| step.status == StepStatus::NeedsInput);
-        let mut steps = self.steps.values().filter(|step| step.version == last);
+        let mut steps = self.steps.values().filter(|step| self.is_in_round(step) && !self.is_made_good(step));
         !asks && steps.any(|step| !refused(step) && (failed(step.status) || self.is_unserved(step)))
     }
 

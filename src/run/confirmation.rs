@@ -143,7 +143,7 @@ impl RunState {
     /// The parts of the request that no scene serves, as worded by the plan in force and those it
     /// continues.
     pub fn unserved(&self) -> impl Iterator<Item = &str> {
-        let asks = |cause| !matches!(cause, PlanCause::Continuation);
+        let asks = |cause| !matches!(cause, PlanCause::Continuation | PlanCause::Adaptation);
         let first = self.plans.iter().rposition(|made| asks(made.cause)).unwrap_or(0);
         let plans = self.plans.iter().skip(first);
         // A request that no scene covers is answered or declined as a whole.

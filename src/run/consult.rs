@@ -67,6 +67,14 @@ impl RunState {
     /// What a consultation is due to do: ask, read, or end without a choice.
     pub(super) fn consultation_actions(&self, number: u32) -> Vec<Action> {
         let Some(consultation) = self.consultations.get(&number) else { return Vec::new() };
+        if let Some(chosen) = self.unrecorded_patch(consultation) {
+            return vec![record(self.patch_end(number, consultation, chosen))];
+        }
+        if let Some(error) = self.adaptation_obstacle(consultation) {
+            // Whatever becomes of its question, which may be under way.
+            let asked = ConsultationState { question: None, ..consultation.clone() };
+            return vec![record(without_choice(number, &asked, ConsultationOutcome::Policy, error))];
+        }
         if consultation.question.is_none() {
             match self.same_scenario_before(number) {
                 Some((other, earlier)) if self.is_consulted(other, earlier) => return Vec::new(),
@@ -96,7 +104,10 @@ impl RunState {
     /// The first earlier consultation about the same scenario that is open, or ended with a choice that was carried out.
     /// It has a smaller ordinal and continues by itself, so nothing waits in a circle.
     fn same_scenario_before(&self, number: u32) -> Option<(u32, &ConsultationState)> {
-        let own = self.consultations.get(&number)?;
+        // The question about a plan is about this run alone.
+        let is_recovery =
+            |own: &&ConsultationState| matches!(own.subject, ConsultationSubject::Recovery { .. });
+        let own = self.consultations.get(&number).filter(is_recovery)?;
         let mut earlier =
             self.consultations.range(..number).filter(|(_, other)| self.is_same_scenario(own, other));
         earlier
@@ -144,6 +155,24 @@ impl RunState {
             ask: asks.then(|| self.question_how_to_continue(own.subject)).flatten(),
             error: None,
         })
+    }
+
+    /// The end of a consultation whose patch is in force.
+    fn patch_end(&self, number: u32, own: &ConsultationState, chosen: ConsultationChoice) -> Event {
+        let asked = own.question.and_then(|question| self.asks.get(&question));
+        let origin = asked.and_then(|ask| ask.origin.as_ref());
+        Event::Consultation {
+            consultation: number,
+            subject: own.subject,
+            question: own.question,
+            how: own.question.map_or(ConsultationOutcome::Policy, |asked| self.consultation_outcome(asked)),
+            chosen: Some(chosen),
+            refused: None,
+            reason: String::new(),
+            model: origin.and_then(|origin| origin.model.clone()),
+            ask: None,
+            error: None,
+        }
     }
 
     /// The end of a consultation about which nobody is asked, if so.
@@ -213,8 +242,12 @@ impl RunState {
 
     /// Why a choice cannot be carried out now: the rules by which it was offered, with what is known now.
     pub fn choice_refusal(&self, number: u32, chosen: &ConsultationChoice) -> Option<RefusedAction> {
-        let ConsultationSubject::Recovery { call, .. } = self.consultations.get(&number)?.subject;
-        let ConsultationChoice::Recovery { action } = *chosen;
+        let subject = self.consultations.get(&number)?.subject;
+        let (ConsultationSubject::Recovery { call, .. }, ConsultationChoice::Recovery { action }) =
+            (subject, *chosen)
+        else {
+            return None;
+        };
         let state = self.calls.get(&call)?;
         self.with_failure(call, state, |failure, declared, may| {
             adapt::recovery_refusal(action, failure, declared, &self.settings().policies, may)

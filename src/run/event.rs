@@ -33,7 +33,8 @@ pub use payload::{
     UnpreparedCall, Usage, Verdict,
 };
 pub use request::{
-    Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RequestOptions, RunQueued, RunStarted,
+    Idempotency, PlanCause, PlanMade, PlanMaker, PlanPatch, RequestIdentity, RequestOptions, RunQueued,
+    RunStarted,
 };
 pub use status::RunStatus;
 pub use subject::{Purpose, Subject, SubjectFacts};
@@ -74,6 +75,16 @@ pub enum UnexpectedSubject {
         call: u32,
         /// From 1.
         attempt: u32,
+    },
+    /// A step that ended without doing its task; at the level `autonomous`, any step that ended.
+    Step {
+        /// Its number.
+        step: u32,
+    },
+    /// The run itself: its further steps have no results.
+    Run {
+        /// How many steps in a row had none.
+        idle_steps: u32,
     },
 }
 

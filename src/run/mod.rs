@@ -4,6 +4,7 @@
 //! I/O, no randomness, no actor: ids and timers arrive as events, and time with their envelopes.
 
 mod action;
+mod adaptation;
 mod admit;
 mod apply;
 mod approval;
@@ -24,9 +25,11 @@ mod learned;
 mod levels;
 mod next;
 mod omissions;
+mod patch;
 mod plain_text;
 mod recall;
 pub mod recovery;
+mod round;
 mod session;
 mod settings;
 mod state;
@@ -47,10 +50,10 @@ pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
-    Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose,
-    Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall,
-    ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject,
-    Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch,
+    Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions,
+    RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
+    SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use failure::POSTCONDITION;
 pub use guidance::{PlanConstraints, PlanGuidance};
@@ -60,6 +63,7 @@ pub use learned::{
     Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS,
     PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
 };
+pub use patch::PatchScope;
 pub use session::SessionEvent;
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode,

@@ -95,7 +95,8 @@ impl RunState {
             return first;
         }
         let steps = self.step_actions();
-        if !steps.is_empty() || self.steps.values().any(|s| !s.status.is_terminal()) {
+        let open = self.steps.values().any(|s| !s.status.is_terminal()) || self.open_adaptation().is_some();
+        if open || !steps.is_empty() {
             return steps;
         }
         self.after_steps()
@@ -107,18 +108,13 @@ impl RunState {
             return None;
         }
         let version = self.plan()?.version;
-        match self.plan_gate() {
-            // While the plan waits, `steps_due` begins no steps.
+        match self.gate_of_version(version) {
+            // While the plan waits, `steps_due` begins none of its steps.
             ApprovalGate::Granted | ApprovalGate::Refused { .. } | ApprovalGate::Waits => None,
             ApprovalGate::Ask(needed) => {
                 Some(vec![record(self.request_approval(ApprovalSubject::Plan { version }, needed))])
             }
         }
-    }
-
-    /// Whether the steps of the plan in force may not begin yet.
-    fn is_plan_blocked(&self) -> bool {
-        !self.has_begun() && !self.closing && self.plan_gate() != ApprovalGate::Granted
     }
 
     /// Everything that is left waits for a person; this is recorded once.
@@ -201,37 +197,50 @@ impl RunState {
     /// All actions that are due in steps. Each of several approval requests has the next ordinal, as if it
     /// were the first.
     pub(super) fn steps_due(&self) -> Vec<Action> {
-        let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
-        let statuses = self.step_statuses();
         let unnoted = self.calls.unnoted().filter_map(|(number, call)| self.unexpected(number, call));
         let mut actions: Vec<Action> = unnoted.map(record).collect();
-        for (step, dependency) in plan::blocked_by(&all, &statuses) {
-            actions.push(record(Event::StepFailed {
-                step,
-                status: StepStatus::Blocked,
-                error: Fault::new(
-                    "step.blocked",
-                    format!("step {dependency}, which it depends on, did not complete"),
-                ),
-            }));
+        let running = self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running);
+        let running: Vec<Action> =
+            running.flat_map(|(number, step)| self.actions_in_step(*number, step)).collect();
+        let opens = |action: &Action| matches!(action, Action::Record { event: Event::Unexpected { .. } });
+        match (self.open_adaptation(), self.adaptation_due()) {
+            (Some(number), _) => actions.extend(self.consultation_actions(number)),
+            // One consultation is opened at a time.
+            (None, Some(_)) if actions.iter().chain(&running).any(opens) => {}
+            (None, Some(due)) => actions.push(record(due)),
+            (None, None) => actions.extend(self.steps_to_begin()),
         }
-        if !self.is_plan_blocked() {
-            for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
-                actions.push(record(Event::StepStarted { step }));
-            }
-        }
+        actions.extend(running);
+        // Several questions may be asked at once, and each needs its own ordinal.
         let mut asks = self.next_ask();
-        for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
-            for mut action in self.actions_in_step(*number, step) {
-                // Several steps may ask at once, and each question needs its own ordinal.
-                if let Action::Ask { call, .. } = &mut action {
-                    *call = asks;
-                    asks += 1;
-                }
-                actions.push(action);
+        for action in &mut actions {
+            if let Action::Ask { call, .. } = action {
+                *call = asks;
+                asks += 1;
             }
         }
         actions
+    }
+
+    /// The steps that begin now, and those that never will.
+    fn steps_to_begin(&self) -> Vec<Action> {
+        let pending = || self.steps.values().filter(|step| step.status == StepStatus::Pending);
+        if pending().next().is_some()
+            && let Some(stop) = self.no_progress()
+        {
+            return vec![record(stop)];
+        }
+        let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
+        let statuses = self.step_statuses();
+        let blocked = plan::blocked_by(&all, &statuses).into_iter().map(|(step, dependency)| {
+            let why = format!("step {dependency}, which it depends on, did not complete");
+            let error = Fault::new("step.blocked", why);
+            record(Event::StepFailed { step, status: StepStatus::Blocked, error })
+        });
+        // A step that waits for a person takes no other step's place.
+        let admitted: Vec<&Step> = pending().filter(|s| self.is_let_begin(s)).map(|s| &s.step).collect();
+        let ready = plan::ready(&admitted, &statuses, self.settings().max_parallel_steps).into_iter();
+        blocked.chain(ready.map(|step| record(Event::StepStarted { step }))).collect()
     }
 
     /// What a running step needs: its calls first, then what depends on its kind.
@@ -491,6 +500,9 @@ impl RunState {
         let verdict = self.verdicts.last();
         let more = verdict.is_some_and(|v| v.should_continue);
         if more && self.may_replan() {
+            if let Some(stop) = self.no_progress() {
+                return vec![record(stop)];
+            }
             let version = self.plans.len() as u32 + 1;
             return vec![record(Event::Planning { version, cause: PlanCause::Continuation })];
         }
@@ -531,16 +543,16 @@ impl RunState {
 
     /// The event that ends the run once it is answered.
     fn ending(&self) -> Event {
-        let last = self.plans.len() as u32;
         let redone = |scene: &str| {
-            self.steps
-                .values()
-                .any(|s| s.version == last && s.step.scene_name == scene && s.status == StepStatus::Completed)
+            self.steps.values().any(|s| {
+                self.is_in_round(s) && s.step.scene_name == scene && s.status == StepStatus::Completed
+            })
         };
         // Work that an earlier version left undone does not count once a later version has done it.
         let open = || {
-            self.steps.values().filter(|s| s.status != StepStatus::Completed).filter(|s| {
-                s.version == last || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
+            let left = |s: &&StepState| s.status != StepStatus::Completed && !self.is_made_good(s);
+            self.steps.values().filter(left).filter(|s| {
+                self.is_in_round(s) || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
             })
         };
         let done = self.has_completed_work();
@@ -566,7 +578,10 @@ impl RunState {
             || unsure
             || odd
             || self.has_undone()
-            || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
+            || self
+                .steps
+                .values()
+                .any(|s| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
             || self.closing
             || self.cancel.is_some()
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))

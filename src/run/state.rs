@@ -116,6 +116,12 @@ pub struct RunState {
     /// How long it has waited for these, in milliseconds.
     #[serde(skip_serializing_if = "is_zero_ms")]
     pub waited_ms: u64,
+    /// How many steps in a row, of plans after the first, had no result. Counted from the level `adaptive` on.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub idle_steps: u32,
+    /// What was left to do whenever a plan was put in force, where the plan may be patched.
+    #[serde(skip)]
+    pub(super) plan_fingerprints: BTreeSet<String>,
     /// The consultations, by ordinal.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub consultations: BTreeMap<u32, ConsultationState>,
@@ -223,6 +229,12 @@ pub struct StepState {
     /// Whether its calls were known without asking its scene's model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prepared: bool,
+    /// The step that a patch put in its place after it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<u32>,
+    /// Whether its end was recorded as unexpected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) noted: bool,
     /// Whether a recovery ended it: what it has not begun is not done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
@@ -514,6 +526,8 @@ impl RunState {
             plans_before_results: None,
             retries: 0,
             waited_ms: 0,
+            idle_steps: 0,
+            plan_fingerprints: BTreeSet::new(),
             consultations: BTreeMap::new(),
             consulted: 0,
             at: Timestamp::UNIX_EPOCH,
@@ -578,14 +592,18 @@ impl RunState {
 
     /// The highest step number used so far; 0 before the first plan.
     pub fn last_step(&self) -> u32 {
-        self.steps.keys().next_back().copied().unwrap_or(0)
+        self.last_fixed_step(false)
     }
 
     /// The highest step number that the next plan cannot use: a person's change replaces steps that have
     /// not begun, any other plan continues the numbering.
     pub fn last_fixed_step(&self, changes: bool) -> u32 {
         let fixed = |s: &&StepState| !changes || !s.is_untouched();
-        self.steps.values().filter(fixed).map(|s| s.step.step_number).max().unwrap_or(0)
+        let used = self.steps.values().filter(fixed).map(|s| s.step.step_number);
+        // A number is never used twice, although patches take steps out.
+        let patches = self.plans.iter().filter_map(|made| made.patch.as_ref());
+        let taken_out = patches.flat_map(|patch| patch.removed.iter().chain(patch.replaced.keys()));
+        used.chain(taken_out.copied()).max().unwrap_or(0)
     }
 
     /// How many plans were made for the request and its continuations. Changes by people are versions, not
@@ -706,8 +724,7 @@ impl RunState {
 
     /// Whether a tool was called in a step of the plan in force.
     pub(super) fn has_run_a_call(&self) -> bool {
-        let made = self.plans.len() as u32;
-        let calls = self.steps.values().filter(|s| s.version == made).flat_map(|s| &s.calls);
+        let calls = self.steps.values().filter(|s| self.is_in_round(s)).flat_map(|s| &s.calls);
         calls.filter_map(|c| self.calls.get(c)).any(|c| c.attempts > 0)
     }
 

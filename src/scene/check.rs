@@ -11,8 +11,8 @@ use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, expectations, parameters, undo};
-use crate::adapt::{AVAILABLE_LEVELS, ExecutionLevel};
-use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
+use crate::adapt::ExecutionLevel;
+use crate::llm::functions::{ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
@@ -28,7 +28,7 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 4] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY];
+const RESERVED: [&str; 5] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, ADAPT_PLAN];
 
 /// What scenes may refer to: native tools, the network and the environment.
 pub(super) struct CheckContext<'a> {
@@ -102,13 +102,9 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     })
 }
 
-/// A level that has no effect yet, and reads without a sentence at a level at which no model words their results.
+/// Reads without a sentence at a level at which no model words their results.
 fn check_level(level: Option<&Located<ExecutionLevel>>, tools: &[SceneTool], report: &FaultReport) {
     let Some(level) = level else { return };
-    if !AVAILABLE_LEVELS.contains(&level.value) {
-        let message = format!("level = {:?} has no effect in this release", level.value.name());
-        report.warning(level.line, "level", message, "use \"basic\", or remove it");
-    }
     if level.value != ExecutionLevel::Basic {
         return;
     }

@@ -68,6 +68,7 @@ pub(super) enum ReplanCause {
     Continuation,
     Feedback,
     Edit,
+    Adaptation,
 }
 
 /// Kinds of tokens; each token has exactly one kind.

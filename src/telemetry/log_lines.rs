@@ -134,6 +134,21 @@ pub(super) fn unexpected(
     }
 }
 
+pub(super) fn step_unexpected(span: &Span, step: u32, class: &'static str, code: &str, chosen: PolicyChoice) {
+    match chosen {
+        PolicyChoice::Consult { consultation } => {
+            info!(target: TARGET, parent: span, step, class, code, consultation, "a model is asked what to change in the plan");
+        }
+        _ => {
+            info!(target: TARGET, parent: span, step, class, code, "no model is asked what to change in the plan")
+        }
+    }
+}
+
+pub(super) fn no_progress(span: &Span, idle_steps: u32) {
+    warn!(target: TARGET, parent: span, idle_steps, "steps in a row had no result: no more are begun");
+}
+
 /// The fields of the log line about the end of a consultation.
 pub(super) struct ConsultationLine<'a> {
     pub(super) consultation: u32,

@@ -228,7 +228,7 @@ impl RunMetrics {
             )?.with_all_series(),
             plan_reuse: book.count(
                 "plan_reuse_total",
-                "Look-ups of learned plans, by outcome (reused: no planner was asked; hints: only hints were looked for; unfit: \
+                "Searches for learned plans before a plan is made, by outcome (reused: no planner was asked; hints: only hints were wanted; unfit: \
                  the request is none of a kind that is learned; unknown, unproven, demoted, suspended: see the state of \
                  learned plans; changed: a tool has another definition; unusable: no valid plan with this request's values; \
                  unavailable: the store could not be read).",

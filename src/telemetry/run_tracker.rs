@@ -246,6 +246,24 @@ impl RunTracker {
                     metrics.consultations.inc([ConsultationKind::Recovery as usize, why.outcome() as usize]);
                 }
             }
+            Event::Unexpected {
+                subject: UnexpectedSubject::Step { step },
+                class,
+                code,
+                chosen,
+                unasked,
+                ..
+            } => {
+                log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
+                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
+                    metrics
+                        .consultations
+                        .inc([ConsultationKind::Adaptation as usize, why.outcome() as usize]);
+                }
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
+                log_lines::no_progress(&self.span, *idle_steps);
+            }
             Event::Consultation { .. } => self.consulted(&envelope.body, to),
             Event::BackedOff { call, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
@@ -645,5 +663,6 @@ fn replan_cause(cause: PlanCause) -> ReplanCause {
         PlanCause::Continuation => ReplanCause::Continuation,
         PlanCause::Feedback => ReplanCause::Feedback,
         PlanCause::Edit => ReplanCause::Edit,
+        PlanCause::Adaptation => ReplanCause::Adaptation,
     }
 }

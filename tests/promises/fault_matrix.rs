@@ -19,10 +19,10 @@ use crate::support::{
 };
 
 /// The time limit of a call, in milliseconds.
-const TIMEOUT_MS: u64 = 400;
+pub(super) const TIMEOUT_MS: u64 = 400;
 
 /// The tools: a read, a write, and a write under an idempotency key.
-const TOOLS: [&str; 3] = ["Look", "Book", "Pay"];
+pub(super) const TOOLS: [&str; 3] = ["Look", "Book", "Pay"];
 
 /// How a cell ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ const MATRIX: [(&str, [End; 3], [End; 3]); 7] = [
 ];
 
 /// The first request to a place misbehaves as its name says; later ones are answered.
-pub fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
+pub(super) fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
     let class = place.rsplit('/').next().unwrap_or_default();
     let status = |status| Misbehaviour::Status(status, Vec::new());
     match class {
@@ -71,7 +71,7 @@ pub fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
 }
 
 /// A scene with the three tools at `address`, and a twin of each with `Elsewhere` after its name; `more` is added to each
-/// of the three, with `{tool}` for its name; lines of it that begin with `{read}` only to the read.
+/// of the three, with `{tool}` for its name; lines of it that begin with `{read}` or `{write}` only to those.
 pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     let one = |name: &str, effect: &str, repeat: &str, method: &str, more: &str| {
         format!(
@@ -83,10 +83,9 @@ pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     };
     let tool = |name: &str, effect: &str, repeat: &str, method: &str| {
         let twin = one(&format!("{name}Elsewhere"), effect, repeat, method, "");
-        // Lines with `{read}` are those of reads.
-        let fits = |line: &&str| effect == "read" || !line.contains("{read}");
-        let more: Vec<&str> = more.lines().filter(fits).collect();
-        let more = more.join("\n").replace("{tool}", name).replace("{read}", "");
+        let other = if effect == "read" { "{write}" } else { "{read}" };
+        let more: Vec<&str> = more.lines().filter(|line| !line.contains(other)).collect();
+        let more = more.join("\n").replace("{tool}", name).replace("{read}", "").replace("{write}", "");
         format!("{}{twin}", one(name, effect, repeat, method, &more))
     };
     let text = format!(
@@ -109,7 +108,8 @@ pub(super) fn rules() -> ModelRules {
         let words = section(request, "request").or_else(|| section(request, "purpose")).unwrap_or_default();
         let tool = TOOLS.into_iter().find(|tool| words.contains(*tool)).unwrap_or("Look");
         let cell = words.split("cell ").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let cell = cell.unwrap_or_default().to_owned();
+        // What an earlier request found.
+        let cell = if words.contains("that") { "R-4711" } else { cell.unwrap_or_default() }.to_owned();
         (words.clone(), tool, cell)
     };
     ModelRules::of(Value::Null)
@@ -160,11 +160,11 @@ impl World {
         script: impl Fn(&str, usize) -> Misbehaviour + Send + Sync + 'static,
         set: impl FnOnce(Setup) -> Setup,
     ) -> Self {
-        Self::asking(model(), level, mode, more, (script, set)).await
+        Self::of_model(model(), level, mode, more, (script, set)).await
     }
 
-    /// The same with another model.
-    pub(super) async fn asking(
+    /// With a model of one's own.
+    pub(super) async fn of_model(
         llm: ScriptedLlm,
         level: Option<&str>,
         mode: Option<&str>,
@@ -242,6 +242,131 @@ async fn matrix(level: Option<&str>, mode: Option<&str>) {
     if level == Some("basic") {
         assert_eq!(requests(&world.llm, QuestionKind::Plan).len(), cells.len());
         assert_eq!(world.llm.count(), cells.len(), "a model was asked after the plan");
+    }
+}
+
+/// Where policies declare an alternative for every class and nothing else: what becomes of a read, a write and a keyed
+/// write in mode `adaptive` and in mode `strict`.
+const WITH_ALTERNATIVE: [(&str, [Instead; 3], [Instead; 3]); 7] = {
+    use Instead::{Asked, No, Replaced};
+    // What was not done can be done elsewhere, after a yes. What may have been done is not.
+    let sure = [Replaced, Asked, Asked];
+    let unsure = [Replaced, No(PutToAPerson), No(Retried)];
+    let refused = [No(Failed), No(Refused), No(Refused)];
+    [
+        ("rate_limit", sure, [No(Failed), No(Failed), No(Failed)]),
+        ("timeout", unsure, [No(Failed), No(PutToAPerson), No(Retried)]),
+        ("unavailable", unsure, [No(Failed), No(PutToAPerson), No(Retried)]),
+        ("not_found", sure, refused),
+        ("bad_data", sure, refused),
+        ("denied", sure, refused),
+        // A back end's refusal of a write without a class is a result.
+        ("other", [Replaced, No(Refused), No(Refused)], refused),
+    ]
+};
+
+/// How a cell with an alternative ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Instead {
+    /// The alternative answers.
+    Replaced,
+    /// The user is asked whether the alternative may write.
+    Asked,
+    /// Without it.
+    No(End),
+}
+
+fn check_alternative(world: &World, (tool, class): (&str, &str), expected: Instead, run: &FinishedRun) {
+    let cell = format!("{tool} after {class}: {:#?}", names(run));
+    let (own, other) = (world.wire(tool, class), world.wire(&format!("{tool}Elsewhere"), class));
+    let requests = match expected {
+        Instead::Replaced => (1, 1),
+        Instead::No(Retried) => (2, 0),
+        Instead::Asked | Instead::No(_) => (1, 0),
+    };
+    assert_eq!((own, other), requests, "{cell}");
+    let calls = &run.answer.steps[0].tool_calls;
+    let substitute = calls.get(1).map(|call| call.outcome);
+    let expected_substitute = match expected {
+        Instead::Replaced => Some(CallOutcome::Ok),
+        Instead::Asked => Some(CallOutcome::Refused),
+        Instead::No(_) => None,
+    };
+    assert_eq!(substitute, expected_substitute, "{cell}");
+    assert_eq!(calls[0].by.is_some(), substitute.is_some(), "{cell}");
+    let asks = expected == Instead::Asked;
+    assert_eq!(run.answer.status == RunStatus::NeedsInput, asks, "{cell}");
+    assert_eq!(run.answer.approvals.len(), usize::from(expected == Instead::No(PutToAPerson)), "{cell}");
+}
+
+async fn matrix_with_alternatives(level: Option<&str>, mode: &str) {
+    let classes = MATRIX.map(|row| format!("{} = {{ do = [\"alternative\"] }}", row.0)).join(", ");
+    let more = format!(
+        "alternative = {{ tool = \"{{tool}}Elsewhere\", arguments = {{ cell = \"/arguments/cell\" }} }}\n\
+         policies = {{ {classes} }}"
+    );
+    let script = |place: &str, nth: usize| match place.contains("Elsewhere") {
+        true => Misbehaviour::Answer,
+        false => misbehaviour(place, nth),
+    };
+    let world = World::with(level, Some(mode), &more, script, |setup| setup).await;
+    let cells = || {
+        let rows = WITH_ALTERNATIVE.iter();
+        rows.flat_map(|row| TOOLS.into_iter().enumerate().map(move |(at, tool)| (row, at, tool)))
+    };
+    let runs = join_all(cells().map(|(row, _, tool)| world.ask(tool, row.0))).await;
+    for ((row, at, tool), run) in cells().zip(&runs) {
+        let expected = if mode == "strict" { row.2[at] } else { row.1[at] };
+        check_alternative(&world, (tool, row.0), expected, run);
+    }
+}
+
+#[tokio::test]
+async fn matrix_with_alternatives_in_mode_adaptive() {
+    matrix_with_alternatives(None, "adaptive").await;
+}
+
+#[tokio::test]
+async fn matrix_with_alternatives_at_level_basic() {
+    matrix_with_alternatives(Some("basic"), "adaptive").await;
+}
+
+#[tokio::test]
+async fn matrix_with_alternatives_in_mode_strict() {
+    matrix_with_alternatives(Some("basic"), "strict").await;
+}
+
+#[tokio::test]
+async fn matrix_with_last_results() {
+    // `denied` cannot be declared.
+    let usable = MATRIX.iter().map(|row| row.0).filter(|class| *class != "denied");
+    let policies: Vec<String> = usable.map(|class| format!("{class} = {{ do = [\"cached\"] }}")).collect();
+    let declared =
+        format!("{{read}}cached = {{ max_age_s = 60 }}\n{{read}}policies = {{ {} }}", policies.join(", "));
+    let script = |place: &str, nth: usize| match nth {
+        0 => Misbehaviour::Answer,
+        _ => misbehaviour(place, 0),
+    };
+    for (mode, more, used) in [
+        ("adaptive", declared.as_str(), true),
+        ("strict", declared.as_str(), false),
+        (
+            "adaptive",
+            "{read}policies = { timeout = { do = [\"fail\"] }, unavailable = { do = [\"fail\"] }, rate_limit = { do = [\"fail\"] } }",
+            false,
+        ),
+    ] {
+        let world = World::with(Some("basic"), Some(mode), more, script, |setup| setup).await;
+        for class in MATRIX.iter().map(|row| row.0) {
+            let first = world.ask("Look", class).await;
+            assert_eq!(first.answer.status, RunStatus::Completed, "{class}");
+            let run = world.test.chat(&format!("again-{class}"), &format!("Look cell {class}")).await;
+            let expected = used && class != "denied";
+            let call = &run.answer.steps[0].tool_calls[0];
+            assert_eq!(call.outcome == CallOutcome::Ok, expected, "{mode} {class}: {:#?}", names(&run));
+            assert_eq!(call.as_of.is_some(), expected, "{mode} {class}");
+            assert_eq!(world.wire("Look", class), 2, "{mode} {class}");
+        }
     }
 }
 

@@ -85,3 +85,14 @@ async fn write_that_rests_on_an_earlier_result_is_asked_first_whatever_the_polic
         assert_eq!(asked.code, "confirm.required");
     }
 }
+
+#[tokio::test]
+async fn earlier_result_grounds_nothing_in_later_turns() {
+    let world = world("adaptive", "unclear").await;
+    for (session, status) in [("a", RunStatus::Completed), ("b", RunStatus::NeedsInput)] {
+        ask(&world, session, "lucia").await;
+        let later = say(&world, session, "lucia", "Book that").await;
+        assert_eq!(later.answer.status, status, "{session}: {:#?}", later.answer);
+    }
+    assert_eq!(world.wire("Book", "R-4711"), 1, "nobody confirmed the second one");
+}

@@ -54,8 +54,12 @@ fn learned_plans_are_listed_shown_exported_rated_and_deleted() {
         workspace.run(&["plans", "rate", second["task_id"].as_str().unwrap(), "bad", "--note", "wrong day"]);
     assert_eq!(rated.status, 0, "{rated:?}");
     assert_eq!(learned(&workspace)[0]["demoted"], "rating");
-    let events = workspace.run(&["runs", "show", second["run_id"].as_str().unwrap(), "--events"]);
-    assert!(events.out.contains("rated bad by keysersoze: wrong day"), "{events:?}");
+    let shown = workspace.run(&["plans", "show", second["task_id"].as_str().unwrap(), "--json"]);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(
+        (&shown["ratings"][0]["score"], &shown["ratings"][0]["note"]),
+        (&(-1).into(), &"wrong day".into())
+    );
     let strange = workspace.run(&["plans", "rate", second["task_id"].as_str().unwrap(), "five"]);
     assert_eq!(strange.status, 2, "{strange:?}");
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers fail like tests")]
 
+mod adaptation;
 mod alternatives;
 mod approvals_api;
 mod approvals_in_words;
@@ -82,6 +83,7 @@ mod server_faults;
 mod server_limits;
 mod server_v1;
 mod sessions;
+mod soak;
 mod store_faults;
 mod stored_limits;
 mod stream_resumption;

@@ -72,6 +72,7 @@ fn body(path: &str) -> Option<Value> {
         "/api/planning/plan" | "/api/plans" => Some(json!({"message": "hello"})),
         "/api/plans/{task_id}/approve" => Some(json!({})),
         "/api/plans/{task_id}/modify" => Some(json!({"feedback": "hello"})),
+        "/api/plans/{task_id}/rating" => Some(json!({"score": -1})),
         "/api/approvals/{approval_id}" => Some(json!({"decision": "yes"})),
         "/v1/chat/completions" => {
             let mut body = ask("hello");
@@ -96,10 +97,18 @@ async fn no_route_reaches_another_tenants_data() {
     let waits = tenants.send(&tenants.ours, "POST", "/api/chat", Some(&waits)).await.json();
     let approval = waits["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
     const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
+    sqlx::query(
+        "INSERT INTO learned_plans (tenant, template, words, plan, successes, created, seen) \
+         VALUES ('acme', 'learned-plan', 'look', '{\"steps\":[],\"definitions\":{}}', 1, 0, 0)",
+    )
+    .execute(tenants.served.engine.store().pool())
+    .await
+    .unwrap();
     for (method, path) in operations(&tenants.served).await {
         // The first tenant's ids are used; any other parameter has one valid value.
         let address = path.replace("{run_id}", &run).replace("{session_id}", events);
         let address = address.replace("{task_id}", &task).replace("{approval_id}", &approval);
+        let address = address.replace("{id}", "learned-plan");
         let named = address != path;
         let address = address.replace("{name}", "Shelf").replace("{model}", "proscenium");
         assert!(!address.contains('{'), "{address}: add its parameters here");
@@ -108,7 +117,13 @@ async fn no_route_reaches_another_tenants_data() {
             assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");
             // As if it did not exist.
             let never = format!("{NEVER}.1");
-            let names = [(&*approval, &*never), (&*run, NEVER), (&*task, NEVER), (events, "never")];
+            let names = [
+                (&*approval, &*never),
+                (&*run, NEVER),
+                (&*task, NEVER),
+                (events, "never"),
+                ("learned-plan", "never"),
+            ];
             let (name, never) = names.into_iter().find(|(name, _)| address.contains(name)).unwrap();
             let nowhere = address.replace(name, never);
             let missing = tenants.send(&tenants.theirs, &method, &nowhere, body(&path).as_ref()).await;

@@ -37,6 +37,7 @@ pub enum QuestionKind {
     Check,
     Answer,
     Recovery,
+    Adapt,
 }
 
 /// The kind of question in `request`.
@@ -45,6 +46,7 @@ pub fn question_kind(request: &Value) -> QuestionKind {
         Some("CreateExecutionPlan") => QuestionKind::Plan,
         Some("CheckContinuation") => QuestionKind::Check,
         Some("ChooseRecovery") => QuestionKind::Recovery,
+        Some("AdaptPlan") => QuestionKind::Adapt,
         _ if section(request, "scene").is_some() => QuestionKind::Scene,
         _ => QuestionKind::Answer,
     }
@@ -110,6 +112,7 @@ pub struct ModelRules {
     check: Rule,
     answer: Rule,
     recovery: Rule,
+    adapt: Rule,
 }
 
 impl ModelRules {
@@ -130,6 +133,10 @@ impl ModelRules {
             check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
             recovery: Box::new(|request, _| Scripted::forced(request, first_option(request))),
+            adapt: Box::new(|request, _| {
+                let unchanged = json!({"reason": "scripted", "remove": [], "replace": [], "add": []});
+                Scripted::forced(request, unchanged)
+            }),
         }
     }
 
@@ -158,6 +165,11 @@ impl ModelRules {
         self
     }
 
+    pub fn adapt(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        self.adapt = Box::new(rule);
+        self
+    }
+
     /// The reply of the scene rule.
     pub fn scene_reply(&self, request: &Value, nth: usize) -> Scripted {
         (self.scene)(request, nth)
@@ -180,6 +192,7 @@ impl ModelRules {
                 QuestionKind::Check => &self.check,
                 QuestionKind::Answer => &self.answer,
                 QuestionKind::Recovery => &self.recovery,
+                QuestionKind::Adapt => &self.adapt,
             };
             rule(request, nth)
         })

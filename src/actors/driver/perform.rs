@@ -74,8 +74,8 @@ impl Driver {
                 self.cancel_in_flight().await
             }
             Action::Start => self.start_run(context.take().unwrap_or_default()).await,
-            Action::Record { event: event @ Event::StepStarted { .. } } => {
-                let event = self.check_plan_in_force().await.unwrap_or(event);
+            Action::Record { event: event @ Event::StepStarted { step } } => {
+                let event = self.check_plan_in_force(step).await.unwrap_or(event);
                 if let Some(forecast) = self.forecast(&event) {
                     self.record(forecast).await?;
                 }

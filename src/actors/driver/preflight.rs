@@ -9,11 +9,12 @@ use crate::planner;
 use crate::run::{Event, Subject};
 
 impl Driver {
-    /// Checks the plan in force before its first step. Returns the event that refuses a plan that cannot
-    /// be executed.
-    pub(super) async fn check_plan_in_force(&mut self) -> Option<Event> {
+    /// Checks the plan in force before its first step, which is `step`. Returns the event that refuses a plan that
+    /// cannot be executed.
+    pub(super) async fn check_plan_in_force(&mut self, step: u32) -> Option<Event> {
         let version = self.state.plans.len() as u32;
-        if self.checked_version == version || self.state.has_begun() {
+        let is_checked = self.checked_version == version || self.state.has_begun();
+        if is_checked || !self.state.begins_with_newest_version(step) {
             return None;
         }
         self.checked_version = version;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CallFailure, Capabilities, FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, RefusedAction,
-    Repetition, ToolPolicies, alternative, is_transient, retry, skip,
+    Repetition, ToolPolicies, alternative, cached, is_transient, retry, skip,
 };
 use crate::fault::FaultClass;
 
@@ -22,6 +22,11 @@ pub enum RecoveryAction {
     },
     /// The alternative tool is called in its place.
     Alternative,
+    /// The last good result is used, if there is one.
+    Cached {
+        /// Its greatest age in seconds.
+        max_age_s: u32,
+    },
     /// The call is left out: its tool is optional.
     Skip,
     /// The user is asked how to go on, and the step ends.
@@ -31,11 +36,12 @@ pub enum RecoveryAction {
 }
 
 impl RecoveryAction {
-    /// Its id in the question: `retry`, `alternative`, `skip`, `ask_user` or `abort`.
+    /// Its id in the question: `retry`, `alternative`, `cached`, `skip`, `ask_user` or `abort`.
     pub fn id(self) -> &'static str {
         match self {
             Self::Retry { .. } => "retry",
             Self::Alternative => "alternative",
+            Self::Cached { .. } => "cached",
             Self::Skip => "skip",
             Self::AskUser => "ask_user",
             Self::Abort => "abort",
@@ -53,7 +59,9 @@ pub fn recovery_options(
     let considered = |action| consider(action, failure, declared, defaults, may).ok();
     let again = considered(RecoveryAction::Retry { delay_ms: 0 });
     let passes = is_transient(failure.class);
-    let others = [RecoveryAction::Alternative, RecoveryAction::Skip].into_iter().filter_map(considered);
+    let others = [RecoveryAction::Alternative, RecoveryAction::Cached { max_age_s: 0 }, RecoveryAction::Skip]
+        .into_iter()
+        .filter_map(considered);
     let first = again.filter(|_| passes).into_iter().chain(others).chain(again.filter(|_| !passes));
     first.chain(considered(RecoveryAction::AskUser)).chain([RecoveryAction::Abort]).collect()
 }
@@ -107,6 +115,10 @@ fn consider(
         RecoveryAction::Alternative if walks_around(PolicyAction::Alternative) => {
             Err(RefusedAction::NotDeclared)
         }
+        RecoveryAction::Cached { .. } => match cached(failure, declared, may)? {
+            PolicyChoice::Cached { max_age_s } => Ok(RecoveryAction::Cached { max_age_s }),
+            _ => Err(RefusedAction::NotAllowed),
+        },
         RecoveryAction::Skip if walks_around(PolicyAction::Skip) => Err(RefusedAction::NotDeclared),
         RecoveryAction::Alternative => alternative(failure, declared, may).map(|_| action),
         RecoveryAction::Skip => skip(failure, declared, may).map(|_| action),

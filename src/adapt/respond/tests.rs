@@ -161,6 +161,10 @@ proptest! {
                     prop_assert!(failure.class != FaultClass::Denied || declares(action));
                     prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
                 }
+                RecoveryAction::Cached { .. } => {
+                    prop_assert!(mode > Some(ExecutionMode::Strict) && failure.class != FaultClass::Denied);
+                    prop_assert!(failure.repetition == Repetition::Harmless && !failure.wrote);
+                }
                 RecoveryAction::AskUser => {
                     prop_assert!(!matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe));
                 }
@@ -177,7 +181,7 @@ proptest! {
         };
         let (strict, adaptive) = (options(ExecutionMode::Strict), options(ExecutionMode::Adaptive));
         prop_assert!(strict.iter().all(|option| adaptive.contains(option)));
-        prop_assert!(strict.iter().all(|option| !matches!(option.id(), "skip" | "alternative")));
+        prop_assert!(strict.iter().all(|option| !matches!(option.id(), "skip" | "alternative" | "cached")));
     }
 }
 

@@ -1,12 +1,15 @@
 //! Consultations in the explanation of a run.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::entries::Entries;
-use super::{ExplainedDecider, ExplainedResult};
+use super::{ExplainedDecider, ExplainedEvent, ExplainedResult, ExplainedSubject};
 use crate::adapt::{AskRefusal, RecoveryAction};
-use crate::run::{ConsultationChoice, Event, Subject};
+use crate::run::{
+    ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Subject, UnexpectedSubject,
+};
 
 /// Whether a model was consulted about something unexpected, and what it chose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -60,7 +63,13 @@ impl Entries<'_> {
         let (usage, millis) =
             self.cost_of(Subject::Consultation { consultation: *consultation, kind: subject.kind() });
         let with_messages = self.with_messages;
-        let Some(entry) = subject.call().and_then(|call| self.call_entry(call)) else { return };
+        let entry = match subject {
+            ConsultationSubject::Recovery { call, .. } => self.call_entry(*call),
+            ConsultationSubject::Adaptation { step } => {
+                self.of_step.get(step).and_then(|index| self.entries.get_mut(*index))
+            }
+        };
+        let Some(entry) = entry else { return };
         entry.cost.waited_ms += millis;
         entry.cost.llm_calls += usage.calls;
         entry.cost.cost_usd += usage.cost_nano_usd as f64 / 1e9;
@@ -82,6 +91,36 @@ impl Entries<'_> {
                 RecoveryAction::Abort => ExplainedResult::GivenUp,
                 _ => ExplainedResult::Pending,
             },
+            ConsultationChoice::Patch { .. } => ExplainedResult::PlanChanged,
         };
+    }
+
+    /// A step ended because of which a model could change the rest of the plan, or the run made no progress.
+    pub(super) fn step_ended(
+        &mut self,
+        at: Timestamp,
+        subject: UnexpectedSubject,
+        (class, code): (FaultClass, &str),
+        unasked: Option<AskRefusal>,
+    ) {
+        let (about, step) = match subject {
+            UnexpectedSubject::Step { step } => (ExplainedSubject::Step, Some(step)),
+            _ => (ExplainedSubject::Run, None),
+        };
+        let entry = self.entry(at, about, &Fault::new(code, code).classed(class));
+        if let Some(step) = step {
+            self.of_step.insert(step, self.entries.len());
+        }
+        self.entries.push(ExplainedEvent {
+            step_number: step,
+            scene_name: step.and_then(|step| self.scene(step)),
+            consultation: unasked.map(|why| ExplainedConsultation {
+                how: Some(why.outcome().name().to_owned()),
+                why: Some(why.name().to_owned()),
+                ..ExplainedConsultation::default()
+            }),
+            then: ExplainedResult::PlanKept,
+            ..entry
+        });
     }
 }

@@ -18,7 +18,9 @@ use crate::run::{
 pub(super) struct Entries<'r> {
     state: &'r RunState,
     pub(super) with_messages: bool,
-    entries: Vec<ExplainedEvent>,
+    pub(super) entries: Vec<ExplainedEvent>,
+    /// The entry about the end of each step, as an index.
+    pub(super) of_step: BTreeMap<u32, usize>,
     /// The attempt of each started call.
     attempts: BTreeMap<u32, u32>,
     /// The last entry about each call, as an index.
@@ -41,6 +43,7 @@ impl<'r> Entries<'r> {
             state,
             with_messages,
             entries: Vec::new(),
+            of_step: BTreeMap::new(),
             attempts: BTreeMap::new(),
             of_call: BTreeMap::new(),
             of_outcome: BTreeMap::new(),
@@ -82,6 +85,9 @@ impl<'r> Entries<'r> {
             } => {
                 self.decided(*call, weighed, *chosen);
                 self.offered(*call, *unasked, options);
+            }
+            Event::Unexpected { subject, class, code, unasked, .. } => {
+                self.step_ended(at, *subject, (*class, code), *unasked);
             }
             Event::Consultation { .. } => self.consulted(&envelope.body),
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
@@ -324,11 +330,11 @@ impl<'r> Entries<'r> {
         entry.arguments = Some(known.requested.arguments.clone());
     }
 
-    fn scene(&self, step: u32) -> Option<String> {
+    pub(super) fn scene(&self, step: u32) -> Option<String> {
         self.state.steps.get(&step).map(|step| step.step.label().to_owned())
     }
 
-    fn entry(&self, at: Timestamp, about: ExplainedSubject, fault: &Fault) -> ExplainedEvent {
+    pub(super) fn entry(&self, at: Timestamp, about: ExplainedSubject, fault: &Fault) -> ExplainedEvent {
         ExplainedEvent {
             at,
             about,

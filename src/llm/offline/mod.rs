@@ -52,9 +52,9 @@ mod tests;
 
 pub(crate) use asks::{PlainAsk, plain_ask};
 use prompt::PromptText;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::functions::{CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
+use super::functions::{ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
     Lang, date_expression, dates, entities, lexicon, numbers, pattern, questions, schema, text, text_task,
@@ -91,6 +91,12 @@ impl OfflineModel {
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
             (Purpose::Recovery, _) => {
                 (String::new(), vec![forced_call(request, CHOOSE_RECOVERY, recovery::choose(request))])
+            }
+            // The embedded rules leave a plan as it is.
+            (Purpose::Adaptation, _) => {
+                let unchanged =
+                    json!({"reason": "no other plan is known", "remove": [], "replace": [], "add": []});
+                (String::new(), vec![forced_call(request, ADAPT_PLAN, unchanged)])
             }
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
             // The gateway never asks it for embeddings.

@@ -6,16 +6,20 @@ use super::super::event::{
     ConsultationChoice, ConsultationSubject, Event, Fault, Question, Subject, UnexpectedSubject,
 };
 use super::super::state::{CallStatus, RunState};
-use crate::adapt::{PolicyChoice, RecoveryAction, ReplyOrigin};
+use crate::adapt::{ConsultationKind, PolicyChoice, RecoveryAction, ReplyOrigin};
 
 impl RunState {
     /// Something unexpected about which a model is to be asked opens a consultation.
     pub(super) fn fold_opening(&mut self, event: &Event) {
         let Event::Unexpected { subject, class, code, chosen, options, .. } = event else { return };
         let PolicyChoice::Consult { consultation } = *chosen else { return };
-        let UnexpectedSubject::Call { call, attempt } = *subject;
+        let subject = match *subject {
+            UnexpectedSubject::Call { call, attempt } => ConsultationSubject::Recovery { call, attempt },
+            UnexpectedSubject::Step { step } => ConsultationSubject::Adaptation { step },
+            UnexpectedSubject::Run { .. } => return,
+        };
         let opened = ConsultationState {
-            subject: ConsultationSubject::Recovery { call, attempt },
+            subject,
             class: *class,
             code: code.clone(),
             options: options.clone(),
@@ -78,6 +82,15 @@ impl RunState {
         }
     }
 
+    /// The reply to a consultation has put a version of the plan in force.
+    pub(super) fn choose_patch(&mut self, number: u32, version: u32) {
+        let kind = ConsultationKind::Adaptation;
+        self.use_reply_about(Subject::Consultation { consultation: number, kind });
+        if let Some(consultation) = self.consultations.get_mut(&number) {
+            consultation.chosen = Some(ConsultationChoice::Patch { version });
+        }
+    }
+
     fn continue_call(
         &mut self,
         number: u32,
@@ -85,7 +98,10 @@ impl RunState {
         chosen: Option<ConsultationChoice>,
         ask: Option<&Question>,
     ) {
-        let action = chosen.map(|ConsultationChoice::Recovery { action }| action);
+        let action = chosen.and_then(|chosen| match chosen {
+            ConsultationChoice::Recovery { action } => Some(action),
+            ConsultationChoice::Patch { .. } => None,
+        });
         let continued = self.calls.change(number, |call| {
             let waits = call.consultation() == Some(consultation);
             let CallStatus::Failing { outcome, .. } = &call.status else { return None };
@@ -100,6 +116,9 @@ impl RunState {
                 }
                 Some(RecoveryAction::Alternative) => {
                     CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative) }
+                }
+                Some(RecoveryAction::Cached { max_age_s }) => {
+                    CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Cached { max_age_s }) }
                 }
                 Some(RecoveryAction::Skip | RecoveryAction::AskUser | RecoveryAction::Abort) | None => {
                     CallStatus::Done { outcome }

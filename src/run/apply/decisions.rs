@@ -23,6 +23,10 @@ impl RunState {
 
     pub(super) fn apply_decision(&mut self, matter: ApprovalSubject, decision: &Decision, by: &str) {
         match (matter, decision) {
+            (ApprovalSubject::Plan { version }, Decision::No) if self.is_patch(version) => {
+                let message = format!("{by} did not approve it, and nothing of it was done");
+                self.drop_patch(version, &Fault::new("approval.refused", message));
+            }
             (ApprovalSubject::Plan { .. }, Decision::No) if self.has_begun_a_step() => {
                 let message = format!("{by} did not approve it, and nothing of it was done");
                 self.stop_planning(&Fault::new("approval.refused", message));
@@ -103,6 +107,7 @@ impl RunState {
             s.question = None;
             s.result = None;
             s.error = None;
+            s.noted = false;
             s.stopped = false;
         });
         if self.planning.is_none() {

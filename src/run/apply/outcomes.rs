@@ -107,6 +107,13 @@ impl RunState {
                 });
                 self.close_call(*call);
             }
+            Event::Unexpected { subject: UnexpectedSubject::Step { step }, .. } => {
+                self.fold_opening(event);
+                self.step(*step, |step| step.noted = true);
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
+                self.stop_planning(&Self::no_progress_fault(*idle_steps));
+            }
             Event::Consultation { .. } => self.fold_consultation(event),
             Event::BackedOff { call, attempt, delay_ms, .. } => self.back_off(*call, *attempt, *delay_ms),
             Event::TimerFired { timer: TimerSubject::Retry { call, attempt } } => {

@@ -24,7 +24,10 @@ impl RunState {
     /// undone, begin again; the duplicate guard still sees their earlier calls. The request is checked and
     /// answered again. A refused plan stays refused.
     pub(super) fn reopen(&mut self) {
-        let refused = matches!(self.plan_gate(), ApprovalGate::Refused { .. });
+        let is_refused =
+            |state: &Self, version| matches!(state.gate_of_version(version), ApprovalGate::Refused { .. });
+        // A refused patch leaves the plan that it changes as it is.
+        let refused = is_refused(self, self.first_version_in_force());
         self.status = RunStatus::Running;
         self.usage_at_last_end = Some(self.usage);
         self.closing = refused;
@@ -34,15 +37,17 @@ impl RunState {
         self.stalls = 0;
         self.retries = 0;
         self.waited_ms = 0;
+        self.idle_steps = 0;
         self.forget_consultations();
         self.restart_check();
         let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
-        let last = self.plans.len() as u32;
         let must_restart = |s: &&StepState| match s.status {
             StepStatus::Completed => {
-                undone.contains(&s.step.step_number) || (s.version == last && self.is_unserved(s))
+                undone.contains(&s.step.step_number) || (self.is_in_round(s) && self.is_unserved(s))
             }
-            _ => s.version == last && !refused,
+            // Another step has taken its place.
+            _ if s.replaced_by.is_some() => false,
+            _ => self.is_in_round(s) && !is_refused(self, self.version_to_begin(s)),
         };
         let restarted: Vec<u32> =
             self.steps.values().filter(must_restart).map(|s| s.step.step_number).collect();
@@ -59,6 +64,7 @@ impl RunState {
             step.question = None;
             step.error = None;
             step.prepared = false;
+            step.noted = false;
             step.stopped = false;
         }
         // Replies to reads and questions that were in flight will not arrive any more. Calls that were

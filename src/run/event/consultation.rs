@@ -15,6 +15,11 @@ pub enum ConsultationSubject {
         /// From 1.
         attempt: u32,
     },
+    /// The part of the plan that is not finished, after this step ended.
+    Adaptation {
+        /// The step's number.
+        step: u32,
+    },
 }
 
 impl ConsultationSubject {
@@ -22,6 +27,7 @@ impl ConsultationSubject {
     pub fn kind(self) -> ConsultationKind {
         match self {
             Self::Recovery { .. } => ConsultationKind::Recovery,
+            Self::Adaptation { .. } => ConsultationKind::Adaptation,
         }
     }
 
@@ -29,6 +35,7 @@ impl ConsultationSubject {
     pub fn call(self) -> Option<u32> {
         match self {
             Self::Recovery { call, .. } => Some(call),
+            Self::Adaptation { .. } => None,
         }
     }
 }
@@ -42,6 +49,11 @@ pub enum ConsultationChoice {
         /// One of the options.
         action: RecoveryAction,
     },
+    /// What changes in the plan: a version of it that is in force already.
+    Patch {
+        /// The version.
+        version: u32,
+    },
 }
 
 impl ConsultationChoice {
@@ -49,6 +61,7 @@ impl ConsultationChoice {
     pub fn id(&self) -> &'static str {
         match self {
             Self::Recovery { action } => action.id(),
+            Self::Patch { .. } => "patch",
         }
     }
 }

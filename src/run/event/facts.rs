@@ -247,9 +247,11 @@ impl Event {
             Event::ToolCompleted { call, .. } => {
                 public(*call).durable_if_writing().from(Origin::CallEnd { call: *call })
             }
-            Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. } => {
-                public(*call).durable_if_writing()
-            }
+            Event::Unexpected { subject, .. } => match subject {
+                UnexpectedSubject::Call { call, .. } => public(*call).durable_if_writing(),
+                UnexpectedSubject::Step { step } => public(*step),
+                UnexpectedSubject::Run { idle_steps } => public(*idle_steps),
+            },
             Event::Consultation { consultation, .. } => public(*consultation).durable_if_writing(),
             // Durable, since otherwise a crash would end the wait that a server asked for.
             Event::BackedOff { call, .. } => public(*call).durable(),

@@ -10,7 +10,7 @@ use super::super::guidance::PlanGuidance;
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
-use crate::plan::{Plan, PlanStatus, TaskId};
+use crate::plan::{DependsOn, Plan, PlanStatus, TaskId};
 
 /// What a request may ask for besides its text: one value from the client to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,6 +153,8 @@ pub enum PlanCause {
     Feedback,
     /// A person changed it.
     Edit,
+    /// A model changed its unfinished part: the rest of the version before goes on.
+    Adaptation,
 }
 
 /// Who made a plan.
@@ -189,12 +191,67 @@ pub struct PlanMade {
     /// That person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What it changes in the version before, which it continues; set where the cause is an adaptation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PlanPatch>,
+}
+
+/// A map of numbers as a list of pairs: keys of JSON objects are text, which is not read as numbers within a tagged event.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &BTreeMap<u32, u32>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<u32, u32>, D::Error> {
+        Vec::<(u32, u32)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
+/// A change of the unfinished part of a plan. The new steps are those of the plan that carries it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanPatch {
+    /// The consultation that it comes from.
+    pub consultation: u32,
+    /// Steps that are not executed any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<u32>,
+    /// Steps that a new one takes the place of, each with the new one: the step that the consultation is about, or
+    /// steps that have not begun.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "pairs")]
+    pub replaced: BTreeMap<u32, u32>,
+    /// Steps that depended on a replaced one and depend on its replacement now. They expect no write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependants: Vec<u32>,
+}
+
+impl PlanPatch {
+    /// What it changes besides its new steps, one line each, for people.
+    pub fn changes(&self) -> Vec<String> {
+        let replaced =
+            self.replaced.iter().map(|(old, new)| format!("step {new} takes the place of step {old}"));
+        let removed = self.removed.iter().map(|step| format!("step {step} is not done any more"));
+        replaced.chain(removed).collect()
+    }
+
+    /// The dependencies of a step, once the replaced ones are exchanged.
+    pub fn repointed(&self, depends: &DependsOn) -> DependsOn {
+        depends.iter().map(|step| self.replaced.get(&step).copied().unwrap_or(step)).collect()
+    }
 }
 
 impl PlanMade {
     /// A plan that needs no approval.
     pub fn new(version: u32, cause: PlanCause, maker: PlanMaker, plan: Plan) -> Self {
-        Self { version, cause, maker, plan, approval: None, by: None, why: None }
+        Self { version, cause, maker, plan, approval: None, by: None, why: None, patch: None }
     }
 
     /// The plan's status when this version is made.

@@ -82,6 +82,8 @@ pub enum Purpose {
     Embedding,
     /// Choose how to continue after a call failed.
     Recovery,
+    /// Change the part of the plan that is not finished.
+    Adaptation,
 }
 
 impl Purpose {
@@ -92,7 +94,7 @@ impl Purpose {
 
     /// Whether it decides about something unexpected: what helps now may not help in an hour.
     pub fn is_consultation(self) -> bool {
-        matches!(self, Purpose::Recovery)
+        matches!(self, Purpose::Recovery | Purpose::Adaptation)
     }
 }
 
@@ -111,6 +113,7 @@ impl Subject {
             Subject::Consultation { consultation, kind } => {
                 let purpose = match kind {
                     ConsultationKind::Recovery => Purpose::Recovery,
+                    ConsultationKind::Adaptation => Purpose::Adaptation,
                 };
                 facts(purpose, consultation, "consulting")
             }

@@ -7,14 +7,18 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use serde_json::Value;
+
 use super::generators;
 use super::sim::{Sim, queued, started};
 use super::world::{Dice, World, worlds};
 use crate::adapt::{ConsultationKind, ConsultationOutcome, RecoveryAction};
 use crate::plan::{PlanProblem, StepStatus};
+use crate::planner;
 use crate::run::{
-    ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect, Event, Fault,
-    Outcome, PlanCause, PlanMade, PlanMaker, Reply, RunStatus, Subject, Usage, Verdict,
+    Adaptation, ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect,
+    Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RecalledResult, Reply, RunStatus, Subject,
+    UnexpectedSubject, Usage, Verdict,
 };
 
 /// Any event, with small numbers, so that many are almost legal.
@@ -38,7 +42,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         1 => ApprovalSubject::Call { call: other },
         _ => ApprovalSubject::Outcome { call: other },
     };
-    match dice.pick(35) {
+    match dice.pick(37) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
@@ -169,6 +173,14 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             let requested = generators::calls(dice, state, sim.catalogue(), (other, number), 0).remove(0);
             Event::Compensating { undoes: other, requested }
         }
+        35 => planner::substitute(state, sim.catalogue(), number),
+        36 => {
+            let age = jiff::SignedDuration::from_secs(dice.pick(90) as i64 - 10);
+            let (result, run) = (Value::Null, state.run);
+            let found = RecalledResult { result, say: None, whole: None, at: state.at - age, run };
+            let found = (dice.pick(3) > 0).then(|| Box::new(found));
+            Event::Adapted { change: Adaptation::Recalled { call: number, found } }
+        }
         _ => Event::RunCancelled { by: String::new() },
     }
 }
@@ -255,8 +267,29 @@ fn covered_cases(sim: &Sim) -> BTreeSet<&'static str> {
                     "retry" => "a chosen retry",
                     "skip" => "a chosen omission",
                     "ask_user" => "a chosen question",
+                    "patch" => "a chosen patch",
                     _ => "a chosen end",
                 });
+            }
+            Event::Consultation {
+                subject: ConsultationSubject::Adaptation { .. },
+                chosen: None,
+                error: None,
+                ..
+            } => {
+                found.insert("a plan left as it is");
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { .. }, .. } => {
+                found.insert("no progress");
+            }
+            Event::Replanned(PlanMade { patch: Some(patch), approval, .. }) => {
+                let patched = [
+                    (!patch.removed.is_empty(), "a step removed"),
+                    (!patch.replaced.is_empty(), "a step replaced"),
+                    (!patch.dependants.is_empty(), "a step that follows a replacement"),
+                    (approval.is_some(), "a patch to be approved"),
+                ];
+                found.extend(patched.into_iter().filter(|(is, _)| *is).map(|(_, name)| name));
             }
             Event::Replanned(made) if made.version == 4 => {
                 found.insert("the last plan allowed");
@@ -265,6 +298,9 @@ fn covered_cases(sim: &Sim) -> BTreeSet<&'static str> {
         }
     }
     found.extend(covered_approval_cases(sim));
+    if sim.state.steps.values().any(|step| sim.state.is_made_good(step)) {
+        found.insert("a failed step made good");
+    }
     if sim.state.calls.values().any(|c| {
         c.stale
             && sim
@@ -293,6 +329,9 @@ fn covered_approval_cases(sim: &Sim) -> BTreeSet<&'static str> {
             Event::Decided { matter, decision, .. } => {
                 found.insert(match (matter, decision) {
                     (ApprovalSubject::Plan { .. }, Decision::Yes { hold: true }) => "a plan held",
+                    (ApprovalSubject::Plan { version }, Decision::No) if sim.state.is_patch(*version) => {
+                        "a patch refused"
+                    }
                     (ApprovalSubject::Plan { version: 1 }, Decision::No) => "a plan refused",
                     (ApprovalSubject::Plan { .. }, Decision::No) => "a later plan refused",
                     (ApprovalSubject::Call { .. }, Decision::No) => "a call refused",
@@ -376,6 +415,15 @@ fn generated_worlds_cover_every_case() {
         "a chosen omission",
         "a chosen question",
         "a chosen end",
+        "a chosen patch",
+        "a plan left as it is",
+        "a step removed",
+        "a step replaced",
+        "a step that follows a replacement",
+        "a patch to be approved",
+        "a patch refused",
+        "a failed step made good",
+        "no progress",
         "prepared",
         "step_completed",
         "step_failed",

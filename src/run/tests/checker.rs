@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyChoice, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
-    Adaptation, ApprovalSubject, ConsultationChoice, Decision, Duplicates, Effect, Event, Outcome, PlanCause,
-    PlanMaker, Repeat, RequestedCall, RunState, Settings, Subject, TimerSubject, UnexpectedSubject, Usage,
+    Adaptation, ApprovalSubject, ConsultationChoice, ConsultationSubject, Decision, Duplicates, Effect,
+    Event, Outcome, PlanCause, PlanMaker, PlanPatch, Repeat, RequestedCall, RunState, Settings, Subject,
+    TimerSubject, UnexpectedSubject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,11 @@ pub struct RunChecker {
     /// Plans that were not changes by people.
     planned_rounds: u32,
     lookups: u32,
+    /// The version that the plan in force began with, before patches.
+    first_in_force: u32,
+    patches: BTreeMap<u32, PlanPatch>,
+    /// The step because of which a model may change the plan now.
+    adapting: Option<u32>,
     new_calls: u32,
     usage: Usage,
     plan_only: bool,
@@ -120,6 +126,9 @@ impl RunChecker {
             plans: 0,
             planned_rounds: 0,
             lookups: 0,
+            first_in_force: 0,
+            patches: BTreeMap::new(),
+            adapting: None,
             new_calls: 0,
             usage: Usage::default(),
             plan_only: false,
@@ -155,9 +164,14 @@ impl RunChecker {
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
                 self.plans += 1;
                 assert_eq!(made.version, self.plans);
-                self.new_calls = 0;
                 self.refused = false;
-                if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
+                if made.patch.is_none() {
+                    self.new_calls = 0;
+                    self.first_in_force = self.plans;
+                }
+                if let Some(patch) = &made.patch {
+                    self.patched(made.version, patch);
+                } else if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
                     let touched: Vec<u32> = self.calls.values().map(|call| call.step).collect();
                     let begun =
                         |n: &u32| self.started.contains(n) || touched.contains(n) || self.ended.contains(n);
@@ -175,6 +189,7 @@ impl RunChecker {
                 }
             }
             Event::StepStarted { step } => {
+                assert_eq!(self.adapting, None, "step {step} begins while the plan may change");
                 assert!(!self.plan_only, "a step runs though only a plan is wanted");
                 assert!(self.started.insert(*step), "step {step} runs twice");
                 for dependency in &self.planned[step].1 {
@@ -254,8 +269,8 @@ impl RunChecker {
             Event::ModificationAsked { version, .. } => {
                 self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
             }
-            Event::Decided { matter: ApprovalSubject::Plan { .. }, decision: Decision::No, .. } => {
-                self.refused = true
+            Event::Decided { matter: ApprovalSubject::Plan { version }, decision: Decision::No, .. } => {
+                self.plan_refused(*version);
             }
             Event::Decided {
                 matter: ApprovalSubject::Call { call },
@@ -276,7 +291,7 @@ impl RunChecker {
             Event::Decided { matter: ApprovalSubject::Outcome { call }, decision, .. } => {
                 self.resolved(*call, decision)
             }
-            Event::PlanRefused { .. } => self.refused = true,
+            Event::PlanRefused { version, .. } => self.plan_refused(*version),
             Event::RunReopened { .. } => self.reopened(state),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
             Event::Prepared { step, calls, .. } => {
@@ -296,7 +311,20 @@ impl RunChecker {
                 let unsafe_to_repeat = call.uncertain && call.requested.repeat != Repeat::Key;
                 assert!(!consults || !unsafe_to_repeat, "a model is consulted in place of a person");
             }
+            Event::Unexpected { subject: UnexpectedSubject::Step { step }, chosen, .. } => {
+                assert!(self.ended.contains(step) && self.adapting.is_none());
+                let consults = matches!(chosen, PolicyChoice::Consult { .. });
+                self.adapting = consults.then_some(*step);
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
+                assert!(*idle_steps >= self.settings.consultations.max_idle_steps);
+                self.adapting = None;
+            }
             Event::Consultation { subject, question, chosen, refused, .. } => {
+                if let ConsultationSubject::Adaptation { step } = subject {
+                    assert_eq!(self.adapting.take(), Some(*step));
+                    return;
+                }
                 assert!(chosen.is_none() || question.is_some() || state.consultations.len() > 1);
                 let Some(ConsultationChoice::Recovery { action }) = chosen.filter(|_| refused.is_none())
                 else {
@@ -343,6 +371,62 @@ impl RunChecker {
             | Event::RunWaiting {}
             | Event::RunPutAside { .. } => {}
         }
+    }
+
+    /// A patch takes out what has not begun, and puts a step in the place of one that failed.
+    fn patched(&mut self, version: u32, patch: &PlanPatch) {
+        let may = self.settings.level >= Some(ExecutionLevel::Intelligent)
+            && self.settings.mode == Some(ExecutionMode::Creative);
+        assert!(may, "the plan changes though level or mode do not allow it");
+        self.patches.insert(version, patch.clone());
+        assert!(self.patches.len() <= self.settings.consultations.max_patches as usize, "a patch too many");
+        let about = self.adapting.expect("a patch that nobody asked for");
+        let calls: BTreeSet<u32> = self.calls.values().map(|call| call.step).collect();
+        let is_fresh = |n: &u32| !self.started.contains(n) && !self.ended.contains(n) && !calls.contains(n);
+        let gone: Vec<u32> = patch.removed.iter().chain(patch.replaced.keys()).copied().collect();
+        for step in &gone {
+            assert!(is_fresh(step) || (*step == about && self.ended.contains(step)), "{step} has begun");
+        }
+        assert!(patch.dependants.iter().all(is_fresh), "what has begun depends on something else now");
+        // Nothing may rest on a step that was replaced.
+        self.completed.retain(|step| !gone.contains(step));
+        self.planned.retain(|step, _| *step == about || !gone.contains(step));
+        let uncertain = self.calls.values().any(|c| c.seen == CallProgress::Unknown || c.uncertain);
+        assert!(!uncertain || self.settings.rules < 4, "patched while nobody knows what a write did");
+        for step in &patch.dependants {
+            self.repoint(*step, &patch.replaced);
+        }
+    }
+
+    fn repoint(&mut self, step: u32, exchanged: &BTreeMap<u32, u32>) {
+        if let Some(planned) = self.planned.get_mut(&step) {
+            for depends in &mut planned.1 {
+                *depends = exchanged.get(depends).copied().unwrap_or(*depends);
+            }
+        }
+    }
+
+    /// A person refused a plan, or it failed the preflight. What depended on the step that a refused patch replaced
+    /// depends on it again.
+    fn plan_refused(&mut self, version: u32) {
+        let Some(patch) = self.patches.get(&version).cloned() else {
+            self.refused = true;
+            return;
+        };
+        let back: BTreeMap<u32, u32> = patch
+            .replaced
+            .iter()
+            .filter(|(old, _)| self.planned.contains_key(*old))
+            .map(|(old, new)| (*new, *old))
+            .collect();
+        for step in &patch.dependants {
+            if !self.started.contains(step) {
+                self.repoint(*step, &back);
+            }
+        }
+        let cancelled =
+            self.planned.iter().filter(|(_, planned)| planned.3 == version).map(|(step, _)| *step);
+        self.ended.extend(cancelled);
     }
 
     /// A call was requested.
@@ -417,6 +501,7 @@ impl RunChecker {
     fn reopened(&mut self, state: &RunState) {
         assert_eq!(self.terminal, 1);
         (self.terminal, self.stopped, self.answered) = (0, false, false);
+        self.adapting = None;
         self.waited_ms = 0;
         self.consulted.clear();
         self.halted.clear();
@@ -607,7 +692,8 @@ impl RunChecker {
             }
         }
         let step = this.step;
-        if this.starts == 0 && self.planned.get(&step).is_some_and(|planned| planned.3 == self.plans) {
+        if this.starts == 0 && self.planned.get(&step).is_some_and(|planned| planned.3 >= self.first_in_force)
+        {
             self.new_calls += 1;
         }
         let this = self.calls.get_mut(&number).unwrap();

@@ -48,6 +48,8 @@ pub struct ConsentChecker {
     status: Option<PlanStatus>,
     /// By version: whether it needs approval.
     plans: Vec<bool>,
+    /// The versions that change a part of the one before.
+    patches: BTreeSet<u32>,
     /// By step: its scene and version.
     steps: BTreeMap<u32, (String, usize)>,
     /// By step: the calls that its plan shows.
@@ -214,6 +216,22 @@ impl ConsentChecker {
             self.withdrawn();
             self.steps.retain(|_, (_, of)| *of != version);
         }
+        if let Some(patch) = &made.patch {
+            self.patches.insert(made.version);
+            let changed = patch.removed.iter().chain(patch.replaced.keys()).chain(&patch.dependants);
+            for step in changed {
+                let version = self.steps[step].1 as u32;
+                let approved = self.asked.values().any(|asked| {
+                    asked.matter == (ApprovalSubject::Plan { version })
+                        && matches!(asked.said, DecisionState::Decided(Decision::Yes { .. }))
+                });
+                // The step that failed.
+                assert!(
+                    !approved || self.begun.contains_key(step),
+                    "step {step} was approved and is changed"
+                );
+            }
+        }
         self.plans.push(made.approval.is_some() && !self.dry_run);
         assert_eq!(made.version as usize, self.plans.len());
         for step in &made.plan.steps {
@@ -267,7 +285,11 @@ impl ConsentChecker {
         assert_eq!((asked.matter, &asked.said), (matter, &DecisionState::Open), "decided twice");
         asked.said = DecisionState::Decided(decision.clone());
         match (matter, decision) {
-            (ApprovalSubject::Plan { .. }, Decision::No) if self.begun.is_empty() => self.stopped = true,
+            (ApprovalSubject::Plan { version }, Decision::No)
+                if self.begun.is_empty() && !self.patches.contains(&version) =>
+            {
+                self.stopped = true;
+            }
             (ApprovalSubject::Call { call }, Decision::Edited { arguments, key }) => {
                 let requested = &mut self.writes.get_mut(&call).unwrap().requested;
                 requested.arguments = arguments.clone();

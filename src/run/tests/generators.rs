@@ -8,10 +8,10 @@ use super::world::Dice;
 use crate::adapt::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::fault::FaultClass;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
-use crate::planner::required_call_approval;
+use crate::planner::{ADAPT_PLAN, required_call_approval};
 use crate::run::{
-    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RequiredApproval,
-    RunState, Unconfirmed, Usage, Verdict, call_key,
+    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, ReplyCall, RequestedCall,
+    RequiredApproval, RunState, Unconfirmed, Usage, Verdict, call_key,
 };
 use crate::scene::Catalogue;
 
@@ -65,6 +65,31 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
         }
     }
     Plan { needs_execution: count > 0, reasoning: String::new(), steps, ..Plan::default() }
+}
+
+/// A reply to the question for a patch: mostly of what may be changed, sometimes of anything.
+pub fn patch(dice: &mut Dice, state: &RunState, about: u32, most: u32) -> Reply {
+    let scope = state.patch_scope(about);
+    let all: Vec<u32> = state.steps.keys().copied().collect();
+    let mut new = plan(dice, state, most.min(3), false).steps;
+    // Equal tasks are frequent, and some of them failed before.
+    for step in &mut new {
+        step.purpose = format!("task {}", dice.pick(12));
+        let others: Vec<u32> = all.iter().copied().filter(|_| dice.pick(4) == 3).collect();
+        step.depends_on_step = step.depends_on_step.iter().chain(others).collect();
+    }
+    let mut some = |of: &[u32], sides: usize| -> Vec<u32> {
+        let any = if dice.pick(24) == 23 { all.as_slice() } else { of };
+        any.iter().copied().filter(|_| dice.pick(sides) == 0).collect()
+    };
+    let replaced = some(&scope.replaceable, 2);
+    let removed: Vec<u32> = some(&scope.removable, 6).into_iter().filter(|n| !replaced.contains(n)).collect();
+    let replace: Vec<Value> =
+        replaced.iter().zip(&new).map(|(step, with)| json!({"step": step, "with": with})).collect();
+    let add: Vec<Value> = new.iter().skip(replace.len()).map(|step| json!(step)).collect();
+    let arguments = json!({"reason": "so", "remove": removed, "replace": replace, "add": add}).to_string();
+    let call = ReplyCall { id: "call_0".to_owned(), name: ADAPT_PLAN.to_owned(), arguments };
+    Reply { calls: vec![call], ..Reply::default() }
 }
 
 pub fn made(state: &RunState, plan: Plan, maker: PlanMaker) -> PlanMade {

@@ -11,6 +11,7 @@ mod controlled;
 mod failures;
 mod generators;
 mod named;
+mod patches;
 mod properties;
 mod recall;
 mod script;

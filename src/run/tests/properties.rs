@@ -1,14 +1,44 @@
 //! Properties of every plan, every completion order and every failure.
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::sim::Sim;
 use super::world::{calm_worlds, worlds};
+use crate::adapt::ExecutionMode;
 use crate::plan::{PlanStatus, StepStatus};
-use crate::run::{CallStatus, Event, Outcome, RunStatus};
+use crate::run::{Adaptation, CallStatus, Effect, Event, Outcome, RULES_REVISION, RunStatus};
 
+/// `PROPTEST_CASES` overrides the number of cases.
 fn cases(cases: u32) -> ProptestConfig {
+    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    let cases = more.unwrap_or(cases);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// The properties hold of runs that call alternatives and use earlier results, because there are such runs.
+#[test]
+fn generated_worlds_replace_calls_and_recall_results() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = [0; 3];
+    for _ in 0..60 {
+        let mut world = worlds().new_tree(&mut runner).unwrap().current();
+        (world.settings.mode, world.settings.level) = (Some(ExecutionMode::Adaptive), None);
+        (world.settings.rules, world.trouble) = (RULES_REVISION, 8);
+        (world.plan_only, world.dry_run) = (false, false);
+        let sim = Sim::run(world);
+        for event in &sim.events {
+            let Event::Adapted { change } = event else { continue };
+            let at = match change {
+                Adaptation::Substituted { requested, .. } if requested.effect == Effect::Read => 0,
+                Adaptation::Substituted { .. } => 1,
+                Adaptation::Recalled { .. } => 2,
+            };
+            seen[at] += 1;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
 proptest! {

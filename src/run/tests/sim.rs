@@ -10,11 +10,11 @@ use super::generators;
 use super::world::{Dice, Style, World};
 use crate::adapt::RecoveryAction;
 use crate::plan::{PlanStatus, StepStatus, TaskId};
-use crate::planner::{self, Command};
+use crate::planner::{self, Command, PatchReply};
 use crate::run::{
-    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, Context, Event, Fault, Outcome, PlanMaker,
-    PlanRecall, RecallOutcome, RecalledResult, Reply, RunId, RunQueued, RunStarted, RunState, RunStatus,
-    Settings, Subject, TimerSubject,
+    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Event,
+    Fault, Outcome, PlanMade, PlanMaker, PlanRecall, RecallOutcome, RecalledResult, Reply, RunId, RunQueued,
+    RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -243,7 +243,14 @@ impl Sim {
                             | Action::Read { subject: Subject::Consultation { .. }, .. }
                     );
                     decided |= is_policy;
-                    let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
+                    // The end of a step may lead to a question about what is left of the plan.
+                    let is_step = matches!(
+                        action,
+                        Action::Record {
+                            event: Event::StepStarted { .. }
+                                | Event::StepFailed { status: StepStatus::Blocked, .. }
+                        }
+                    );
                     let may_change = is_step || decided;
                     if may_change && !self.still_possible(&action) {
                         continue;
@@ -388,8 +395,9 @@ impl Sim {
     pub fn perform(&mut self, action: Action) {
         match &action {
             Action::Start => self.record(started(&self.world.settings.clone())),
-            Action::Record { event: Event::StepStarted { .. } }
-                if self.world.style != Style::All
+            Action::Record { event: Event::StepStarted { step } }
+                if self.state.begins_with_newest_version(*step)
+                    && self.world.style != Style::All
                     && !self.state.has_begun()
                     && self.dice.chance(self.world.trouble, 96) =>
             {
@@ -501,7 +509,43 @@ impl Sim {
             },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
             Subject::Ranking => Event::ScenesRanked { call, scenes: vec!["Weather".to_owned()] },
-            Subject::Consultation { consultation, .. } => self.choice(call, consultation),
+            Subject::Consultation { consultation, .. } => {
+                match self.state.consultations[&consultation].subject {
+                    ConsultationSubject::Recovery { .. } => self.choice(call, consultation),
+                    ConsultationSubject::Adaptation { step } => self.patch(call, consultation, step),
+                }
+            }
+        }
+    }
+
+    /// A model changes the plan, as the real reading of its reply has it. What is fixed cannot be changed.
+    fn patch(&mut self, call: u32, consultation: u32, about: u32) -> Event {
+        let most = self.world.settings.max_steps;
+        let reply = generators::patch(&mut self.dice, &self.state, about, most);
+        let own = self.state.consultations[&consultation].clone();
+        match planner::read_patch(&self.state, self.catalogue(), &reply, (consultation, about), true) {
+            Err(problems) => Event::ReplyRejected { call, problems },
+            Ok(PatchReply::Changed(made)) => {
+                let mut forged = PlanMade::clone(&made);
+                let fixed = self.state.steps.iter().find(|(_, step)| !self.state.is_patchable(step));
+                let patch = forged.patch.as_mut().unwrap();
+                patch.removed.extend(fixed.map(|(number, _)| *number));
+                let forged = Event::Replanned(forged);
+                assert!(fixed.is_none() || self.state.check(&forged).is_err(), "a fixed step is taken out");
+                Event::Replanned(*made)
+            }
+            Ok(PatchReply::Unchanged { reason }) => Event::Consultation {
+                consultation,
+                subject: own.subject,
+                question: Some(call),
+                how: self.state.consultation_outcome(call),
+                chosen: None,
+                refused: None,
+                reason,
+                model: None,
+                ask: None,
+                error: None,
+            },
         }
     }
 

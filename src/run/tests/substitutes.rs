@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::script::Script;
 use crate::adapt::{AlternativeTool, ExecutionMode, FaultPolicy, PolicyAction, ToolPolicies};
+use crate::plan::Reference;
 use crate::run::{
     ApprovalPolicy, ApprovalScope, ApprovalSubject, CallStatus, Decision, Effect, Event, Fault, FaultClass,
     Outcome, PlanMaker, Repeat, RunStatus, Settings, TimerSubject, UNCONFIRMED,
@@ -78,6 +79,24 @@ fn alternative_answers_in_place_of_a_failed_read() {
     assert!(ok(1) && ok(2), "{:#?}", run.state.calls);
     assert_eq!(run.state.resolved(1), 2);
     assert_eq!(run.state.steps[&1].round_calls, [1], "the scene's model sees its own call answered");
+}
+
+#[test]
+fn write_refers_to_another_tools_result_only_where_that_is_the_same() {
+    for same in [false, true] {
+        let mut run = calling(settings(), &[("A", &[LOOK])], &[PolicyAction::Alternative]);
+        run.state.calls.change(1, |call| {
+            let policies = call.requested.policies.as_mut().unwrap();
+            policies.alternative.as_mut().unwrap().same_result = same;
+        });
+        run.outcome(1, failed());
+        run.done(2, json!({"id": 7}));
+        let id = Reference { step: 1, tool: "look".to_owned(), pointer: "/id".to_owned() };
+        assert_eq!(run.state.referenced(&id, Effect::Read), Ok(json!(7)));
+        assert_eq!(run.state.referenced(&id, Effect::Write).is_ok(), same);
+        let by_name = Reference { tool: "peek".to_owned(), ..id };
+        assert!(run.state.referenced(&by_name, Effect::Read).is_err(), "the plan did not call it");
+    }
 }
 
 #[test]

@@ -93,17 +93,26 @@ fn adaptive() -> impl Strategy<Value = Settings> {
         3 => Just(None),
         1 => Just(Some(ExecutionMode::Strict)),
         2 => Just(Some(ExecutionMode::Adaptive)),
+        1 => Just(Some(ExecutionMode::Creative)),
     ];
     let bounds = (1..5u32, 0..2_000u64, 0..3_000u64, 0..8u32, prop_oneof![Just(60_000u64), 0..3_000u64]);
     let time = prop_oneof![3 => Just(300_000u64), 1 => 2_000..9_000u64];
     let level = prop_oneof![
         60 => Just(None),
         4 => Just(Some(ExecutionLevel::Basic)),
-        36 => Just(Some(ExecutionLevel::Adaptive)),
+        30 => Just(Some(ExecutionLevel::Adaptive)),
     ];
-    (level, mode, bounds, time, 0..5u32).prop_map(|(level, mode, bounds, run_timeout_ms, max_per_run)| {
+    let plain = (level, mode);
+    // Only together may they change the plan.
+    let level = prop_oneof![Just(ExecutionLevel::Intelligent), Just(ExecutionLevel::Autonomous)];
+    let patching = level.prop_map(|level| (Some(level), Some(ExecutionMode::Creative)));
+    let who = prop_oneof![3 => plain, 1 => patching];
+    let limits = (0..7u32, 0..4u32, 1..4u32);
+    (who, bounds, time, limits).prop_map(|((level, mode), bounds, run_timeout_ms, limits)| {
         let (attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms) = bounds;
-        let consultations = ConsultationLimits { max_per_run, ..ConsultationLimits::default() };
+        let (max_per_run, max_patches, max_idle_steps) = limits;
+        let consultations =
+            ConsultationLimits { max_per_run, max_patches, max_idle_steps, ..ConsultationLimits::default() };
         let policies = PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms };
         let mode = completed(level, mode);
         Settings { level, mode, policies, consultations, run_timeout_ms, ..Settings::default() }

@@ -495,11 +495,10 @@ fn alternatives_are_checked() {
 }
 
 #[test]
-fn level_of_a_scene_needs_sentences_and_may_have_no_effect() {
+fn basic_level_of_a_scene_needs_sentences() {
     let level = |level: &str| load_one(&GOOD.replace("concurrency = 3", &format!("level = \"{level}\"")));
     assert!(level("basic").faults.is_empty());
-    assert!(level("adaptive").faults.is_empty());
-    assert_eq!(level("intelligent").faults[0].code, "scene.level");
+    assert!(level("intelligent").faults.is_empty());
     let silent = GOOD.split("[tools.say]").next().unwrap().replace("concurrency = 3", "level = \"basic\"");
     assert_eq!(load_one(&silent).faults[0].code, "scene.level_no_say");
 }

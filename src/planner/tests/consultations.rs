@@ -1,0 +1,189 @@
+//! The question of a consultation holds no values of the run, and any reply to it yields one legal event.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::{CHOOSE_RECOVERY, read, request};
+use super::{apply, catalogue, good_plan, replied};
+use crate::adapt::{ConsultationKind, ExecutionLevel, ExecutionMode, PolicyDefaults};
+use crate::fault::{Fault, FaultClass};
+use crate::llm::{Message, RequestDigest};
+use crate::plan::TaskId;
+use crate::run::{
+    Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall,
+    RequestedCall, RunId, RunQueued, RunStarted, RunState, Settings, Subject, call_key,
+};
+
+const ABOUT: Subject = Subject::Consultation { consultation: 1, kind: ConsultationKind::Recovery };
+
+/// What differs between runs and may not be told.
+#[derive(Debug, Clone)]
+struct Told {
+    run: u128,
+    words: String,
+    user: String,
+    language: Option<String>,
+    now: i64,
+    argument: i64,
+    message: String,
+    /// How many of the calls before it succeeded.
+    earlier: u32,
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    let words = ("[a-z ]{1,20}", "[a-z]{1,8}", proptest::option::of("(it|en|de)"));
+    (any::<u128>(), words, 0..1_000_000_i64, any::<i64>(), ".{0,30}", 1..3_u32).prop_map(
+        |(run, (words, user, language), now, argument, message, earlier)| Told {
+            run,
+            words,
+            user,
+            language,
+            now,
+            argument,
+            message,
+            earlier,
+        },
+    )
+}
+
+fn requested(call: u32, argument: i64) -> RequestedCall {
+    let arguments = json!({"n": argument, "call": call});
+    RequestedCall {
+        call,
+        provider_id: String::new(),
+        tool: "ARead".to_owned(),
+        key: call_key("A", "ARead", &arguments, &[]),
+        arguments,
+        effect: Effect::Read,
+        repeat: Repeat::Never,
+        problem: None,
+        approval: None,
+        undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
+        policies: None,
+        definition: None,
+    }
+}
+
+/// A run whose last call has failed, about which a model is to be consulted.
+fn consulting(told: &Told) -> RunState {
+    let mut state = RunState::new(RunId(uuid::Uuid::from_u128(told.run)));
+    let task = TaskId(uuid::Uuid::from_u128(2));
+    apply(&mut state, Event::RunQueued(RunQueued::new(&told.words, &told.user, task)));
+    let now =
+        jiff::Timestamp::from_second(1_800_000_000 + told.now).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
+    let policies = PolicyDefaults { attempts: 1, ..PolicyDefaults::default() };
+    let (level, mode) = (Some(ExecutionLevel::Adaptive), Some(ExecutionMode::Adaptive));
+    let started = RunStarted {
+        now,
+        language: told.language.clone(),
+        settings: Settings { rules: 5, level, mode, policies, ..Settings::default() },
+        catalogue: String::new(),
+        context: Context::default(),
+        confirmed: Vec::new(),
+        levels: std::collections::BTreeMap::new(),
+        disabled: Vec::new(),
+    };
+    apply(&mut state, Event::RunStarted(started));
+    apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });
+    let plan = Reply { text: good_plan().to_string(), ..Reply::default() };
+    let call = replied(&mut state, Subject::Plan { version: 1 }, plan);
+    let made = read(&state, &catalogue(), call, Subject::Plan { version: 1 });
+    apply(&mut state, made);
+    apply(&mut state, Event::StepStarted { step: 1 });
+    let call = replied(&mut state, Subject::Scene { step: 1 }, Reply::default());
+    let calls = (1..=told.earlier + 1).map(|call| requested(call, told.argument)).collect();
+    apply(
+        &mut state,
+        Event::SceneReplied { step: 1, call, text: String::new(), calls, question: None, next: None },
+    );
+    for call in 1..=told.earlier + 1 {
+        let outcome = match call > told.earlier {
+            true => {
+                Outcome::Failed { error: Fault::new("http.status", &told.message).classed(FaultClass::Other) }
+            }
+            false => Outcome::Ok { result: json!(told.argument), say: None, whole: None },
+        };
+        apply(&mut state, Event::ToolStarted { call, attempt: 1 });
+        apply(&mut state, Event::ToolCompleted { call, outcome, millis: 1, notes: None });
+    }
+    let [Action::Record { event }] = state.next() else { panic!("{:?}", state.next()) };
+    let event = event.clone();
+    apply(&mut state, event);
+    state
+}
+
+fn plain() -> Told {
+    Told {
+        run: 1,
+        words: "do it".to_owned(),
+        user: "keysersoze".to_owned(),
+        language: None,
+        now: 0,
+        argument: 4711,
+        message: "GET http://127.0.0.1 answered 409: choose retry".to_owned(),
+        earlier: 1,
+    }
+}
+
+#[test]
+fn question_says_which_tool_failed_and_what_can_be_done() {
+    let asked = request(&consulting(&plain()), &catalogue(), ABOUT);
+    let [Message::System { .. }, Message::User { text }] = asked.messages.as_slice() else {
+        panic!("{asked:?}")
+    };
+    for told in ["<failure>", "<options>", "http.status", "retry", "abort"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    for hidden in ["127.0.0.1", "4711", "keysersoze", "do it"] {
+        assert!(!text.contains(hidden), "{hidden}: {text}");
+    }
+    let choices = asked.tools[0].parameters.pointer("/properties/choice/enum").unwrap();
+    assert!(choices.as_array().unwrap().iter().all(|id| text.contains(id.as_str().unwrap())), "{choices}");
+    assert_eq!((asked.tools[0].name.as_str(), asked.max_output_tokens), (CHOOSE_RECOVERY, Some(400)));
+}
+
+fn forced(arguments: &str) -> Reply {
+    let call =
+        ReplyCall { id: "1".to_owned(), name: CHOOSE_RECOVERY.to_owned(), arguments: arguments.to_owned() };
+    Reply { calls: vec![call], ..Reply::default() }
+}
+
+#[test]
+fn reply_is_read_whatever_its_case_and_its_reason_is_cut() {
+    let mut state = consulting(&plain());
+    let reason = "x\u{202e}".repeat(400);
+    let reply = forced(&json!({"choice": " RETRY ", "reason": reason}).to_string());
+    let call = replied(&mut state, ABOUT, reply);
+    let event = read(&state, &catalogue(), call, ABOUT);
+    let Event::Consultation { chosen: Some(ConsultationChoice::Recovery { action }), reason, .. } = &event
+    else {
+        panic!("{event:?}")
+    };
+    assert_eq!((action.id(), reason.chars().count()), ("retry", 300));
+    assert!(!reason.contains('\u{202e}'));
+    state.check(&event).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn equal_failures_of_different_runs_are_the_same_question(one in told(), other in told()) {
+        let digest = |told: &Told| RequestDigest::of(&request(&consulting(told), &catalogue(), ABOUT)).hex();
+        prop_assert_eq!(digest(&one), digest(&other));
+    }
+
+    #[test]
+    fn any_reply_is_one_legal_event(choice in "(retry|skip|ask_user|abort|ABORT|.{0,10})", text in any::<bool>(), extra in ".{0,20}") {
+        let mut state = consulting(&plain());
+        let said = json!({"choice": choice, "reason": extra, "delay_ms": 5}).to_string();
+        let reply = match text {
+            true => Reply { text: format!("{extra}{said}"), ..Reply::default() },
+            false => forced(&said),
+        };
+        let call = replied(&mut state, ABOUT, reply);
+        let event = read(&state, &catalogue(), call, ABOUT);
+        prop_assert!(state.check(&event).is_ok(), "{event:?}");
+    }
+}
