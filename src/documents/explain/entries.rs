@@ -224,8 +224,10 @@ impl<'r> Entries<'r> {
             let policies = declared.into_iter().flat_map(|declared| declared.by_class.values());
             policies.flat_map(|policy| policy.actions.iter().flatten()).any(|declared| *declared == action)
         };
+        // Whether a model is consulted is told apart from these.
         let others = PolicyAction::VARIANTS
             .iter()
+            .filter(|action| **action != PolicyAction::Consult)
             .filter(|action| !weighed.iter().any(|weighed| weighed.action == **action))
             .map(|action| match *action {
                 PolicyAction::Fail => {
