@@ -240,7 +240,13 @@ pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
     if answer.status != RunStatus::Failed {
         return None;
     }
-    let fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
+    let mut fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
+    // What a back end said, and where it is, is for the journal and the document alone.
+    if ["http.", "tool."].iter().any(|part| fault.code.starts_with(part))
+        && let Some(sentence) = fault.user_sentence(None)
+    {
+        fault.message = Some(answer.answer.clone()).filter(|text| !text.is_empty()).unwrap_or(sentence);
+    }
     let mut problem = Problem::from(fault);
     // The request was accepted, so the run's failure is not a client error.
     if problem.status().is_client_error() && problem.status() != StatusCode::TOO_MANY_REQUESTS {

@@ -1,4 +1,4 @@
-//! Constraints of a request: every plan and every call of its run keeps to them, whoever made it.
+//! Constraints of a request: every plan and every call of its run keeps to them.
 
 use serde_json::json;
 

@@ -49,7 +49,7 @@ impl RunState {
         })
     }
 
-    /// Whether the plan may be patched now: nobody has to decide first, and the bounds allow it.
+    /// Whether the plan may be patched now: no person has to decide first, and the bounds allow it.
     fn may_patch_now(&self) -> bool {
         let patches = self.plans.iter().filter(|made| made.patch.is_some()).count();
         let last = self.plans.len() as u32;
@@ -69,11 +69,11 @@ impl RunState {
     pub(super) fn adaptation_obstacle(&self, consultation: &ConsultationState) -> Option<Fault> {
         let about_plan = matches!(consultation.subject, ConsultationSubject::Adaptation { .. });
         (about_plan && self.has_uncertain_write()).then(|| {
-            Fault::new("consultation.uncertain_write", "nobody knows whether a write of this run was done")
+            Fault::new("consultation.uncertain_write", "the outcome of a write of this run is unknown")
         })
     }
 
-    /// Whether a write may have been done and nobody knows.
+    /// Whether a write may have been done, and its outcome is unknown.
     fn has_uncertain_write(&self) -> bool {
         self.calls.values().any(|call| {
             call.requested.effect == Effect::Write

@@ -1,4 +1,4 @@
-//! `constraints` and `current_state` of a request: they narrow every plan and call, whoever makes it.
+//! `constraints` and `current_state` of a request: they narrow every plan and call of its run.
 
 use proscenium::run::{ConfirmPolicy, PlanConstraints, PlanGuidance, RunStatus};
 use proscenium::{ChatRequest, Engine};

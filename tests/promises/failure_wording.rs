@@ -3,9 +3,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use super::fault_matrix::{model, write_scene};
 use super::process::Workspace;
+use crate::server_api::ask;
+use crate::support::{FaultyBackend, Misbehaviour, ServedEngine, Setup};
 
 const PAGE: &str = "<!DOCTYPE HTML><html><body>Error response: nginx</body></html>";
 
@@ -216,4 +220,27 @@ fn conversation_and_then_the_configuration_decide_the_language() {
     assert_eq!(answer(&ask(&workspace, "order 404")), "Nothing was found for this.");
     let ran = Workspace::new().with("PROSCENIUM__EXECUTION__LANGUAGE", "xx").run(&["check"]);
     assert_eq!(ran.status, 1, "{ran:#?}");
+}
+
+#[tokio::test]
+async fn failed_run_shows_clients_no_address_of_a_back_end() {
+    let backend = FaultyBackend::start(|_: &str, _: usize| Misbehaviour::Status(403, Vec::new()));
+    let (llm, scenes) = (model(), TempDir::new().unwrap());
+    write_scene(scenes.path(), backend.address(), "");
+    let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.level", "basic");
+    let setup = setup.set("scenes.allow_private_addresses", true).set("execution.language", "en");
+    let served = ServedEngine::start(setup).await;
+    for stream in [false, true] {
+        let mut body = ask("Look cell one");
+        (body["model"], body["stream"]) = (json!("proscenium"), json!(stream));
+        let reply = served.post("/v1/chat/completions", &body).await;
+        assert!(reply.body.contains("Access to this is not allowed."), "{}", reply.body);
+        assert!(!reply.body.contains("127.0.0.1"), "{}", reply.body);
+    }
+    let problem = served.post("/api/chat", &ask("Look cell two")).await.json();
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("Access to this is not allowed.") && !detail.contains("127.0.0.1"),
+        "{problem:#}"
+    );
 }

@@ -43,7 +43,7 @@ fn replacing(old: u32, new: u32) -> PlanPatch {
     PlanPatch { consultation: 1, replaced: [(old, new)].into(), ..PlanPatch::default() }
 }
 
-/// Puts a patch in force, whoever asked for it.
+/// Puts a patch in force without the question that leads to it.
 fn put_in_force(run: &mut Script, made: PlanMade) {
     let at = run.state.at;
     run.state.apply_checked(&Event::Replanned(made), at);
