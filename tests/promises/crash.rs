@@ -22,7 +22,7 @@ use strum::VariantNames;
 
 use super::process::{RunningProcess, Workspace};
 use super::support::{
-    Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names,
+    Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, size, tool_names,
     tool_results,
 };
 
@@ -469,7 +469,7 @@ impl Server {
 }
 
 fn kills() -> u64 {
-    std::env::var("SOAK").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS)
+    size(KILLS as usize) as u64
 }
 
 /// Kills servers at a boundary, each on the data of the previous one.

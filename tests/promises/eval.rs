@@ -295,20 +295,21 @@ fn tally(all: &[(PlayedRequest, Judged)]) -> Tally {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn labelled_requests_are_executed_as_labelled() {
-    let (step_by_step, report) = played(PrepareMode::Approval).await;
-    println!("{report}");
-    let (prepared, report) = played(PrepareMode::Always).await;
-    println!("{report}");
-    println!("| planning.prepare | model calls a request | prompt tokens a request |");
-    println!("| ---------------- | --------------------: | ----------------------: |");
+    let (step_by_step, mut report) = played(PrepareMode::Approval).await;
+    let (prepared, more) = played(PrepareMode::Always).await;
+    report.push_str(&format!("\n{more}\n"));
+    report.push_str("| planning.prepare | model calls a request | prompt tokens a request |\n");
+    report.push_str("| ---------------- | --------------------: | ----------------------: |\n");
     let mut means = vec![];
     for (name, all) in [("approval", &step_by_step), ("always", &prepared)] {
         let mean = |sum: f64| sum / all.len() as f64;
         let calls = mean(all.iter().map(|(played, _)| f64::from(played.model_calls)).sum());
         let tokens = mean(all.iter().map(|(played, _)| played.tokens as f64).sum());
-        println!("| {name:16} | {calls:21.2} | {tokens:23.0} |");
+        report.push_str(&format!("| {name:16} | {calls:21.2} | {tokens:23.0} |\n"));
         means.push(calls);
     }
+    println!("{report}");
+    fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("eval.txt"), report).unwrap();
     assert!(means[1] < means[0], "{means:?}");
     // No request that was executed completely step by step is left undone when its calls are prepared.
     let left = |(played, judged): &(PlayedRequest, Judged)| (played.labelled.id.clone(), judged.left);

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::fault_matrix::{model, write_scene};
 use super::process::Workspace;
-use crate::server_api::ask;
+use crate::server_api;
 use crate::support::{FaultyBackend, Misbehaviour, ServedEngine, Setup};
 
 const PAGE: &str = "<!DOCTYPE HTML><html><body>Error response: nginx</body></html>";
@@ -231,13 +231,13 @@ async fn failed_run_shows_clients_no_address_of_a_back_end() {
     let setup = setup.set("scenes.allow_private_addresses", true).set("execution.language", "en");
     let served = ServedEngine::start(setup).await;
     for stream in [false, true] {
-        let mut body = ask("Look cell one");
+        let mut body = server_api::ask("Look cell one");
         (body["model"], body["stream"]) = (json!("proscenium"), json!(stream));
         let reply = served.post("/v1/chat/completions", &body).await;
         assert!(reply.body.contains("Access to this is not allowed."), "{}", reply.body);
         assert!(!reply.body.contains("127.0.0.1"), "{}", reply.body);
     }
-    let problem = served.post("/api/chat", &ask("Look cell two")).await.json();
+    let problem = served.post("/api/chat", &server_api::ask("Look cell two")).await.json();
     let detail = problem["detail"].as_str().unwrap();
     assert!(
         detail.contains("Access to this is not allowed.") && !detail.contains("127.0.0.1"),

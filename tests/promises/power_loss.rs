@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::crash::check_run;
 use super::disk_harness::{DiskHarness, Moment};
 use super::support::disk::Loss;
-use super::support::{ReceivedRequest, Scripted, forced_tool, section, tool_results};
+use super::support::{ReceivedRequest, Scripted, forced_tool, section, size, tool_results};
 
 /// What was acknowledged before the power failed.
 struct Acknowledged {
@@ -189,7 +189,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     let mut accepted: BTreeSet<String> = BTreeSet::new();
     let mut books: Vec<String> = Vec::new();
     let mut failures = 0;
-    let rounds: usize = std::env::var("SOAK").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2);
+    let rounds = size(2);
     for (place, passed) in PLACES.repeat(rounds) {
         let skip: u32 = dice.random_range(0..=passed);
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];

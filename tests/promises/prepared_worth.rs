@@ -5,8 +5,10 @@
 //! sound: it does what the request says, once. The fallback is off. The table is printed by
 //!
 //! ```text
-//! cargo test --test promises prepared_worth -- --nocapture
+//! SOAK=1000 cargo test --test promises prepared_worth -- --nocapture
 //! ```
+//!
+//! A plain run sends fewer requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,11 +25,12 @@ use serde_json::{Value, json};
 
 use crate::support::corruption::{FORMS, corrupted, dice, is_corrupted};
 use crate::support::planner_engine::{CallLog, QuestionKind, Town, plan, question_kind, step};
-use crate::support::{Scripted, ScriptedLlm, section};
+use crate::support::{Scripted, ScriptedLlm, section, size};
 
 const PLAN: &str = "CreateExecutionPlan";
 const SCENES: [&str; 4] = ["Badges", "Canteen", "Library", "Parking"];
-const REQUESTS: usize = 1000;
+/// More than the requests of any run: the number of another request is that of one of these and this.
+const OTHER: usize = 1_000_000;
 const SHARE: f64 = 0.3;
 const SEED: u64 = 0x5eed_0013_0000_0000;
 /// Concurrent requests, each in its own conversation.
@@ -133,7 +136,7 @@ fn misprepared(request: usize, prepare: PrepareMode, fault: usize, dice: &mut Ch
     match fault {
         0 => replace(&json!({"number": "many"})),
         1 => replace(&json!({})),
-        2 => replace(&json!({"number": request + 1 + REQUESTS})),
+        2 => replace(&json!({"number": request + 1 + OTHER})),
         3 => replace(&json!({"number": {"$ref": {"step": 7, "tool": "LibraryShow", "pointer": "/number"}}})),
         _ => {
             let scene = step["scene_name"].as_str().unwrap();
@@ -159,7 +162,7 @@ fn planner(request: &Value, prepare: PrepareMode, number: usize, attempt: usize)
     let fault = dice.random_range(0..FORMS.len() + MISPLANNED + MISPREPARED);
     match (FORMS.get(fault), fault.saturating_sub(FORMS.len())) {
         (Some(form), _) => {
-            let (one, other) = (right(number, prepare), right(number + REQUESTS, prepare));
+            let (one, other) = (right(number, prepare), right(number + OTHER, prepare));
             corrupted(*form, PLAN, &one, &other, &mut dice)
         }
         (None, content) if content < MISPLANNED => {
@@ -230,7 +233,7 @@ struct Row {
     completion_tokens: u64,
 }
 
-async fn measure(prepare: PrepareMode) -> Row {
+async fn measure(prepare: PrepareMode, requests: usize) -> Row {
     let attempts: Arc<Mutex<BTreeMap<usize, usize>>> = Arc::default();
     let reply = move |request: &Value| match question_kind(request) {
         QuestionKind::Plan => {
@@ -262,7 +265,7 @@ async fn measure(prepare: PrepareMode) -> Row {
         }
         (number, answer)
     };
-    let answers: Vec<_> = stream::iter(0..REQUESTS).map(ask).buffer_unordered(TOGETHER).collect().await;
+    let answers: Vec<_> = stream::iter(0..requests).map(ask).buffer_unordered(TOGETHER).collect().await;
 
     let mut made: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (tool, arguments) in town.log.calls() {
@@ -302,8 +305,9 @@ async fn measure(prepare: PrepareMode) -> Row {
 
 #[tokio::test]
 async fn prepared_worth_no_less_success_and_no_wrong_write_in_fewer_calls() {
-    let rows = [measure(PrepareMode::Never).await, measure(PrepareMode::Always).await];
-    println!("{REQUESTS} requests, {:.0}% of the planner's replies corrupted, fallback off", SHARE * 100.0);
+    let requests = size(200);
+    let rows = [measure(PrepareMode::Never, requests).await, measure(PrepareMode::Always, requests).await];
+    println!("{requests} requests, {:.0}% of the planner's replies corrupted, fallback off", SHARE * 100.0);
     println!(
         "| prepare | right   | wrong writes | wrong reads | model calls | tokens in | cached | tokens out |"
     );
@@ -311,11 +315,11 @@ async fn prepared_worth_no_less_success_and_no_wrong_write_in_fewer_calls() {
         "| ------- | ------: | -----------: | ----------: | ----------: | --------: | -----: | ---------: |"
     );
     for row in &rows {
-        let each = |count: u64| count as f64 / REQUESTS as f64;
+        let each = |count: u64| count as f64 / requests as f64;
         println!(
             "| {:7} | {:5.1} % | {:12} | {:11} | {:11.2} | {:9.0} | {:4.0} % | {:10.0} |",
             format!("{:?}", row.prepare).to_lowercase(),
-            row.right as f64 * 100.0 / REQUESTS as f64,
+            row.right as f64 * 100.0 / requests as f64,
             row.wrong_writes,
             row.wrong_reads,
             each(row.model_calls.into()),
@@ -327,6 +331,6 @@ async fn prepared_worth_no_less_success_and_no_wrong_write_in_fewer_calls() {
     let [never, always] = &rows;
     assert_eq!((never.wrong_writes, always.wrong_writes), (0, 0), "{rows:?}");
     assert_eq!(always.wrong_reads, 0, "{rows:?}");
-    assert!(always.right * 1000 >= REQUESTS * 999 && always.right >= never.right, "{rows:?}");
+    assert!(always.right * 1000 >= requests * 999 && always.right >= never.right, "{rows:?}");
     assert!(f64::from(always.model_calls) < 0.65 * f64::from(never.model_calls), "{rows:?}");
 }

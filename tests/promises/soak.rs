@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::fault_matrix::{TIMEOUT_MS, TOOLS, World, misbehaviour, serve, write_scene};
 use super::process::Workspace;
 use crate::support::planner_engine::{ModelRules, has_results, plan, step};
-use crate::support::{FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, section};
+use crate::support::{FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, section, size};
 
 /// Out of 100 failing calls: the class of the failure. Stated with the figures.
 const SHARES: [(&str, u64); 6] = [
@@ -39,11 +39,6 @@ const AT_ONCE: usize = 12;
 const POLICIES: &str = r#"alternative = { tool = "{tool}Elsewhere", arguments = { cell = "/arguments/cell" } }
 {read}policies = { rate_limit = { do = ["retry", "alternative"] }, timeout = { do = ["retry", "alternative"] }, unavailable = { do = ["retry", "alternative"] }, bad_data = { do = ["alternative"] }, not_found = { do = ["alternative"] }, denied = { do = ["alternative"] } }
 {write}policies = { rate_limit = { do = ["retry"] }, timeout = { do = ["retry"] }, unavailable = { do = ["retry"] } }"#;
-
-/// How many requests each way of running gets.
-fn size(usual: usize) -> usize {
-    std::env::var("SOAK").ok().and_then(|size| size.parse().ok()).unwrap_or(usual)
-}
 
 /// A number that depends on the seed alone.
 fn draw(seed: &str, sides: u64) -> u64 {

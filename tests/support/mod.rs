@@ -86,6 +86,11 @@ pub use served_engine::{Reply, ServedEngine, Sse};
 pub use shelf::Shelf;
 pub use test_engine::{FinishedRun, Setup, TestEngine};
 
+/// How many kills, rounds or requests a test makes: `SOAK` if it is set, else `usual`.
+pub fn size(usual: usize) -> usize {
+    std::env::var("SOAK").ok().and_then(|size| size.parse().ok()).unwrap_or(usual)
+}
+
 /// Takes the place of the embedded rules and fails every call, for tests of what precedes them.
 pub struct NoModel;
 
