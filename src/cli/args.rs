@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use proscenium::adapt::{ExecutionLevel, ExecutionMode};
+use proscenium::run::{PlanConstraints, PlanGuidance, RequestOptions};
 use strum::VariantArray;
 
 /// Answers requests that span several scenes: plans them, executes the plan once, and answers.
@@ -100,6 +101,41 @@ pub struct ChatArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub limits: ExecutionLimits,
+    #[command(flatten)]
+    pub guidance: GuidanceArgs,
+}
+
+/// What a request says about its plans besides its words.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GuidanceArgs {
+    /// What every plan and call keeps to, as in the body of POST /api/chat, such as '{"read_only": true}'
+    #[arg(long, value_name = "JSON", value_parser = constraints)]
+    pub constraints: Option<PlanConstraints>,
+    /// The state of things as you know it, as JSON, for the planner
+    #[arg(long = "state", value_name = "JSON", value_parser = json_value)]
+    pub current_state: Option<serde_json::Value>,
+}
+
+impl GuidanceArgs {
+    /// For an engine in this process; `None` if nothing is said. Who types it answers for it.
+    pub fn guidance(&self) -> Option<PlanGuidance> {
+        let constraints = self.constraints.clone().unwrap_or_default();
+        let current_state = self.current_state.clone();
+        let is_vouched = current_state.is_some();
+        (is_vouched || !constraints.is_empty()).then_some(PlanGuidance {
+            constraints,
+            current_state,
+            is_vouched,
+        })
+    }
+}
+
+fn json_value(text: &str) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))
+}
+
+fn constraints(text: &str) -> Result<PlanConstraints, String> {
+    serde_path_to_error::deserialize(json_value(text)?).map_err(|error| error.to_string())
 }
 
 fn level(word: &str) -> Result<ExecutionLevel, String> {
@@ -121,6 +157,15 @@ pub struct ExecutionLimits {
     /// What may change when something unexpected happens, if less than configured: strict only repeats failed calls
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub mode: Option<ExecutionMode>,
+}
+
+/// What `chat` asks for with each message.
+#[derive(Debug, Clone, Default)]
+pub struct Asking {
+    /// Approval, dry run, level and mode.
+    pub options: RequestOptions,
+    /// Constraints, and the state of things.
+    pub guidance: GuidanceArgs,
 }
 
 /// `serve`

@@ -6,13 +6,14 @@ use proscenium::AnswerUsage;
 use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
-use proscenium::run::{RequestOptions, RunId, RunState, SessionId, Usage};
+use proscenium::run::{RunId, RunState, SessionId, Usage};
 use reqwest::{Method, Response};
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::address::{self, ServerRecord};
+use super::args::Asking;
 use super::assistant::{
     Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
 };
@@ -25,7 +26,7 @@ use super::stored_runs;
 /// Sends requests to the server that owns the data directory.
 pub struct ServerClient {
     server: RemoteServer,
-    asking: RequestOptions,
+    asking: Asking,
 }
 
 impl ServerClient {
@@ -38,7 +39,7 @@ impl ServerClient {
     pub async fn new(
         loaded: &LoadedConfig,
         owned: Failure,
-        asking: RequestOptions,
+        asking: Asking,
         as_user: bool,
     ) -> Result<Self, Failure> {
         let address = address::find(&loaded.config.store.data_dir, owned)?;
@@ -124,10 +125,12 @@ impl Assistant for ServerClient {
             "messages": [{"role": "user", "content": message}],
             "session_id": session,
             "stream": true,
-            "require_approval": self.asking.require_approval,
-            "dry_run": self.asking.dry_run,
-            "level": self.asking.level,
-            "mode": self.asking.mode,
+            "require_approval": self.asking.options.require_approval,
+            "dry_run": self.asking.options.dry_run,
+            "level": self.asking.options.level,
+            "mode": self.asking.options.mode,
+            "constraints": self.asking.guidance.constraints,
+            "current_state": self.asking.guidance.current_state,
         });
         let response = self.server.stream("/api/chat", &body).await?;
         let Some(run) = run_of(&response) else {

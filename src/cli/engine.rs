@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use proscenium::config::LoadedConfig;
 use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::planner::{Command, CommandRefusal, consent};
-use proscenium::run::{Envelope, Event, Fault, RequestOptions, RunId, RunState, SessionId, TenantId};
+use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
+use super::args::Asking;
 use super::assistant::{self, Assistant, Office, OrderTarget, PrintedDraft, RunOrder};
 use super::check::{self, CheckReport, Finding, Level};
 use super::failure::Failure;
@@ -21,7 +22,7 @@ fn builder(loaded: &LoadedConfig) -> Builder {
 }
 
 /// Starts an engine for a terminal.
-pub async fn start(loaded: LoadedConfig, asking: RequestOptions) -> Result<Box<dyn Assistant>, Failure> {
+pub async fn start(loaded: LoadedConfig, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
     Ok(Box::new(Ready { engine: Arc::new(engine(loaded).await?), asking }))
 }
 
@@ -157,7 +158,7 @@ fn refused(refused: CommandRefusal) -> Failure {
 
 struct Ready {
     engine: Arc<Engine>,
-    asking: RequestOptions,
+    asking: Asking,
 }
 
 impl Ready {
@@ -199,7 +200,8 @@ impl Assistant for Ready {
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
-        let request = ChatRequest { options: self.asking, ..self.engine.request(message, session) };
+        let (options, guidance) = (self.asking.options, self.asking.guidance.guidance());
+        let request = ChatRequest { options, guidance, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
         if consent::parse_consent(message).is_some() {
             // It may have decided an open question: the run is then an earlier one that resumes.

@@ -230,10 +230,10 @@ fn log(config: &Config, beside: LoggedOutput) -> Result<(), Failure> {
 /// the command line names the user.
 async fn assistant(
     loaded: LoadedConfig,
-    asking: RequestOptions,
+    asking: args::Asking,
     as_user: bool,
 ) -> Result<Box<dyn Assistant>, Failure> {
-    match engine::start(loaded.clone(), asking).await {
+    match engine::start(loaded.clone(), asking.clone()).await {
         Err(owned) if remote::is_owned(&owned) => {
             Ok(Box::new(ServerClient::new(&loaded, owned, asking, as_user).await?))
         }
@@ -256,13 +256,14 @@ async fn chat<W: Write, E: Write>(
     let data_dir = loaded.config.store.data_dir.clone();
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
-    let asking = RequestOptions {
+    let options = RequestOptions {
         require_approval: chat.require_approval,
         dry_run: chat.dry_run,
         level: chat.limits.level,
         mode: chat.limits.mode,
         ..RequestOptions::default()
     };
+    let asking = args::Asking { options, guidance: chat.guidance.clone() };
     let assistant = assistant(loaded, asking, chat.user.is_some()).await?;
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
@@ -295,7 +296,7 @@ async fn plan<W: Write>(
     loaded: LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let assistant = assistant(loaded, RequestOptions::default(), false).await?;
+    let assistant = assistant(loaded, args::Asking::default(), false).await?;
     let draft = assistant.draft(&plan.message).await;
     assistant.stop().await?;
     let draft = draft?;

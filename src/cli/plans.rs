@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
 use proscenium::plan::{self, Plan};
 use proscenium::planner::{ApproverChoice, CommandAction};
-use proscenium::run::{Envelope, Event, RequestOptions, RunId, RunState, RunStatus};
+use proscenium::run::{Envelope, Event, RunId, RunState, RunStatus};
 use proscenium::store::{DataDir, ErrorCode, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
@@ -186,7 +186,7 @@ impl RunRequest {
             Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}"))
         })?;
         let data_dir = loaded.config.store.data_dir.clone();
-        match engine::start(loaded, RequestOptions::default()).await {
+        match engine::start(loaded, super::args::Asking::default()).await {
             Ok(assistant) => {
                 let done = self.by(assistant.as_ref(), &mut signals, out, errors).await;
                 let stopped = assistant.stop().await;

@@ -59,8 +59,9 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
     };
     let left = address::leave(dir.path(), server.addr(), None, None, &asked).unwrap();
 
-    let asking = RequestOptions { require_approval: true, ..RequestOptions::default() };
-    let Err(owned) = engine::start(loaded.clone(), asking).await else { panic!("it has two owners") };
+    let options = RequestOptions { require_approval: true, ..RequestOptions::default() };
+    let asking = Asking { options, ..Asking::default() };
+    let Err(owned) = engine::start(loaded.clone(), asking.clone()).await else { panic!("it has two owners") };
     assert!(remote::is_owned(&owned), "{owned:?}");
     let caller =
         ServerClient::new(&loaded, owned, asking, false).await.unwrap_or_else(|why| panic!("{why:?}"));
