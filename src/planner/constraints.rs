@@ -10,11 +10,13 @@ use crate::scene::{Catalogue, Scene, SceneTool};
 /// The most notes, and the most characters of each.
 const MAX_NOTES: usize = 16;
 const MAX_NOTE_CHARS: usize = 500;
+/// The most scenes of which a planner is shown what is not allowed.
+const MAX_NOT_ALLOWED: usize = 24;
 /// The most names in one list.
 const MAX_NAMES: usize = 100;
 
-const RULE: &str =
-    "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved.";
+const RULE: &str = "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved. \
+     <not_allowed>, if it is there, lists what exists and may not be used here.";
 
 /// The code of what a request's constraints do not allow.
 const FORBIDDEN: &str = "plan.constraint";
@@ -112,6 +114,23 @@ pub(super) fn allowed(state: &RunState, catalogue: &Catalogue) -> Option<Vec<Sce
         scene
     });
     Some(narrowed.collect())
+}
+
+/// The scenes with the tools that the request's constraints do not allow, so that a planner knows what a request asks for in
+/// vain. None, if they are too many to be shown.
+pub(super) fn not_allowed(state: &RunState, catalogue: &Catalogue) -> Vec<Scene> {
+    let Some(constraints) = constraints(state) else { return Vec::new() };
+    let refused = |scene: &Scene| {
+        let mut scene = scene.clone();
+        scene.tools.retain(|tool| !constraints.allows_tool(&scene.name, &tool.name, tool.effect));
+        let tools = &scene.tools;
+        let is_of =
+            |tool: &Option<String>| tool.as_ref().is_some_and(|of| tools.iter().any(|t| t.name == *of));
+        scene.examples.retain(|example| is_of(&example.tool));
+        (!scene.tools.is_empty()).then_some(scene)
+    };
+    let scenes: Vec<Scene> = catalogue.iter().filter_map(|scene| refused(scene)).collect();
+    if scenes.len() > MAX_NOT_ALLOWED { Vec::new() } else { scenes }
 }
 
 /// Adds the request's constraints and the state that it gives, for a planner.

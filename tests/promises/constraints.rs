@@ -4,6 +4,7 @@ use proscenium::run::{ConfirmPolicy, PlanConstraints, PlanGuidance, RunStatus};
 use proscenium::{ChatRequest, Engine};
 use serde_json::{Value, json};
 
+use super::process::Workspace;
 use crate::support::planner_engine::{ModelRules, QuestionKind, Town, arguments_of, plan, requests, step};
 use crate::support::{Scripted, ServedEngine, Setup, section};
 
@@ -121,4 +122,22 @@ async fn invalid_constraints_are_refused_by_name() {
         reply.json()["plan"].get("steps").is_none_or(|steps| steps.as_array().unwrap().is_empty()),
         "{reply:#?}"
     );
+}
+
+#[test]
+fn command_line_takes_constraints_and_refuses_unknown_ones() {
+    let words = "Che tempo fa a Milano, e poi richiedi 3 giorni di ferie dal 15 al 17 giugno";
+    let ran = Workspace::new().run(&["chat", "--json", "--constraints", r#"{"read_only": true}"#, words]);
+    let answer: Value = serde_json::from_str(&ran.out).unwrap();
+    // What is not allowed is told, and nothing else is done in its place.
+    assert_eq!(answer["status"], "partial", "{answer:#}");
+    let told = answer["answer"].as_str().unwrap();
+    assert!(told.contains("Non posso invece aiutarti con: «richiedi 3 giorni di ferie"), "{told}");
+    let steps = answer["steps"].as_array().unwrap();
+    let scenes: Vec<&str> = steps.iter().map(|step| step["scene_name"].as_str().unwrap()).collect();
+    assert_eq!(scenes, ["Weather"]);
+    for (given, problem) in [(r#"{"read_onl": true}"#, "`read_onl`"), ("{oops", "this is no JSON")] {
+        let ran = Workspace::new().run(&["chat", "--constraints", given, words]);
+        assert!(ran.status == 2 && ran.err.contains(problem), "{ran:#?}");
+    }
 }

@@ -68,6 +68,11 @@ impl OfflinePlanner {
         }
         drafts.unserved.extend(drafts.open_question.take());
         self.remove_redundant(&mut drafts.list, executed);
+        let is_allowed = |draft: &StepDraft| self.is_allowed(draft.hit.scene, self.tool_name(draft.hit));
+        let (allowed, refused): (Vec<StepDraft>, Vec<StepDraft>) =
+            drafts.list.into_iter().partition(is_allowed);
+        drafts.list = allowed;
+        drafts.unserved.extend(refused.into_iter().map(|draft| draft.purpose));
         (drafts.list, drafts.unserved)
     }
 

@@ -1,7 +1,7 @@
 //! Plans: the clauses of a request, each with the tool that serves it, in the order of their dependencies.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use jiff::Zoned;
@@ -18,7 +18,7 @@ use super::mood;
 use super::pattern::strip_fillers;
 use super::plan_changes;
 use super::prepared;
-use super::prompt::{Conversation, Executed, OpenQuestion, PromptText};
+use super::prompt::{Conversation, Executed, OpenQuestion, PromptText, SceneCard};
 use super::pronouns;
 use super::routing::{Hit, ToolPlace};
 use super::slots::{self, Filled};
@@ -38,7 +38,11 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         listed if !listed.is_empty() => ("shortlist", listed),
         _ => ("scenes", prompt.get("scenes")),
     };
-    let index = CatalogueIndex::of_catalogue(&section, || prompt.lines(name));
+    let refused: Vec<SceneCard> = prompt.lines("not_allowed");
+    let not_allowed = tool_names(&refused);
+    // What is not allowed is found, too: nothing else is done in its place.
+    let key = if refused.is_empty() { section } else { format!("{section}\n{}", prompt.get("not_allowed")) };
+    let index = CatalogueIndex::of_catalogue(&key, || with_more_tools(prompt.lines(name), refused));
     let now = prompt.now();
     let executed: Vec<Executed> = prompt.lines("executed");
     let missing = prompt.get("missing");
@@ -51,6 +55,7 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let words = text::cut(words.trim()).to_owned();
     let planner = OfflinePlanner {
         index,
+        not_allowed,
         now,
         conversation: prompt.json("conversation"),
         pending: prompt.pending().filter(|_| executed.is_empty()),
@@ -93,6 +98,28 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     plan
 }
 
+/// Each tool with its scene.
+fn tool_names(scenes: &[SceneCard]) -> BTreeSet<(String, String)> {
+    let of = |scene: &SceneCard| -> Vec<(String, String)> {
+        scene.tools.iter().map(|tool| (scene.scene.clone(), tool.name.clone())).collect()
+    };
+    scenes.iter().flat_map(of).collect()
+}
+
+/// Scenes with more of their tools, and more scenes.
+fn with_more_tools(mut scenes: Vec<SceneCard>, more: Vec<SceneCard>) -> Vec<SceneCard> {
+    for scene in more {
+        match scenes.iter_mut().find(|known| known.scene == scene.scene) {
+            Some(known) => {
+                known.tools.extend(scene.tools);
+                known.examples.extend(scene.examples);
+            }
+            None => scenes.push(scene),
+        }
+    }
+    scenes
+}
+
 /// Whether the plan may contain the answer to a request that needs no scene, by the schema.
 fn may_answer(request: &Request) -> bool {
     request.tools.first().is_some_and(|tool| tool.parameters.pointer("/properties/answer").is_some())
@@ -112,6 +139,8 @@ type PlannedPhrase = (String, Option<usize>);
 pub(super) struct OfflinePlanner {
     /// The index of the catalogue.
     pub index: Rc<CatalogueIndex>,
+    /// Scenes and tools that the request's constraints do not allow.
+    pub not_allowed: BTreeSet<(String, String)>,
     /// The current time.
     pub now: Zoned,
     /// The conversation so far.
@@ -380,6 +409,12 @@ impl OfflinePlanner {
         self.index.scenes[hit.scene].tools[hit.tool].writes()
     }
 
+    /// Whether the request's constraints allow a tool of a scene.
+    pub fn is_allowed(&self, scene: usize, tool: &str) -> bool {
+        let scene = &self.index.scenes[scene].scene;
+        !self.not_allowed.iter().any(|(of, name)| of == scene && name == tool)
+    }
+
     pub fn tool_name(&self, hit: Hit) -> &str {
         &self.index.scenes[hit.scene].tools[hit.tool].name
     }
@@ -466,7 +501,9 @@ impl OfflinePlanner {
             names.extend(
                 tools
                     .iter()
-                    .filter(|t| !t.writes() && t.name != names[0])
+                    .filter(|t| {
+                        !t.writes() && t.name != names[0] && self.is_allowed(draft.hit.scene, &t.name)
+                    })
                     .take(2)
                     .map(|t| t.name.clone())
                     .collect::<Vec<_>>(),
