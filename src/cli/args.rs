@@ -119,14 +119,7 @@ pub struct GuidanceArgs {
 impl GuidanceArgs {
     /// For an engine in this process; `None` if nothing is said. Who types it answers for it.
     pub fn guidance(&self) -> Option<PlanGuidance> {
-        let constraints = self.constraints.clone().unwrap_or_default();
-        let current_state = self.current_state.clone();
-        let is_vouched = current_state.is_some();
-        (is_vouched || !constraints.is_empty()).then_some(PlanGuidance {
-            constraints,
-            current_state,
-            is_vouched,
-        })
+        PlanGuidance::of(self.constraints.clone(), self.current_state.clone(), true)
     }
 }
 

@@ -56,10 +56,7 @@ impl RequestPrincipal {
         constraints: Option<PlanConstraints>,
         current_state: Option<Value>,
     ) -> Option<PlanGuidance> {
-        let constraints = constraints.unwrap_or_default();
-        let is_vouched = current_state.is_some() && self.role != Role::Service;
-        let says = !constraints.is_empty() || current_state.is_some();
-        says.then_some(PlanGuidance { constraints, current_state, is_vouched })
+        PlanGuidance::of(constraints, current_state, self.role != Role::Service)
     }
 
     /// Checks whether the principal may start a run, in this conversation if one is named.

@@ -21,6 +21,20 @@ pub struct PlanGuidance {
     pub is_vouched: bool,
 }
 
+impl PlanGuidance {
+    /// What a request says; `None` if nothing. `is_user` says that the caller acts as the user and does not only name one.
+    pub fn of(
+        constraints: Option<PlanConstraints>,
+        current_state: Option<Value>,
+        is_user: bool,
+    ) -> Option<Self> {
+        let constraints = constraints.unwrap_or_default();
+        let is_vouched = is_user && current_state.is_some();
+        let says = !constraints.is_empty() || current_state.is_some();
+        says.then_some(Self { constraints, current_state, is_vouched })
+    }
+}
+
 /// What every plan and call of a run has to keep to. All of it only narrows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]

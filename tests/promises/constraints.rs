@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::process::Workspace;
 use crate::support::planner_engine::{ModelRules, QuestionKind, Town, arguments_of, plan, requests, step};
-use crate::support::{Scripted, ServedEngine, Setup, section};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
 
 fn constraints(given: Value) -> PlanConstraints {
     serde_json::from_value(given).unwrap()
@@ -139,5 +139,35 @@ fn command_line_takes_constraints_and_refuses_unknown_ones() {
     for (given, problem) in [(r#"{"read_onl": true}"#, "`read_onl`"), ("{oops", "this is no JSON")] {
         let ran = Workspace::new().run(&["chat", "--constraints", given, words]);
         assert!(ran.status == 2 && ran.err.contains(problem), "{ran:#?}");
+    }
+}
+
+#[test]
+fn command_line_sends_the_guidance_here_and_over_the_server_that_owns_the_directory() {
+    let nothing = json!({"needs_execution": false, "reasoning": "", "steps": []});
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some("CreateExecutionPlan") => Scripted::forced(request, nothing.clone()),
+        _ => Scripted::Text("Hello.".to_owned()),
+    });
+    let workspace =
+        Workspace::new().with("OPENAI_BASE_URL", llm.base_url()).with("OPENAI_MODEL", "some-model");
+    let (constraints, state) = (r#"{"notes":["Only by day"]}"#, r#"{"car":"AB123CD"}"#);
+    let chat = ["chat", "--quiet", "--constraints", constraints, "--state", state, "Good morning"];
+    for with_server in [false, true] {
+        llm.forget();
+        let server = with_server.then(|| {
+            let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+            server.read_until("proscenium serves at http://");
+            server
+        });
+        let ran = workspace.run(&chat);
+        assert_eq!(ran.status, 0, "{ran:#?}");
+        let plan = llm.request(0);
+        assert!(section(&plan, "constraints").unwrap().contains("Only by day"), "{with_server}: {plan:#}");
+        assert_eq!(section(&plan, "current_state").as_deref(), Some(state), "{with_server}");
+        if let Some(server) = server {
+            server.signal("TERM");
+            assert_eq!(server.end().status, 0);
+        }
     }
 }
