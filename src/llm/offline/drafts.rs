@@ -68,12 +68,19 @@ impl OfflinePlanner {
         }
         drafts.unserved.extend(drafts.open_question.take());
         self.remove_redundant(&mut drafts.list, executed);
+        self.only_allowed(drafts.list, drafts.unserved)
+    }
+
+    /// Steps with tools that the request's constraints allow; the words of the others join those that no tool serves.
+    pub fn only_allowed(
+        &self,
+        drafts: Vec<StepDraft>,
+        mut unserved: Vec<String>,
+    ) -> (Vec<StepDraft>, Vec<String>) {
         let is_allowed = |draft: &StepDraft| self.is_allowed(draft.hit.scene, self.tool_name(draft.hit));
-        let (allowed, refused): (Vec<StepDraft>, Vec<StepDraft>) =
-            drafts.list.into_iter().partition(is_allowed);
-        drafts.list = allowed;
-        drafts.unserved.extend(refused.into_iter().map(|draft| draft.purpose));
-        (drafts.list, drafts.unserved)
+        let (allowed, refused): (Vec<_>, Vec<_>) = drafts.into_iter().partition(is_allowed);
+        unserved.extend(refused.into_iter().map(|draft| draft.purpose));
+        (allowed, unserved)
     }
 
     /// Whether words are small talk that no scene serves.

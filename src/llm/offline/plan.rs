@@ -69,7 +69,7 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         None
     };
     let (drafts, unserved) = match task {
-        Some(task) => (planner.draft_for_task(&task, &words), Vec::new()),
+        Some(task) => planner.only_allowed(planner.draft_for_task(&task, &words), Vec::new()),
         None => planner.draft_steps(&words, &executed),
     };
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
