@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 pub use check::{MAX_NODES, check};
 pub use mermaid::mermaid;
 pub use path::{full_path, path_problems, rules_path};
-pub use walk::{LeftPath, Successor, Walk, path_index, value_at};
+pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 
 /// The values that every flow has, whatever its caller gives: the user's text, the purpose of the step, the frozen local
 /// time (RFC 9557) and the user's language (ISO 639-1, or null).

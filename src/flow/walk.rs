@@ -39,7 +39,7 @@ pub struct LeftPath {
 
 /// What follows in an execution of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Successor {
+pub enum NextNode {
     /// This node.
     Node {
         /// Its name.
@@ -75,18 +75,18 @@ impl Walk<'_> {
     /// What follows. A planned edge is taken unless a condition speaks against it: its own does not hold, or that of
     /// another edge does. Edges that would break an invariant or a bound, or lead to a node without its inputs, are
     /// never taken.
-    pub fn successor(&self) -> Successor {
+    pub fn next_node(&self) -> NextNode {
         if self.entered.len() >= self.flow.max_node_steps as usize {
             let why = format!("the flow enters at most {} nodes (max_node_steps)", self.flow.max_node_steps);
-            return Successor::Stuck { code: "flow.max_node_steps", why };
+            return NextNode::Stuck { code: "flow.max_node_steps", why };
         }
         let Some(last) = self.entered.last() else { return self.first() };
         let Some(node) = self.flow.node(last) else {
             let why = format!("the flow has no node {last}");
-            return Successor::Stuck { code: "flow.unknown_node", why };
+            return NextNode::Stuck { code: "flow.unknown_node", why };
         };
         if node.is_end() {
-            return Successor::End;
+            return NextNode::End;
         }
         let planned = self.planned_after(last);
         let mut refused = Vec::new();
@@ -100,20 +100,20 @@ impl Walk<'_> {
             true => format!("no condition of an edge from {last} holds"),
             false => format!("no edge from {last} can be taken: {}", refused.join("; ")),
         };
-        Successor::Stuck { code: "flow.no_edge", why }
+        NextNode::Stuck { code: "flow.no_edge", why }
     }
 
-    fn first(&self) -> Successor {
+    fn first(&self) -> NextNode {
         let planned = self.path.first();
         let mut refused = Vec::new();
         for entry in planned.into_iter().chain(&self.flow.entries) {
             match self.obstacle(entry) {
-                None => return Successor::Node { name: entry.clone(), left: None },
+                None => return NextNode::Node { name: entry.clone(), left: None },
                 Some(why) => refused.push(why),
             }
         }
         refused.dedup();
-        Successor::Stuck { code: "flow.no_entry", why: refused.join("; ") }
+        NextNode::Stuck { code: "flow.no_entry", why: refused.join("; ") }
     }
 
     /// The node that the path has after `last`, where that is on the path.
@@ -141,7 +141,7 @@ impl Walk<'_> {
         possible
     }
 
-    fn chosen(&self, node: &Node, next: &str, planned: Option<&str>) -> Successor {
+    fn chosen(&self, node: &Node, next: &str, planned: Option<&str>) -> NextNode {
         let left = planned.filter(|planned| *planned != next).map(|planned| {
             let failed = node.conditions_of(planned).find(|test| !test.holds(self.values));
             let why = match (failed, node.conditions_of(next).next(), self.obstacle(planned)) {
@@ -151,7 +151,7 @@ impl Walk<'_> {
             };
             LeftPath { planned: planned.to_owned(), why }
         });
-        Successor::Node { name: next.to_owned(), left }
+        NextNode::Node { name: next.to_owned(), left }
     }
 
     /// Why a node cannot be entered now, whatever the conditions say.

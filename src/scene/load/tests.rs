@@ -203,7 +203,7 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
       fix this first: the rest of the file is checked afterwards
     c/scene.toml:4: error[scene.syntax]: invalid TOML: unclosed array table, expected `]`
       fix this first: the rest of the file is checked afterwards
-    d/scene.toml:2: error[scene.duplicate_scene]: a scene named "Weather" already exists in a/scene.toml:2
+    d/scene.toml:2: error[scene.duplicate_scene]: a scene or flow named "Weather" already exists in a/scene.toml:2
       give each scene a unique name (case-insensitive)
     e/scene.toml: warning[scene.no_tools]: the scene has no tools
       add a table [[tools]]
@@ -597,16 +597,34 @@ fn faults_of_a_flow_name_line_code_and_remedy() {
         .replace("possible_next_nodes = [\"look\"]", "possible_next_nodes = [\"lok\"]")
         .replace("native = \"weather.cities\"\ninputs", "native = \"weather.towns\"\ninputs")
         .replace("name = \"outing\"", "name = \"Weather\"");
-    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &bad)), @"");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &bad)), @r#"
+    s/flow.toml:2: error[scene.duplicate_scene]: a scene or flow named "Weather" already exists in s/scene.toml:2
+      give each scene a unique name (case-insensitive)
+    s/flow.toml:20: error[flow.unknown_node]: read is followed by "lok", which is no node
+      the nodes are: read, look, decide, tell, tell_bad
+    s/flow.toml:58: error[scene.native_unknown]: no native tool is registered as "weather.towns"
+      registered are: weather.cities, weather.forecast
+    "#);
     let loop_ = FLOW
         .replace(
             "[nodes.question]",
             "[[nodes.conditions]]\nnext = \"look\"\nvalue = \"weather\"\nexists = false\n[nodes.question]",
         )
         .replace("possible_next_nodes = [\"tell\"]", "possible_next_nodes = [\"tell\", \"look\"]");
-    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &loop_)), @"");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &loop_)), @r#"
+    s/flow.toml:35: error[flow.unbounded_loop]: the loop of look, decide has no bound
+      set max_visits of one of its nodes
+    "#);
     let unlinked = FLOW.replace("tool = \"Forecast\"", "tool = \"Forcast\"");
-    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &unlinked)), @"");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &unlinked)), @r#"
+    s/flow.toml:37: error[flow.unknown_tool]: look calls "Forcast", which Weather does not have
+      its tools are: Forecast
+    "#);
     let unlinked = FLOW.replace("arguments = { city = \"place\" }", "arguments = { town = \"place\" }");
-    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &unlinked)), @"");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &unlinked)), @r#"
+    s/flow.toml:38: error[flow.unknown_tool]: Forecast of Weather has no argument "town"
+      its arguments are: city, date
+    s/flow.toml:38: error[flow.unknown_tool]: look does not give city of Forecast
+      add city to [nodes.arguments] or [nodes.fixed]
+    "#);
 }
