@@ -228,10 +228,9 @@ impl Answer {
         overhead: Duration,
     ) -> Self {
         let steps: Vec<AnswerStep> =
-            state.steps.iter().map(|(number, step)| answer_step(state, *number, step)).collect();
+            state.plan_steps().map(|(number, step)| answer_step(state, *number, step)).collect();
         let last = state.plan().map(|made| &made.plan);
-        let ended =
-            state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
+        let (planned_execution_path, current_path_index) = execution_path(state);
         Self {
             run_id: state.run,
             session_id: session.clone(),
@@ -241,14 +240,14 @@ impl Answer {
             plan: state.plans.first().map(|first| Plan {
                 needs_execution: state.plans.iter().any(|made| made.plan.needs_execution),
                 reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
-                steps: state.steps.values().map(|s| s.step.clone()).collect(),
+                steps: state.plan_steps().map(|(_, s)| s.step.clone()).collect(),
                 unserved: state.unserved().map(str::to_owned).collect(),
                 // It is in the field `answer`.
                 answer: None,
             }),
             metadata: Metadata {
-                planned_execution_path: state.steps.values().map(|s| s.step.label().to_owned()).collect(),
-                current_path_index: ended.count(),
+                planned_execution_path,
+                current_path_index,
                 level: state.level(),
                 mode: state.settings().mode,
             },
@@ -262,6 +261,25 @@ impl Answer {
             error: state.aside.clone().or_else(|| state.error.clone()),
         }
     }
+}
+
+/// What is executed, in order: scenes, and the nodes of flows whose paths are planned; and how many of these have ended.
+pub(crate) fn execution_path(state: &RunState) -> (Vec<String>, usize) {
+    let (mut path, mut ended) = (Vec::new(), 0);
+    for (_, step) in state.plan_steps() {
+        let flow = step.flow().and_then(|work| Some((work, work.planned.as_ref()?)));
+        let nodes = match flow {
+            Some((_, planned)) if !planned.path.is_empty() => planned.path.clone(),
+            _ => vec![step.step.label().to_owned()],
+        };
+        ended += match (step.status.is_terminal() && step.status != StepStatus::Blocked, flow) {
+            (true, _) if step.status == StepStatus::Completed || flow.is_none() => nodes.len(),
+            (_, Some((work, _))) => state.nodes_behind(work).min(nodes.len()),
+            (_, None) => 0,
+        };
+        path.extend(nodes);
+    }
+    (path, ended)
 }
 
 /// The text of a run's answer: the model's, with what people found out since about writes whose outcome was

@@ -62,7 +62,7 @@ fn mermaid(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) 
     let all = plan::Plan {
         needs_execution: true,
         reasoning: String::new(),
-        steps: state.steps.values().map(|s| s.step.clone()).collect(),
+        steps: state.plan_steps().map(|(_, s)| s.step.clone()).collect(),
         ..plan::Plan::default()
     };
     let notes = Explanation::new(journal, state, true).step_notes();
@@ -225,7 +225,7 @@ fn plan_status(state: &RunState, made: &PlanMade) -> &'static str {
     if made.version >= state.first_version_in_force() {
         return state.reported_plan_status();
     }
-    let mut steps = state.steps.values().filter(|s| s.version == made.version);
+    let mut steps = state.plan_steps().map(|(_, s)| s).filter(|s| s.version == made.version);
     let is_done = steps.all(|s| state.reported_step_status(s) == StepStatus::Completed);
     if is_done { PlanStatus::Completed.name() } else { PlanStatus::Failed.name() }
 }

@@ -140,15 +140,19 @@ fn request_hash(request: &ChatRequest) -> String {
         plan_only,
         idempotency: _,
         fingerprint: _,
-        options: RequestOptions { cache: _, require_approval, dry_run, level, mode },
+        options: RequestOptions { cache: _, require_approval, dry_run, unplanned, level, mode },
         guidance,
         plan,
     } = request;
     let said = |flag: &bool| flag.then_some(true);
     let (approval, dry_run) = (said(require_approval), said(dry_run));
-    let parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan, "guidance": guidance,
+    let mut parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan, "guidance": guidance,
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
+    // Earlier releases did not know it, and their requests hash as they did.
+    if *unplanned {
+        parts["unplanned"] = json!(true);
+    }
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
     HEXLOWER.encode(&digest)
 }

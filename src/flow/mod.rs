@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** this module is pure and knows no other module of the crate. No clock, no I/O, no randomness.
 
+mod brief;
 mod check;
 mod mermaid;
 mod path;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+pub use brief::{FlowBrief, NodeBrief};
 pub use check::{MAX_NODES, check};
 pub use mermaid::mermaid;
 pub use path::{full_path, path_problems, rules_path};

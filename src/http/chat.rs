@@ -15,6 +15,7 @@ use super::problem::Problem;
 use super::sse;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
+use crate::plan::Plan;
 use crate::run::{PlanConstraints, RequestOptions};
 use crate::{Answer, ChatRequest};
 
@@ -26,9 +27,12 @@ pub(crate) struct ChatBody {
     /// keeps the conversation (`session_id`).
     #[schema(min_items = 1)]
     pub(crate) messages: Vec<ChatMessage>,
-    /// Whether to make a plan. This server always plans: `false` is rejected.
+    /// Whether to plan. `false` is for a `flow` only: it follows its graph by its conditions, and no path is planned.
     #[serde(default)]
     pub(crate) use_planning: Option<bool>,
+    /// The flow that is executed, in place of a plan. `current_state` gives its inputs.
+    #[serde(default)]
+    pub(crate) flow: Option<String>,
     /// The conversation that the server keeps: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
@@ -88,8 +92,8 @@ impl ChatBody {
             let detail = format!("`{field}`: {why}");
             Err(Problem::unprocessable("request.unsupported", detail))
         };
-        if self.use_planning == Some(false) {
-            return refuse("use_planning", "this server always plans; remove it, or send true");
+        if self.use_planning == Some(false) && self.flow.is_none() {
+            return refuse("use_planning", "false needs a `flow`; without one, this server always plans");
         }
         Ok(())
     }
@@ -101,6 +105,7 @@ impl ChatBody {
         max: usize,
     ) -> Result<ChatRequest, Problem> {
         self.check_supported()?;
+        let unplanned = self.use_planning == Some(false);
         let said = |message: ChatMessage| TextMessage {
             role: match message.role {
                 ChatRole::System => MessageRole::System,
@@ -113,11 +118,14 @@ impl ChatBody {
         let chat = messages::parse_messages(self.messages.into_iter().map(said).collect(), max)?;
         let session = self.session_id.as_deref().map(intake::parse_session_id).transpose()?;
         let request = chat.into_request(who, session, idempotency);
+        let plan = self.flow.as_ref().map(|flow| Plan::of_flow(flow, &request.message));
         Ok(ChatRequest {
+            plan,
             options: RequestOptions {
                 cache: self.cache,
                 require_approval: self.require_approval.unwrap_or(false),
                 dry_run: self.dry_run.unwrap_or(false),
+                unplanned,
                 level: self.level,
                 mode: self.mode,
             },
@@ -143,6 +151,9 @@ pub(crate) async fn chat(
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
     who.authorize_chat(&app, body.session_id.as_deref()).await?;
+    if let Some(flow) = &body.flow {
+        app.engine.catalogue().flow(flow).ok_or_else(|| Problem::not_found("flow", flow))?;
+    }
     let tenant = who.tenant.clone();
     let keyed = who.keyed;
     let asked = body.into_request(who, intake::idempotency_header(&request)?, app.options.max_messages)?;

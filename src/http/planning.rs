@@ -19,7 +19,7 @@ pub(crate) struct PlanBody {
     /// The user's message.
     #[schema(min_length = 1)]
     pub(crate) message: String,
-    /// The flow to plan in. There are no flows yet.
+    /// The flow that the plan consists of, in place of one that a model makes.
     #[serde(default)]
     pub(crate) flow: Option<String>,
 }
@@ -53,11 +53,12 @@ pub(crate) async fn plan(
 ) -> Result<HttpResponse, Problem> {
     let AuthenticatedJson { who, body } = sent;
     if let Some(flow) = &body.flow {
-        return Err(Problem::not_found("flow", flow));
+        app.engine.catalogue().flow(flow).ok_or_else(|| Problem::not_found("flow", flow))?;
     }
     who.authorize_chat(&app, None).await?;
     let asked = ChatRequest {
         plan_only: true,
+        plan: body.flow.as_ref().map(|flow| Plan::of_flow(flow, &body.message)),
         idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message.clone())
     };

@@ -73,7 +73,9 @@ impl SceneView {
 #[utoipa::path(get, path = "/api/scenes", operation_id = "list_scenes", tag = "scenes",
     responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(app: web::Data<App>, _: RequestPrincipal) -> HttpResponse {
-    let scenes = app.engine.catalogue().iter().map(|scene| SceneView::of(scene)).collect();
+    let catalogue = app.engine.catalogue();
+    let own = catalogue.iter().filter(|scene| scene.flow.is_none());
+    let scenes = own.map(|scene| SceneView::of(scene)).collect();
     HttpResponse::Ok().json(SceneList { scenes })
 }
 
@@ -86,6 +88,7 @@ pub(crate) async fn one(
     name: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let catalogue = app.engine.catalogue();
-    let scene = catalogue.get(&name).ok_or_else(|| Problem::not_found("scene", &name))?;
+    let scene = catalogue.get(&name).filter(|scene| scene.flow.is_none());
+    let scene = scene.ok_or_else(|| Problem::not_found("scene", &name))?;
     Ok(HttpResponse::Ok().json(SceneView::of(scene)))
 }

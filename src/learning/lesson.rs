@@ -22,6 +22,10 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
         return None;
     }
     let first = state.plans.first()?;
+    // What a flow does is not what a plan prepares.
+    if state.plans.iter().any(|made| !made.flows.is_empty()) {
+        return None;
+    }
     let is_own = matches!(first.maker, PlanMaker::Deterministic | PlanMaker::Learned);
     let is_unchanged = state.plans.iter().all(|made| made.by.is_none());
     let template = template_of_run(state).filter(|_| is_own && is_unchanged)?;

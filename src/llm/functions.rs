@@ -7,6 +7,10 @@ pub const CREATE_PLAN: &str = "CreateExecutionPlan";
 pub const CHECK_CONTINUATION: &str = "CheckContinuation";
 /// The forced function by which a model changes the unfinished part of a plan.
 pub const ADAPT_PLAN: &str = "AdaptPlan";
+/// The forced function by which a path through a flow is planned.
+pub const PLAN_FLOW_PATH: &str = "PlanFlowPath";
+/// The forced function by which a node's model returns its result.
+pub const REPORT_NODE: &str = "ReportNode";
 /// The function by which a scene's model asks the user.
 pub const ASK_USER: &str = "AskUser";
 /// The forced function of a consultation about a failed call.

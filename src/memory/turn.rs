@@ -17,6 +17,8 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
         .values()
         // A write of a dry run was reported but never started.
         .filter(|call| call.attempts > 0)
+        // What a flow's own functions return is no source of later writes.
+        .filter(|call| !state.is_of_flow(call))
         .filter_map(|call| match &call.status {
             CallStatus::Done { outcome: Outcome::Ok { result, .. } } => Some(TurnCall {
                 scene: call.scene.clone(),

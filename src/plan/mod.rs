@@ -62,6 +62,20 @@ pub struct Plan {
     pub answer: Option<String>,
 }
 
+impl Plan {
+    /// The plan that consists of one flow.
+    pub fn of_flow(flow: &str, purpose: &str) -> Self {
+        let step = Step {
+            step_number: 1,
+            kind: StepKind::Flow,
+            scene_name: flow.to_owned(),
+            purpose: purpose.to_owned(),
+            ..Step::default()
+        };
+        Self { needs_execution: true, steps: vec![step], ..Self::default() }
+    }
+}
+
 /// One step of a plan: a scene, its purpose, and its dependencies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Step {
@@ -103,6 +117,10 @@ pub enum StepKind {
     /// A scene, whose model calls the scene's tools.
     #[default]
     Scene,
+    /// A flow: a path through its nodes is planned when the step begins. The name of the scene is that of the flow.
+    Flow,
+    /// A node of a flow. Such steps are added when their flow enters the node; no plan contains one.
+    Node,
 }
 
 impl StepKind {
@@ -115,7 +133,7 @@ impl Step {
     /// The name of what executes the step, for displays.
     pub fn label(&self) -> &str {
         match self.kind {
-            StepKind::Scene => &self.scene_name,
+            StepKind::Scene | StepKind::Flow | StepKind::Node => &self.scene_name,
         }
     }
 }

@@ -7,13 +7,15 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Reference, Step};
+use super::{Plan, Reference, Step, StepKind};
 
 /// The known scenes and the names of their tools: what a plan may refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownScenes {
     /// Scene name to the names of its tools.
     pub scenes: BTreeMap<String, BTreeSet<String>>,
+    /// Those of them that are flows.
+    pub flows: BTreeSet<String>,
 }
 
 /// The limits of a plan.
@@ -45,7 +47,7 @@ impl PlanProblem {
 
 /// Repairs unambiguous mistakes: argument lists after tool names (`get_weather(city)`), scene and tool
 /// names in another case, duplicates in `expected_tools`, null prepared arguments, and step numbers that
-/// restart or begin at 0. Such numbers are shifted so that the first is `last + 1` (`last` is the highest
+/// restart or begin at 0; the kind of a step follows from its scene's name. Such numbers are shifted so that the first is `last + 1` (`last` is the highest
 /// number used so far), together with the references among the new steps. Idempotent.
 pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
     let numbers: BTreeSet<u32> = plan.steps.iter().map(|s| s.step_number).collect();
@@ -63,6 +65,11 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
         if let Some(name) = unique_match(known.scenes.keys(), &step.scene_name) {
             step.scene_name = name;
         }
+        // Whatever its author wrote.
+        step.kind = match known.flows.contains(&step.scene_name) {
+            true => StepKind::Flow,
+            false => StepKind::Scene,
+        };
         let tools = known.scenes.get(&step.scene_name);
         let mut seen = BTreeSet::new();
         let mut expected = Vec::new();

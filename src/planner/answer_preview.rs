@@ -52,6 +52,8 @@ impl AnswerPreview {
             Subject::Continuation { .. }
             | Subject::Plan { .. }
             | Subject::Scene { .. }
+            | Subject::Path { .. }
+            | Subject::Node { .. }
             | Subject::Ranking
             | Subject::Consultation { .. } => return None,
         };

@@ -6,8 +6,10 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::constraints::scene_tools_of_flow;
 use crate::adapt::AlternativeTool;
-use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step};
+use crate::flow::Flow;
+use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step, StepKind};
 use crate::run::{
     Approval, ApprovalScope, ApprovalSubject, CallState, CallStatus, Decision, Effect, Event, NO_APPROVAL,
     PlanMade, PrepareMode, RequiredApproval, RunState, canonical_json, exact_json, shows_call,
@@ -19,8 +21,20 @@ const GONE: &str = "gone";
 
 /// `made` with the approval that it needs.
 pub(crate) fn with_approval(state: &RunState, catalogue: &Catalogue, mut made: PlanMade) -> PlanMade {
+    made.flows = flows_of(catalogue, &made.plan);
     made.approval = required_plan_approval(state, catalogue, &made);
     made
+}
+
+/// The definitions of the flows among a plan's steps, each once.
+pub(super) fn flows_of(catalogue: &Catalogue, plan: &Plan) -> Vec<Flow> {
+    let mut flows: Vec<Flow> = Vec::new();
+    for step in plan.steps.iter().filter(|step| step.kind == StepKind::Flow) {
+        if flows.iter().all(|flow| flow.name != step.scene_name) {
+            flows.extend(catalogue.flow(&step.scene_name).map(|flow| Flow::clone(flow)));
+        }
+    }
+    flows
 }
 
 /// The approval that a plan needs, if any, and what it covers. A fallback plan may read without approval;
@@ -119,10 +133,10 @@ pub(super) fn call_approval(
     call: &ApprovableCall<'_>,
 ) -> Option<RequiredApproval> {
     let ApprovableCall { tool, arguments, occurrence, by_rules, stands_for } = *call;
-    if tool.effect != Effect::Write {
-        return None;
-    }
     let scene = &step.scene_name;
+    if tool.effect != Effect::Write {
+        return approval_of_read(state, scene, tool, arguments);
+    }
     // The plan's approval covers the tools only as they were.
     let approved = state.approval_of_step(step.step_number);
     let before = approved.and_then(|put| put.needed.tools.get(&format!("{scene}.{}", tool.name)));
@@ -156,6 +170,22 @@ pub(super) fn call_approval(
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
     Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools })
+}
+
+/// The approval that a read needs: one whose tool says so.
+fn approval_of_read(
+    state: &RunState,
+    scene: &str,
+    tool: &SceneTool,
+    arguments: &Value,
+) -> Option<RequiredApproval> {
+    let asked =
+        tool.approval.requires_call_approval() && state.settings().approval.calls != ApprovalScope::Never;
+    asked.then(|| {
+        let why = vec![format!("{} of {scene} reads what has to be approved", tool.name)];
+        let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
+        RequiredApproval { hash: call_hash(arguments, &tools), why, tools }
+    })
 }
 
 /// Why a write is asked about that takes the place of a failed call of `tool`.
@@ -333,18 +363,29 @@ pub(super) fn writes<'a>(
     plan.steps.iter().flat_map(move |step| {
         let scene = catalogue.get(&step.scene_name);
         let tools = step.expected_tools.iter().filter_map(move |name| scene?.tool(name));
-        tools.filter(|tool| tool.effect == Effect::Write).map(move |tool| (step, tool))
+        let of_flow = scene_tools_of_flow(catalogue, &step.scene_name).map(|(_, tool)| tool);
+        tools.chain(of_flow).filter(|tool| tool.effect == Effect::Write).map(move |tool| (step, tool))
     })
 }
 
 /// SHA-256 in hex of the definition of each tool that a plan expects, by `Scene.tool`; `gone` for a tool that is not there.
+/// A flow has a definition, too, as `flow NAME`, and so have the tools that its nodes call.
 pub fn tool_definitions(catalogue: &Catalogue, plan: &Plan) -> BTreeMap<String, String> {
-    let tools = plan.steps.iter().flat_map(|step| step.expected_tools.iter().map(move |tool| (step, tool)));
-    tools
-        .map(|(step, tool)| {
-            (format!("{}.{tool}", step.scene_name), definition_of(catalogue, &step.scene_name, tool))
-        })
-        .collect()
+    let mut found = BTreeMap::new();
+    for step in &plan.steps {
+        let scene = &step.scene_name;
+        for tool in &step.expected_tools {
+            found.insert(format!("{scene}.{tool}"), definition_of(catalogue, scene, tool));
+        }
+        if step.kind == StepKind::Flow {
+            let hash = catalogue.flow(scene).map_or_else(|| GONE.to_owned(), |flow| flow.hash());
+            found.insert(format!("flow {scene}"), hash);
+            for (scene, tool) in scene_tools_of_flow(catalogue, scene) {
+                found.insert(format!("{}.{}", scene.name, tool.name), definition(tool));
+            }
+        }
+    }
+    found
 }
 
 fn definition_of(catalogue: &Catalogue, scene: &str, tool: &str) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
+use super::approval::{call_hash, flows_of, lapsed_approval, required_plan_approval, unfit_calls};
 use super::constraints::constraint_problems;
 use super::supplied_plan::invalid_plan_fault;
 use crate::plan::{self, Plan, PlanStatus, diff};
@@ -443,7 +443,8 @@ fn edit(
     {
         return Err(refusal("plan.unchanged", "the plan would not change"));
     }
-    let made = PlanMade { by: Some(command.by.clone()), why: command.note.clone(), ..made };
+    let flows = flows_of(catalogue, &made.plan);
+    let made = PlanMade { by: Some(command.by.clone()), why: command.note.clone(), flows, ..made };
     let approval = required_plan_approval(state, catalogue, &made);
     Ok(Event::PlanEdited(PlanMade { approval, ..made }))
 }

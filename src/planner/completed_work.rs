@@ -51,8 +51,7 @@ pub(super) fn begun_work(state: &RunState, catalogue: &Catalogue) -> String {
 
 fn work_of_steps(state: &RunState, catalogue: &Catalogue, is_listed: fn(&StepState) -> bool) -> String {
     let lines: Vec<String> = state
-        .steps
-        .iter()
+        .plan_steps()
         .filter(|(_, step)| is_listed(step))
         .map(|(number, step)| {
             let calls: Vec<Value> = step.calls.iter().filter_map(|call| call_record(state, *call)).collect();

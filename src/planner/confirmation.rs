@@ -341,7 +341,9 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
             said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
         }
     }
-    for number in state.calls.keys() {
+    // What a flow's own functions return may repeat what a model wrote.
+    let evidence = state.calls.iter().filter(|(_, call)| !state.is_of_flow(call));
+    for (number, _) in evidence {
         // A result comes with the arguments of the call that has it.
         let by = state
             .calls

@@ -77,6 +77,15 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
             problems.push(PlanProblem::new(FORBIDDEN, what));
             continue;
         }
+        for (scene, tool) in scene_tools_of_flow(catalogue, name) {
+            if !constraints.allows_tool(&scene.name, &tool.name, tool.effect) {
+                let (scene, tool) = (&scene.name, &tool.name);
+                let what = format!(
+                    "step {number}: {name} calls {tool} of {scene}, which the constraints of the request do not allow"
+                );
+                problems.push(PlanProblem::new(FORBIDDEN, what));
+            }
+        }
         let called = step.prepared_calls.iter().map(|call| &call.tool);
         let scene = catalogue.get(name);
         for tool in step.expected_tools.iter().chain(called).filter_map(|tool| scene?.tool(tool)) {
@@ -88,13 +97,25 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
             }
         }
     }
-    let begun = state.steps.values().filter(|step| !step.is_untouched()).count();
+    let begun = state.plan_steps().filter(|(_, step)| !step.is_untouched()).count();
     if let Some(most) = constraints.max_steps.filter(|most| begun + plan.steps.len() > *most as usize) {
         let what =
             format!("the constraints of the request allow {most} steps in all, {begun} of which were begun");
         problems.push(PlanProblem::new(FORBIDDEN, what));
     }
     problems
+}
+
+/// The tools of scenes that a flow of this name calls.
+pub(super) fn scene_tools_of_flow<'a>(
+    catalogue: &'a Catalogue,
+    flow: &str,
+) -> impl Iterator<Item = (&'a Scene, &'a SceneTool)> {
+    let tools = catalogue.flow(flow).into_iter().flat_map(|flow| flow.tools());
+    tools.filter_map(|(scene, tool)| {
+        let scene = catalogue.get(scene)?;
+        Some((scene.as_ref(), scene.tool(tool)?))
+    })
 }
 
 /// Why a call may not be made, if the request's constraints forbid it.

@@ -13,6 +13,8 @@ mod confirmation;
 pub mod consent;
 mod constraints;
 mod consult;
+mod flow_node;
+mod flow_path;
 mod grounding;
 mod patch;
 mod plan_prompt;
@@ -51,5 +53,8 @@ pub use shortlist::{MAX_RANKED, needs_shortlist};
 pub use substitute::substitute;
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
-pub use tools::{ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL};
+pub use tools::{
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL, PLAN_FLOW_PATH,
+    REPORT_NODE,
+};
 pub use window::unfit_request;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::approval::unfit_call;
 use super::confirmation::{PlanDoubts, untraced_arguments};
+use super::flow_node;
 use super::prompt::binding_calls;
 use super::read::{SceneReplyCall, missing_arguments, question_for, read_call, unusable};
 use crate::language;
@@ -79,6 +80,9 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let Some(step) = state.steps.get(&number) else {
         return prepared_event(number, Vec::new(), Vec::new(), None);
     };
+    if step.is_node() {
+        return flow_node::prepared(state, catalogue, number);
+    }
     if state.is_confirmation() {
         let calls = confirmed_calls(state, catalogue, step);
         return prepared_event(number, calls, Vec::new(), None);
@@ -220,7 +224,7 @@ fn second_opinion(
 }
 
 /// Why the request does not clearly ask for what a write does: no word of it names that.
-fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Option<String> {
+pub(super) fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Option<String> {
     let tool = scene.tool(tool).filter(|tool| tool.effect == Effect::Write)?;
     let examples = scene.examples.iter().filter(|example| example.tool.as_ref() == Some(&tool.name));
     let about = examples.map(|example| example.say.as_str()).chain([tool.description.as_str()]);

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use super::completed_work::{completed_work, dependency_results};
 use super::constraints::push_current_state;
 use super::consult;
+use super::flow_node;
+use super::flow_path;
 use super::plan_prompt;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::shortlist;
@@ -88,6 +90,8 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
     let request = match subject {
         Subject::Plan { version } => plan_prompt::request(state, catalogue, version),
         Subject::Scene { step } => work::step_request(state, catalogue, step),
+        Subject::Path { step } => flow_path::request(state, step),
+        Subject::Node { step } => flow_node::request(state, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
         Subject::Consultation { consultation, .. } => consult::request(state, catalogue, consultation),

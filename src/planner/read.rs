@@ -9,6 +9,8 @@ use super::approval::{ApprovableCall, call_approval, effective_definition};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
 use super::constraints::forbidden_call;
 use super::consult;
+use super::flow_node;
+use super::flow_path;
 use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered, offered_catalogue};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
@@ -46,6 +48,8 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
     let event = match subject {
         Subject::Plan { version } => plan_reply::read_plan(state, catalogue, reply, version, fallback),
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
+        Subject::Path { step } => flow_path::read(state, reply, (call, step), fallback),
+        Subject::Node { step } => flow_node::read(state, catalogue, reply, (call, step)),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
         Subject::Consultation { consultation, .. } => {

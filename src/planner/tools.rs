@@ -10,7 +10,8 @@ use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
 pub use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL, PLAN_FLOW_PATH,
+    REPORT_NODE,
 };
 
 /// The field of plans that says whether any scene has to act.
@@ -354,6 +355,35 @@ pub fn choose_recovery(ids: &[&str]) -> ToolSpec {
             }
         })),
         strict: true,
+    }
+}
+
+/// `PlanFlowPath`: which of the nodes of a flow a request needs, in order.
+pub fn plan_flow_path(nodes: &[String]) -> ToolSpec {
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    ToolSpec {
+        name: PLAN_FLOW_PATH.to_owned(),
+        description: "Says which nodes of the flow are executed, in which order.".to_owned(),
+        parameters: Schema::from(json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["reasoning", "path"],
+            "properties": {
+                "reasoning": {"type": "string", "description": "Why this path, in one short sentence"},
+                "path": {"type": "array", "items": names(&nodes)}
+            }
+        })),
+        strict: true,
+    }
+}
+
+/// `ReportNode`: what a node's model returns.
+pub fn report_node(output: Value) -> ToolSpec {
+    ToolSpec {
+        name: REPORT_NODE.to_owned(),
+        description: "Returns the result of the node.".to_owned(),
+        parameters: Schema::from(output),
+        strict: false,
     }
 }
 

@@ -9,7 +9,8 @@ use crate::scene::Catalogue;
 /// The question that a step's work is due to ask.
 pub(super) fn step_request(state: &RunState, catalogue: &Catalogue, step: u32) -> Request {
     match kind(state, step) {
-        StepKind::Scene => prompt::scene(state, catalogue, step),
+        // Flows and nodes ask about subjects of their own.
+        StepKind::Scene | StepKind::Flow | StepKind::Node => prompt::scene(state, catalogue, step),
     }
 }
 
@@ -25,7 +26,9 @@ pub(super) fn read_step_reply(
     fallback: bool,
 ) -> Result<Event, Vec<PlanProblem>> {
     match kind(state, step) {
-        StepKind::Scene => replies::read_scene(state, catalogue, reply, call, step, fallback),
+        StepKind::Scene | StepKind::Flow | StepKind::Node => {
+            replies::read_scene(state, catalogue, reply, call, step, fallback)
+        }
     }
 }
 

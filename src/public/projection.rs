@@ -90,6 +90,9 @@ impl PublicProjection {
                     steps.iter().map(|s| (s.step_number, (s.label().to_owned(), s.purpose.clone())));
                 self.steps.extend(described);
             }
+            Event::NodeStarted { step, node, scene, .. } => {
+                self.steps.insert(*step, (scene.clone(), node.clone()));
+            }
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
@@ -144,6 +147,12 @@ impl PublicProjection {
             }
             Event::Forecast { step, tools } => self.with_step(*step, json!({"tools": tools})),
             Event::StepStarted { step } => self.started_step_data(*step),
+            Event::FlowPlanned { step, path, maker, .. } => {
+                self.with_step(*step, json!({"path": path, "maker": maker}))
+            }
+            Event::NodeStarted { step, parent, node, left, .. } => {
+                self.with_step(*step, json!({"flow_step": parent, "node": node, "left_path": left}))
+            }
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis, notes } => {
                 let mut data = self.completed_call_data(*call, outcome, *millis);

@@ -399,6 +399,8 @@ fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
                 subject == Subject::Consultation { consultation, kind }
             }
         },
+        Event::FlowPlanned { step, .. } => subject == Subject::Path { step: *step },
+        Event::NodeReplied { step, .. } => subject == Subject::Node { step: *step },
         Event::Continuation { round, .. } => subject == Subject::Continuation { round: *round },
         Event::Answered { .. } => subject == Subject::Answer,
         Event::Consultation { question, .. } => *question == Some(call),
@@ -446,6 +448,8 @@ fn describe_action(action: &Action) -> String {
             let what = match subject {
                 Subject::Plan { version } => format!("the question for plan {version}"),
                 Subject::Scene { step } => format!("the question of step {step}"),
+                Subject::Path { step } => format!("the question for the path of step {step}"),
+                Subject::Node { step } => format!("the question of node {step}"),
                 Subject::Continuation { round } => format!("the question for check {round}"),
                 Subject::Answer => "the question for the answer".to_owned(),
                 Subject::Ranking => "the question for the ranking of scenes".to_owned(),

@@ -31,7 +31,7 @@ impl RunState {
         if !self.may_patch_now() {
             return None;
         }
-        let ended = self.steps.iter().filter(|(_, step)| !step.noted && self.is_in_round(step));
+        let ended = self.plan_steps().filter(|(_, step)| !step.noted && self.is_in_round(step));
         let (number, class, code) = ended.filter_map(|(n, step)| self.reason_to_adapt(*n, step)).next()?;
         let unasked = self.ask_refusal(self.opening_facts());
         let chosen = match unasked {

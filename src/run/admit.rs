@@ -11,6 +11,7 @@ use super::event::{
 use super::learned::MAX_RATINGS;
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::adapt::RecoveryAction;
+use crate::flow;
 use crate::plan::{self, StepStatus};
 
 /// An event that is illegal in the current state. The state is unchanged.
@@ -96,6 +97,7 @@ impl RunState {
             | Event::Prepared { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. } => self.admit_step(event),
+            Event::FlowPlanned { .. } | Event::NodeReplied { .. } => self.admit_flow(event),
             Event::Adapted { change } => self.admit_adaptation(change),
             Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
             Event::Answered { .. } => self.at(Subject::Answer),
@@ -122,6 +124,7 @@ impl RunState {
             | Event::RunWaiting {}
             | Event::Compensating { .. }
             | Event::StepStarted { .. }
+            | Event::NodeStarted { .. }
             | Event::ToolSkipped { .. }
             | Event::RunCompleted { .. } => self.is_requested(event),
         }
@@ -359,6 +362,24 @@ impl RunState {
                 self.at(Subject::Scene { step: *step })
             }
             Event::StepCompleted { step, .. } => self.at(Subject::Scene { step: *step }),
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// A path must be due and possible, or be what the machine itself records; a node's reply must be due.
+    fn admit_flow(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::FlowPlanned { step, path, call: Some(call), .. } => {
+                let due = Action::Read { call: *call, subject: Subject::Path { step: *step } };
+                require(self.asks_for(|a| *a == due), "there is no path to read")?;
+                let flow = self.steps.get(step).and_then(|step| self.flow_of(step));
+                let problems = flow.map(|flow| flow::path_problems(flow, path, &self.given_to_flow(flow)));
+                require(problems.is_some_and(|problems| problems.is_empty()), "the path is not possible")
+            }
+            Event::NodeReplied { step, call, .. } => {
+                let due = Action::Read { call: *call, subject: Subject::Node { step: *step } };
+                require(self.asks_for(|a| *a == due), "there is no reply of a node to read")
+            }
             _ => self.is_requested(event),
         }
     }

@@ -18,7 +18,6 @@ use super::state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, DueActions, FinalAnswer, PlanFeedback,
     PlanInProgress, RunState, StepState,
 };
-use super::work::StepWork;
 use crate::plan::{PlanProblem, PlanStatus, StepStatus};
 
 /// How often a write with an idempotency key is repeated after the process ended during it, in addition to
@@ -129,6 +128,9 @@ impl RunState {
             | Event::Prepared { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. } => self.fold_step(event),
+            Event::FlowPlanned { .. } | Event::NodeStarted { .. } | Event::NodeReplied { .. } => {
+                self.fold_flow(event);
+            }
             Event::ToolStarted { .. }
             | Event::ToolCompleted { .. }
             | Event::ToolSkipped { .. }
@@ -455,24 +457,7 @@ impl RunState {
             self.apply_patch(patch);
         }
         for step in &made.plan.steps {
-            let state = StepState {
-                step: step.clone(),
-                version: made.version,
-                status: StepStatus::Pending,
-                work: StepWork::new(step.kind),
-                calls: Vec::new(),
-                round_calls: Vec::new(),
-                open_calls: Vec::new(),
-                is_sequential: false,
-                begun_calls: 0,
-                question: None,
-                result: None,
-                error: None,
-                prepared: false,
-                replaced_by: None,
-                noted: false,
-                stopped: false,
-            };
+            let state = StepState::pending(step.clone(), made.version);
             self.steps.insert(step.step_number, state);
         }
         self.plans.push(made.clone());

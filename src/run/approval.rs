@@ -213,7 +213,9 @@ impl RunState {
     /// again.
     pub(super) fn call_gate(&self, number: u32) -> ApprovalGate {
         let Some(call) = self.calls.get(&number) else { return ApprovalGate::Granted };
-        let Some(needed) = call.requested.approval.as_ref().filter(|_| !self.is_dry_run()) else {
+        // A dry run makes its reads.
+        let is_made = call.requested.effect == Effect::Read || !self.is_dry_run();
+        let Some(needed) = call.requested.approval.as_ref().filter(|_| is_made) else {
             return ApprovalGate::Granted;
         };
         if let Some((_, own)) = self.call_approvals().find(|(about, _)| *about == number) {

@@ -47,7 +47,10 @@ impl RunState {
         let failed =
             |status| matches!(status, StepStatus::Failed | StepStatus::Blocked | StepStatus::Cancelled);
         let asks = self.steps.values().any(|step| step.status == StepStatus::NeedsInput);
-        let mut steps = self.steps.values().filter(|step| self.is_in_round(step) && !self.is_made_good(step));
+        let mut steps = self
+            .plan_steps()
+            .map(|(_, step)| step)
+            .filter(|step| self.is_in_round(step) && !self.is_made_good(step));
         !asks && steps.any(|step| !refused(step) && (failed(step.status) || self.is_unserved(step)))
     }
 

@@ -20,8 +20,9 @@ impl RunState {
 
     /// The calls of a step's last reply that wait for the user's confirmation.
     pub fn unconfirmed<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
-        let calls =
-            step.scene().and_then(|work| work.history.last()).into_iter().flat_map(|round| &round.calls);
+        let last = step.scene().and_then(|work| work.history.last());
+        let of_node = step.node().into_iter().flat_map(|_| &step.round_calls);
+        let calls = last.into_iter().flat_map(|round| &round.calls).chain(of_node);
         let calls = calls.flat_map(|call| self.with_substitute(*call)).map(|(_, call)| call);
         calls.filter(|call| refusal(call).is_some_and(|error| error.code == UNCONFIRMED))
     }

@@ -22,6 +22,7 @@ use super::learned::{PlanLesson, PlanRecall, PlanScore};
 use crate::adapt::{
     AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, RefusedAction, ToolForecast, WeighedAction,
 };
+use crate::flow::{LeftPath, PathMaker};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
@@ -341,6 +342,42 @@ pub enum Event {
         /// The question to the user, where values are missing and the step's scene is not asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Question>,
+    },
+    /// The path through a flow is known: the meaning of the reply about it, or the graph itself.
+    FlowPlanned {
+        /// The flow's step.
+        step: u32,
+        /// The names of the nodes, in order. Where nobody planned it, those of a path through the full graph; empty if
+        /// the given values suffice for none.
+        path: Vec<String>,
+        /// Who planned it.
+        maker: PathMaker,
+        /// The question's ordinal, if one was answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<u32>,
+    },
+    /// A node of a flow was entered: a step of its own began.
+    NodeStarted {
+        /// The new step's number.
+        step: u32,
+        /// The flow's step.
+        parent: u32,
+        /// The node's name.
+        node: String,
+        /// The scene whose tool it calls, or the flow.
+        scene: String,
+        /// That it is not the planned one, and why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left: Option<LeftPath>,
+    },
+    /// A node's model replied: with an object as the node declares it.
+    NodeReplied {
+        /// The node's step.
+        step: u32,
+        /// The question's ordinal.
+        call: u32,
+        /// What it returned.
+        output: serde_json::Value,
     },
     /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {

@@ -17,7 +17,7 @@ pub(super) fn level_fault() -> Fault {
 impl RunState {
     /// The run's level: its own, lowered to the lowest of the scenes that its plans use.
     pub fn level(&self) -> Option<ExecutionLevel> {
-        let scenes = self.steps.values().map(|step| step.step.scene_name.as_str());
+        let scenes = self.plan_steps().map(|(_, step)| step.step.scene_name.as_str());
         scenes.fold(self.settings().level, |level, scene| {
             ExecutionLevel::narrowed(level, self.level_of_scene(scene))
         })
@@ -48,7 +48,9 @@ impl RunState {
         match subject {
             // It precedes the plan.
             Subject::Ranking | Subject::Plan { .. } => true,
-            Subject::Scene { step } => self.steps.get(&step).is_none_or(|step| self.asks_scene(step)),
+            Subject::Scene { step } | Subject::Path { step } | Subject::Node { step } => {
+                self.steps.get(&step).is_none_or(|step| self.asks_scene(step))
+            }
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
             // That was decided when it was opened.
             Subject::Consultation { .. } => true,

@@ -1,6 +1,6 @@
 //! Runs: the execution of one request's plan, as a pure state machine.
 //!
-//! **Invariant:** this module is pure and knows only `plan`, the rules of `adapt` and the fixed `sentences`. No clock, no
+//! **Invariant:** this module is pure and knows only `plan`, `flow`, the rules of `adapt` and the fixed `sentences`. No clock, no
 //! I/O, no randomness, no actor: ids and timers arrive as events, and time with their envelopes.
 
 mod action;
@@ -17,6 +17,7 @@ mod context;
 mod event;
 mod failure;
 mod failure_text;
+mod flow;
 mod guard;
 mod guidance;
 mod ids;
@@ -74,4 +75,4 @@ pub use state::{
     StepState,
 };
 pub use timers::RunTimer;
-pub use work::{Round, SceneWork, StepWork};
+pub use work::{FlowWork, NodeWork, PlannedPath, Round, SceneWork, StepWork};

@@ -183,9 +183,12 @@ impl RunState {
         let mut actions = self.steps_due();
         // Approval ordinals count up by one, so only one approval is requested at a time.
         let mut puts = false;
-        actions.retain(|action| {
-            let put = matches!(action, Action::Record { event: Event::ApprovalRequired { .. } });
-            !put || !std::mem::replace(&mut puts, true)
+        // Each node that is entered has the next number.
+        let mut enters = false;
+        actions.retain(|action| match action {
+            Action::Record { event: Event::ApprovalRequired { .. } } => !std::mem::replace(&mut puts, true),
+            Action::Record { event: Event::NodeStarted { .. } } => !std::mem::replace(&mut enters, true),
+            _ => true,
         });
         let runs = self.steps.values().any(|s| !s.status.is_terminal());
         if actions.is_empty() && runs && !self.has_work_in_flight() && self.waits_for_a_person() {
@@ -230,7 +233,7 @@ impl RunState {
         {
             return vec![record(stop)];
         }
-        let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
+        let all: Vec<&Step> = self.plan_steps().map(|(_, s)| &s.step).collect();
         let statuses = self.step_statuses();
         let blocked = plan::blocked_by(&all, &statuses).into_iter().map(|(step, dependency)| {
             let why = format!("step {dependency}, which it depends on, did not complete");
@@ -342,7 +345,7 @@ impl RunState {
             return refuse(problem.clone());
         }
         // A pending approval is decided by its approver, whatever happened to equal calls since.
-        if writes && self.is_awaiting_approval(number) {
+        if (writes || call.requested.approval.is_some()) && self.is_awaiting_approval(number) {
             return None;
         }
         if self.steps.get(&call.step).is_some_and(|step| step.stopped) {
@@ -454,7 +457,8 @@ impl RunState {
     /// Whether there is anything to report: a completed step, or a write.
     fn has_completed_work(&self) -> bool {
         let partly = |s: &StepState| self.adapts() && self.has_result(s);
-        self.steps.values().any(|s| s.status == StepStatus::Completed || self.has_written(s) || partly(s))
+        let counts = |s: &StepState| !s.is_node() && (s.status == StepStatus::Completed || partly(s));
+        self.steps.values().any(|s| counts(s) || self.has_written(s))
     }
 
     /// Whether the result of a call says anything: a lookup may find nothing.
@@ -551,7 +555,8 @@ impl RunState {
         // Work that an earlier version left undone does not count once a later version has done it.
         let open = || {
             let left = |s: &&StepState| s.status != StepStatus::Completed && !self.is_made_good(s);
-            self.steps.values().filter(left).filter(|s| {
+            let planned = self.plan_steps().map(|(_, step)| step);
+            planned.filter(left).filter(|s| {
                 self.is_in_round(s) || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
             })
         };
@@ -579,9 +584,8 @@ impl RunState {
             || odd
             || self.has_undone()
             || self
-                .steps
-                .values()
-                .any(|s| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
+                .plan_steps()
+                .any(|(_, s)| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
             || self.closing
             || self.cancel.is_some()
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))

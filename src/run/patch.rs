@@ -50,7 +50,7 @@ impl RunState {
             StepStatus::Completed => self.is_unserved(step),
             _ => false,
         };
-        failed && self.is_in_round(step) && step.replaced_by.is_none()
+        failed && !step.is_node() && self.is_in_round(step) && step.replaced_by.is_none()
     }
 
     /// Whether a step that a patch put in the place of this one, or of that one in turn, was completed.
@@ -72,7 +72,7 @@ impl RunState {
         if made.cause != PlanCause::Adaptation {
             return Some(made.plan.clone());
         }
-        let steps = self.steps.values().filter(|step| self.is_in_round(step));
+        let steps = self.plan_steps().map(|(_, step)| step).filter(|step| self.is_in_round(step));
         let unserved = self.unserved().map(str::to_owned).collect();
         Some(Plan { steps: steps.map(|step| step.step.clone()).collect(), unserved, ..made.plan.clone() })
     }
@@ -102,7 +102,8 @@ impl RunState {
     pub fn dependable_steps(&self, patch: &PlanPatch) -> BTreeSet<u32> {
         let may_complete =
             |step: &&StepState| step.status == StepStatus::Completed || !step.status.is_terminal();
-        let numbers = self.steps.values().filter(may_complete).map(|step| step.step.step_number);
+        let numbers =
+            self.plan_steps().map(|(_, step)| step).filter(may_complete).map(|step| step.step.step_number);
         numbers.filter(|n| !patch.removed.contains(n) && !patch.replaced.contains_key(n)).collect()
     }
 
@@ -210,13 +211,18 @@ impl RunState {
     pub(super) fn count_idle(&mut self, number: u32) {
         let Some(step) = self.steps.get(&number) else { return };
         let tried = matches!(step.status, StepStatus::Completed | StepStatus::Failed);
-        if step.version <= 1 || !tried || self.settings().level < Some(ExecutionLevel::Adaptive) {
+        if step.is_node()
+            || step.version <= 1
+            || !tried
+            || self.settings().level < Some(ExecutionLevel::Adaptive)
+        {
             return;
         }
         let shares = |call: &u32| {
             self.calls.get(call).is_some_and(|call| matches!(call.status, CallStatus::Skipped { .. }))
         };
         let found = step.calls.iter().any(|call| self.is_effective(*call) && !shares(call));
+        let found = found || (step.flow().is_some() && step.status == StepStatus::Completed);
         self.idle_steps = if found { 0 } else { self.idle_steps.saturating_add(1) };
     }
 

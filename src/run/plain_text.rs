@@ -53,7 +53,7 @@ impl RunState {
     /// An answer that only lists what was done and what was not.
     pub fn plain_answer(&self) -> String {
         let mut out = String::new();
-        for (number, step) in &self.steps {
+        for (number, step) in self.plan_steps() {
             let scene = step.step.label();
             // Writing into a String cannot fail.
             if let (StepStatus::Completed, Some(result)) = (step.status, &step.result) {

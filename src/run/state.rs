@@ -412,6 +412,28 @@ pub(super) enum DueQuestion {
 }
 
 impl StepState {
+    /// A step of plan `version` that has not begun.
+    pub(super) fn pending(step: Step, version: u32) -> Self {
+        Self {
+            work: StepWork::new(step.kind),
+            step,
+            version,
+            status: StepStatus::Pending,
+            calls: Vec::new(),
+            round_calls: Vec::new(),
+            open_calls: Vec::new(),
+            is_sequential: false,
+            begun_calls: 0,
+            question: None,
+            result: None,
+            error: None,
+            prepared: false,
+            replaced_by: None,
+            noted: false,
+            stopped: false,
+        }
+    }
+
     /// Whether it was never begun. A step that is restarted keeps its earlier calls, so it is not
     /// untouched.
     pub fn is_untouched(&self) -> bool {
@@ -615,7 +637,7 @@ impl RunState {
 
     /// The numbers of the completed steps.
     pub fn finished_steps(&self) -> std::collections::BTreeSet<u32> {
-        self.steps.iter().filter(|(_, s)| s.status == StepStatus::Completed).map(|(n, _)| *n).collect()
+        self.plan_steps().filter(|(_, s)| s.status == StepStatus::Completed).map(|(n, _)| *n).collect()
     }
 
     /// The ordinal of the next question to a model.
@@ -644,6 +666,9 @@ impl RunState {
     /// Why there is none: the call was not made, failed, was made several times, or has no such value.
     pub fn referenced(&self, reference: &Reference, by: Effect) -> Result<Value, String> {
         let Reference { step, tool, pointer } = reference;
+        if let Some(flow) = self.steps.get(step).filter(|state| state.flow().is_some()) {
+            return self.referenced_in_flow(flow, reference, by);
+        }
         let calls = self.steps.get(step).map(|state| state.calls.as_slice()).unwrap_or_default();
         let mut found = calls.iter().filter(|number| {
             let called = |call: &CallState| call.requested.tool == *tool && call.replaces.is_none();
@@ -673,9 +698,9 @@ impl RunState {
         })
     }
 
-    /// The status of each step.
+    /// The status of each step of the plans.
     pub fn step_statuses(&self) -> BTreeMap<u32, StepStatus> {
-        self.steps.iter().map(|(n, s)| (*n, s.status)).collect()
+        self.plan_steps().map(|(n, s)| (*n, s.status)).collect()
     }
 
     /// The status of a step as displayed: the reply of its scene ends a step, regardless of its calls, but a
@@ -687,7 +712,7 @@ impl RunState {
 
     /// The displayed status of each step.
     pub fn reported_step_statuses(&self) -> BTreeMap<u32, StepStatus> {
-        self.steps.iter().map(|(n, s)| (*n, self.reported_step_status(s))).collect()
+        self.plan_steps().map(|(n, s)| (*n, self.reported_step_status(s))).collect()
     }
 
     /// The displayed status of the plan: a run that asks its user, or did a part, did not fail.

@@ -1,6 +1,8 @@
 //! The work of a step, by the kind of what executes it. Everything that is the same for all kinds (calls,
 //! approvals, confirmations, the end of a step) is in the state machine itself.
 
+mod flow;
+mod node;
 mod scene;
 
 use serde::Serialize;
@@ -10,6 +12,8 @@ use super::event::Event;
 use super::state::{RunState, StepState};
 use crate::plan::StepKind;
 
+pub use flow::{FlowWork, PlannedPath};
+pub use node::NodeWork;
 pub use scene::{Round, SceneWork};
 
 /// The progress of a step, as far as it depends on its kind.
@@ -18,6 +22,10 @@ pub use scene::{Round, SceneWork};
 pub enum StepWork {
     /// A scene, whose model calls the scene's tools.
     Scene(SceneWork),
+    /// A flow, whose nodes have steps of their own.
+    Flow(FlowWork),
+    /// A node of a flow.
+    Node(NodeWork),
 }
 
 impl StepWork {
@@ -25,6 +33,8 @@ impl StepWork {
     pub(super) fn new(kind: StepKind) -> Self {
         match kind {
             StepKind::Scene => StepWork::Scene(SceneWork::default()),
+            StepKind::Flow => StepWork::Flow(FlowWork::default()),
+            StepKind::Node => StepWork::Node(NodeWork::default()),
         }
     }
 
@@ -32,6 +42,7 @@ impl StepWork {
     pub(super) fn scene(&self) -> Option<&SceneWork> {
         match self {
             StepWork::Scene(work) => Some(work),
+            StepWork::Flow(_) | StepWork::Node(_) => None,
         }
     }
 
@@ -39,6 +50,8 @@ impl StepWork {
     pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
         match self {
             StepWork::Scene(work) => work.actions(run, number, step),
+            StepWork::Flow(work) => work.actions(run, number, step),
+            StepWork::Node(work) => work.actions(run, number, step),
         }
     }
 
@@ -46,6 +59,8 @@ impl StepWork {
     pub(super) fn fold(&mut self, event: &Event, calls: &[u32]) {
         match self {
             StepWork::Scene(work) => work.fold(event, calls),
+            StepWork::Flow(work) => work.fold(event),
+            StepWork::Node(work) => work.fold(event),
         }
     }
 }

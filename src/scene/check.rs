@@ -12,7 +12,9 @@ use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, expectations, parameters, undo};
 use crate::adapt::ExecutionLevel;
-use crate::llm::functions::{ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
+use crate::llm::functions::{
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, PLAN_FLOW_PATH, REPORT_NODE,
+};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
@@ -28,7 +30,8 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 5] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, ADAPT_PLAN];
+const RESERVED: [&str; 7] =
+    [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, ADAPT_PLAN, PLAN_FLOW_PATH, REPORT_NODE];
 
 /// What scenes may refer to: native tools, the network and the environment.
 pub(super) struct CheckContext<'a> {
@@ -262,7 +265,11 @@ fn check_tool(
         effect: effect?,
         repeat,
         approval: match effect? {
-            Effect::Read => ToolApproval::None,
+            // The scene's approval is for its writes.
+            Effect::Read => match draft.approval.map(|approval| approval.value) {
+                Some(approval) if approval.requires_call_approval() => ToolApproval::Call,
+                _ => ToolApproval::None,
+            },
             Effect::Write => draft.approval.map_or(scene, |approval| approval.value),
         },
         undo: None,
@@ -345,9 +352,9 @@ fn warn_of_write_keys(draft: &ToolDraft, tool: &str, report: &FaultReport) {
         let message = format!("{tool} only reads, and reads may always be repeated");
         report.warning(repeat.line, "repeat", message, "remove `repeat`, or set effect = \"write\"");
     }
-    if let Some(approval) = draft.approval.as_ref().filter(|approval| approval.value != ToolApproval::None) {
-        let message = format!("{tool} only reads, and reads need no approval");
-        report.warning(approval.line, "approval", message, "remove `approval`, or set effect = \"write\"");
+    if let Some(approval) = draft.approval.as_ref().filter(|approval| approval.value == ToolApproval::Plan) {
+        let message = format!("{tool} only reads, and a plan needs no approval for reads");
+        report.warning(approval.line, "approval", message, "write `approval = \"call\"`, or remove it");
     }
 }
 

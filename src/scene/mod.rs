@@ -189,7 +189,7 @@ impl ToolApproval {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
-    /// The scenes that stand for flows.
+    /// The scenes that stand for flows, with their tools.
     flows: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
     /// Without and with descriptions of arguments.
@@ -234,8 +234,13 @@ impl Catalogue {
     pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
         let by_name: BTreeMap<String, Arc<Scene>> =
             scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
-        let (flows, scenes) = by_name.into_values().partition(|scene| scene.flow.is_some());
-        Self { scenes, flows, ..Self::default() }
+        let flows = by_name.values().filter(|scene| scene.flow.is_some()).cloned().collect();
+        // Planners see what a flow is for, and none of the tools that its nodes call by themselves.
+        let planned = |scene: Arc<Scene>| match &scene.flow {
+            Some(_) => Arc::new(Scene { tools: Vec::new(), ..Scene::clone(&scene) }),
+            None => scene,
+        };
+        Self { scenes: by_name.into_values().map(planned).collect(), flows, ..Self::default() }
     }
 
     /// The flows, by name.
@@ -248,14 +253,14 @@ impl Catalogue {
         self.flows().find(|flow| flow.name == name)
     }
 
-    /// All scenes, by name; without those that stand for flows.
+    /// All scenes and flows as a planner sees them, by name: flows without tools.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Scene>> {
         self.scenes.iter()
     }
 
     /// The scenes and those that stand for flows: everything whose tools may be called.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Scene>> {
-        self.scenes.iter().chain(&self.flows)
+        self.scenes.iter().filter(|scene| scene.flow.is_none()).chain(&self.flows)
     }
 
     /// The scene called `name`, or the one that stands for the flow of that name.
@@ -304,6 +309,7 @@ impl Catalogue {
                 .iter()
                 .map(|scene| (scene.name.clone(), scene.tools.iter().map(|t| t.name.clone()).collect()))
                 .collect(),
+            flows: self.flows().map(|flow| flow.name.clone()).collect(),
         })
     }
 

@@ -14,6 +14,12 @@ use serde_json::{Map, Value, json};
 /// The longest sentence, in bytes; a longer one is discarded.
 const MAX_BYTES: usize = 8 * 1024;
 
+/// The longest prompt of a flow's node, in bytes.
+const MAX_PROMPT_BYTES: usize = 256 * 1024;
+
+/// The budget of such a prompt, in minijinja instructions.
+const PROMPT_FUEL: u64 = 2_000_000;
+
 /// The budget of one sentence, in minijinja instructions.
 const FUEL: u64 = 50_000;
 
@@ -43,6 +49,14 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 /// For checking a template without data: missing values count as empty.
 static LENIENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = environment();
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment
+});
+
+/// For prompts: missing values are empty.
+static PROMPTS: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = environment();
+    environment.set_fuel(Some(PROMPT_FUEL));
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment
 });
@@ -78,18 +92,28 @@ pub fn render(template: &str, language: &str, result: &Value, arguments: &Value)
     fields.entry("result").or_insert_with(|| result.clone());
     fields.insert("arguments".to_owned(), arguments.clone());
     fields.insert(LANGUAGE.to_owned(), json!(language));
-    let mut out = BoundedWriter(Vec::new());
+    let mut out = BoundedWriter::default();
     ENVIRONMENT.template_from_str(template).ok()?.render_captured_to(fields, &mut out).ok()?;
-    let text = String::from_utf8(out.0).ok()?;
+    let text = String::from_utf8(out.bytes).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Renders the prompt of a flow's node over its inputs; missing ones are empty. `None` if it cannot be rendered, or is
+/// too long.
+pub fn render_prompt(template: &str, inputs: &Map<String, Value>) -> Option<String> {
+    let mut fields = inputs.clone();
+    fields.insert(LANGUAGE.to_owned(), inputs.get("language").cloned().unwrap_or_else(|| json!("en")));
+    let mut out = BoundedWriter { bytes: Vec::new(), most: MAX_PROMPT_BYTES };
+    PROMPTS.template_from_str(template).ok()?.render_captured_to(fields, &mut out).ok()?;
+    String::from_utf8(out.bytes).ok()
 }
 
 /// Checks a template's syntax, and the filters, tests and functions on the path that it takes without data.
 /// The error says what is wrong.
 pub fn check_template(template: &str) -> Result<(), String> {
     let compiled = LENIENT.template_from_str(template).map_err(|error| describe(&error))?;
-    match compiled.render_captured_to(json!({LANGUAGE: "en"}), BoundedWriter(Vec::new())) {
+    match compiled.render_captured_to(json!({LANGUAGE: "en"}), BoundedWriter::default()) {
         Err(error)
             if matches!(
                 error.kind(),
@@ -167,14 +191,23 @@ fn month_names(language: &str) -> &'static str {
     }
 }
 
-struct BoundedWriter(Vec<u8>);
+struct BoundedWriter {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Default for BoundedWriter {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), most: MAX_BYTES }
+    }
+}
 
 impl std::io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_BYTES {
+        if self.bytes.len() + bytes.len() > self.most {
             return Err(std::io::Error::other("the sentence is too long"));
         }
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -31,6 +31,7 @@ mod explain;
 mod failure_wording;
 mod fairness;
 mod fault_matrix;
+mod flows;
 mod full_disk;
 mod gateway;
 mod hostile_model;

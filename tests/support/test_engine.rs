@@ -105,6 +105,12 @@ impl Setup {
         self
     }
 
+    /// Further tools in Rust, by the names that `scene.toml` and `flow.toml` files use.
+    pub fn native(mut self, name: &str, tool: impl proscenium::tools::Tool + 'static) -> Self {
+        self.native = self.native.with(name, tool);
+        self
+    }
+
     /// How long an idle conversation stays loaded.
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = Some(time);

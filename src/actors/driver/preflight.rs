@@ -4,7 +4,7 @@ use super::Driver;
 use crate::llm::Caller;
 use crate::llm::budget::{Budget, BudgetError};
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::{PlanProblem, Step};
+use crate::plan::{PlanProblem, Step, StepKind};
 use crate::planner;
 use crate::run::{Event, Subject};
 
@@ -41,7 +41,10 @@ impl Driver {
         }
         let gateway = &self.shared.gateway;
         let cost = |step: &Step| {
-            let subject = Subject::Scene { step: step.step_number };
+            let subject = match step.kind {
+                StepKind::Flow => Subject::Path { step: step.step_number },
+                StepKind::Scene | StepKind::Node => Subject::Scene { step: step.step_number },
+            };
             gateway.least_cost(&planner::request(state, catalogue, subject))
         };
         // At `basic`, no scene is asked.

@@ -49,7 +49,12 @@ impl PartRequest {
                 _ => return None,
             },
             Subject::Continuation { .. } => PartCall::Check(planner.clone()?),
-            Subject::Scene { .. } | Subject::Answer | Subject::Ranking | Subject::Consultation { .. } => {
+            Subject::Scene { .. }
+            | Subject::Path { .. }
+            | Subject::Node { .. }
+            | Subject::Answer
+            | Subject::Ranking
+            | Subject::Consultation { .. } => {
                 return None;
             }
         };

@@ -127,7 +127,7 @@ fn plan_with_begun_steps(state: &RunState) -> Result<Plan, Problem> {
         let detail = "no plan has been made yet: wait for it, or request the JSON document";
         return Err(Problem::new(StatusCode::CONFLICT, "plan.not_made", detail));
     };
-    Ok(Plan { steps: state.steps.values().map(|step| step.step.clone()).collect(), ..made.plan.clone() })
+    Ok(Plan { steps: state.plan_steps().map(|(_, step)| step.step.clone()).collect(), ..made.plan.clone() })
 }
 
 /// The known calls of each step.

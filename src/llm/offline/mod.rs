@@ -17,6 +17,7 @@ mod countries;
 mod cue_words;
 mod date_arguments;
 mod drafts;
+mod flow_path;
 mod followup;
 mod free_text;
 mod index;
@@ -54,7 +55,7 @@ pub(crate) use asks::{PlainAsk, plain_ask};
 use prompt::PromptText;
 use serde_json::{Value, json};
 
-use super::functions::{ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
+use super::functions::{ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, PLAN_FLOW_PATH};
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
     Lang, date_expression, dates, entities, lexicon, numbers, pattern, questions, schema, text, text_task,
@@ -98,6 +99,12 @@ impl OfflineModel {
                     json!({"reason": "no other plan is known", "remove": [], "replace": [], "add": []});
                 (String::new(), vec![forced_call(request, ADAPT_PLAN, unchanged)])
             }
+            (Purpose::Path, _) => {
+                let path = flow_path::path(&prompt).unwrap_or_else(|| json!({"reasoning": "", "path": []}));
+                (String::new(), vec![forced_call(request, PLAN_FLOW_PATH, path)])
+            }
+            // A node declares by itself what is done without a model.
+            (Purpose::Node, _) => (String::new(), Vec::new()),
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
             // The gateway never asks it for embeddings.
             (Purpose::Embedding, _) => (String::new(), Vec::new()),

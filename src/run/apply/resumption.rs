@@ -1,11 +1,13 @@
 //! Folds events about how a run continues: the end of planning, resumption after its end, compensation, and
 //! takeover by another process.
 
+use std::collections::BTreeMap;
+
 use super::super::approval::ApprovalGate;
 use super::super::attempt::AskReservation;
 use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus, Subject};
 use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
-use super::super::work::StepWork;
+use super::super::work::{FlowWork, StepWork};
 use super::{MAX_KEYED_INTERRUPTIONS, MAX_READ_ATTEMPTS};
 use crate::plan::StepStatus;
 
@@ -40,7 +42,13 @@ impl RunState {
         self.idle_steps = 0;
         self.forget_consultations();
         self.restart_check();
-        let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
+        // A node begins again with its flow.
+        let of_plan = |step: u32| match self.steps.get(&step).and_then(StepState::node) {
+            Some(node) => node.parent,
+            None => step,
+        };
+        let undone: Vec<u32> =
+            self.calls.values().filter(|c| self.is_undone(c)).map(|c| of_plan(c.step)).collect();
         let must_restart = |s: &&StepState| match s.status {
             StepStatus::Completed => {
                 undone.contains(&s.step.step_number) || (self.is_in_round(s) && self.is_unserved(s))
@@ -50,15 +58,21 @@ impl RunState {
             _ => self.is_in_round(s) && !is_refused(self, self.version_to_begin(s)),
         };
         let restarted: Vec<u32> =
-            self.steps.values().filter(must_restart).map(|s| s.step.step_number).collect();
+            self.plan_steps().map(|(_, s)| s).filter(must_restart).map(|s| s.step.step_number).collect();
         for step in &restarted {
             self.tries.remove(&Subject::Scene { step: *step });
+            self.tries.remove(&Subject::Path { step: *step });
         }
+        let mut kept: BTreeMap<u32, FlowWork> =
+            restarted.iter().filter_map(|step| Some((*step, self.kept_flow(*step)?))).collect();
         let is_restarted = |s: &&mut StepState| restarted.contains(&s.step.step_number);
         for step in self.steps.values_mut().filter(is_restarted) {
             step.status = StepStatus::Pending;
             step.result = None;
-            step.work = StepWork::new(step.step.kind);
+            step.work = match kept.remove(&step.step.step_number) {
+                Some(work) => StepWork::Flow(work),
+                None => StepWork::new(step.step.kind),
+            };
             step.round_calls.clear();
             step.open_calls.clear();
             step.question = None;

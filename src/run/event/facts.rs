@@ -239,7 +239,8 @@ impl Event {
             Event::Compensating { undoes, .. } => internal(*undoes),
             Event::Forecast { step, .. } => public(*step).external(),
             Event::StepStarted { step } => public(*step).plan(PlanStatus::Executing),
-            Event::SceneReplied { call, .. } => internal(*call),
+            Event::FlowPlanned { step, .. } | Event::NodeStarted { step, .. } => public(*step),
+            Event::SceneReplied { call, .. } | Event::NodeReplied { call, .. } => internal(*call),
             Event::Prepared { step, .. } => internal(*step),
             Event::ToolStarted { call, attempt } => {
                 public(*call).durable_if_writing().from(Origin::Call { call: *call, attempt: *attempt })

@@ -10,6 +10,7 @@ use super::super::guidance::PlanGuidance;
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
+use crate::flow::Flow;
 use crate::plan::{DependsOn, Plan, PlanStatus, TaskId};
 
 /// What a request may ask for besides its text: one value from the client to the journal.
@@ -24,6 +25,9 @@ pub struct RequestOptions {
     /// Dry run: writes are reported and not executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// No path is planned: flows follow their graphs by their conditions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unplanned: bool,
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ExecutionLevel>,
@@ -191,6 +195,9 @@ pub struct PlanMade {
     /// That person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The definitions of the flows among its steps, each once: the run follows these, whatever the catalogue says later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
     /// What it changes in the version before, which it continues; set where the cause is an adaptation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PlanPatch>,
@@ -251,7 +258,17 @@ impl PlanPatch {
 impl PlanMade {
     /// A plan that needs no approval.
     pub fn new(version: u32, cause: PlanCause, maker: PlanMaker, plan: Plan) -> Self {
-        Self { version, cause, maker, plan, approval: None, by: None, why: None, patch: None }
+        Self {
+            version,
+            cause,
+            maker,
+            plan,
+            approval: None,
+            by: None,
+            why: None,
+            flows: Vec::new(),
+            patch: None,
+        }
     }
 
     /// The plan's status when this version is made.

@@ -18,6 +18,16 @@ pub enum Subject {
         /// The step's number.
         step: u32,
     },
+    /// The path through a flow.
+    Path {
+        /// The number of the flow's step.
+        step: u32,
+    },
+    /// What a node of a flow returns.
+    Node {
+        /// The number of the node's step.
+        step: u32,
+    },
     /// Whether the request is answered.
     Continuation {
         /// From 1.
@@ -84,6 +94,10 @@ pub enum Purpose {
     Recovery,
     /// Change the part of the plan that is not finished.
     Adaptation,
+    /// Plan a path through a flow.
+    Path,
+    /// Execute a node of a flow.
+    Node,
 }
 
 impl Purpose {
@@ -107,6 +121,12 @@ impl Subject {
             Subject::Scene { step } => {
                 SubjectFacts { step: Some(step), ..facts(Purpose::Scene, step, "executing a step") }
             }
+            Subject::Path { step } => {
+                SubjectFacts { step: Some(step), ..facts(Purpose::Path, step, "planning a path") }
+            }
+            Subject::Node { step } => {
+                SubjectFacts { step: Some(step), ..facts(Purpose::Node, step, "executing a node") }
+            }
             Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
             Subject::Answer => facts(Purpose::Answer, 0, "wording the answer"),
             Subject::Ranking => facts(Purpose::Embedding, 0, "ranking the scenes"),
@@ -120,9 +140,10 @@ impl Subject {
         }
     }
 
-    /// Whether the embedded rules are asked when no model answers. Without them, predefined logic decides.
+    /// Whether the embedded rules are asked when no model answers. Without them, predefined logic decides, or the
+    /// function that a node declares.
     pub fn has_fallback(self) -> bool {
-        !matches!(self, Subject::Consultation { .. })
+        !matches!(self, Subject::Consultation { .. } | Subject::Node { .. })
     }
 
     /// Serialises the subject as a key of a map, such as `scene/2`.

@@ -196,6 +196,9 @@ impl RunChecker {
                     assert!(self.completed.contains(dependency), "step {step} before {dependency}");
                 }
             }
+            Event::FlowPlanned { .. } | Event::NodeStarted { .. } | Event::NodeReplied { .. } => {
+                panic!("no flow is planned in this world: {event:?}")
+            }
             Event::SceneReplied { step, calls, next: Some(_), .. } => {
                 assert!(self.decided.insert(*step), "step {step} decides twice");
                 assert_eq!(calls.len(), 0, "a decision does nothing by itself");

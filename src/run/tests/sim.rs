@@ -502,6 +502,7 @@ impl Sim {
                     next: None,
                 }
             }
+            Subject::Path { .. } | Subject::Node { .. } => unreachable!("no flow is planned in this world"),
             Subject::Continuation { round } => Event::Continuation {
                 round,
                 verdict: generators::verdict(&mut self.dice, stubborn),

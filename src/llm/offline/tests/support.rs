@@ -138,6 +138,7 @@ impl World {
         let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         let read: Plan = serde_json::from_value(plan.clone()).unwrap();
         let known = KnownScenes {
+            flows: std::collections::BTreeSet::new(),
             scenes: self
                 .scenes
                 .iter()

@@ -1,0 +1,80 @@
+//! The forced question for a path through a flow, and the reading of its reply.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::prompt::{common, context, conversation, forced};
+use super::read::from_arguments;
+use super::tools::{PLAN_FLOW_PATH, plan_flow_path};
+use crate::flow::{FlowBrief, PathMaker, path_problems};
+use crate::llm::{Purpose, Request, reader, sections};
+use crate::plan::PlanProblem;
+use crate::run::{Event, Reply, RunState, Subject};
+
+const PATH: &str = "\
+You plan which nodes of a flow a request needs, and in which order. You do not answer the request. Call the function \
+PlanFlowPath exactly once.
+- <flow> describes the nodes. A path begins with a node of begins_with, goes from each node to one of its next nodes, \
+and ends with a node that has none.
+- Each value that a node needs was produced by a node before it, or is among <given>.
+- Every path keeps to the invariants: with before, first comes before then; with excludes, a path that has node has none \
+of others.
+- Leave out what the request does not need: where a value is given already, the nodes that would produce it.
+- A node may follow another only under its condition. Plan what is most likely; where a condition turns out otherwise, \
+the execution takes the other edge by itself.";
+
+/// The reply to the question for a path.
+#[derive(Debug, Deserialize)]
+struct PathReply {
+    path: Vec<String>,
+}
+
+/// The question for the path of a flow's step.
+pub(super) fn request(state: &RunState, number: u32) -> Request {
+    let mut data = String::new();
+    let mut names: Vec<String> = Vec::new();
+    if let Some((step, flow)) = state.steps.get(&number).and_then(|step| Some((step, state.flow_of(step)?))) {
+        sections::push(&mut data, "flow", &json!(FlowBrief::of(flow)).to_string());
+        data.push_str(&common(state));
+        let context = context(state);
+        sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
+        let given: Vec<String> = state.given_to_flow(flow).into_iter().collect();
+        sections::push(&mut data, "given", &given.join("\n"));
+        sections::push(&mut data, "purpose", &step.step.purpose);
+        names = flow.nodes.iter().map(|node| node.name.clone()).collect();
+    }
+    sections::push(&mut data, "request", state.request());
+    let tries = state.tries(Subject::Path { step: number });
+    forced(state, Purpose::Path, PATH.to_owned(), data, plan_flow_path(&names), PLAN_FLOW_PATH, tries)
+}
+
+/// The event that a reply to the question for a path leads to.
+///
+/// # Errors
+/// Every problem of a path that may not be executed.
+pub(super) fn read(
+    state: &RunState,
+    reply: &Reply,
+    (call, number): (u32, u32),
+    fallback: bool,
+) -> Result<Event, Vec<PlanProblem>> {
+    let Some(flow) = state.steps.get(&number).and_then(|step| state.flow_of(step)) else {
+        let what = format!("step {number} has no flow");
+        return Err(vec![PlanProblem::new("flow.unknown", what)]);
+    };
+    let written = reader::read(reply, PLAN_FLOW_PATH, state.settings().reader)?;
+    let PathReply { path } = from_arguments(written, PLAN_FLOW_PATH)?;
+    // Some models write names in another case.
+    let exact = |name: String| {
+        let mut same = flow.nodes.iter().filter(|node| node.name.eq_ignore_ascii_case(name.trim()));
+        same.next().map_or(name, |node| node.name.clone())
+    };
+    let path: Vec<String> = path.into_iter().map(exact).collect();
+    let problems = path_problems(flow, &path, &state.given_to_flow(flow));
+    if !problems.is_empty() {
+        let of = |problem: &crate::flow::FlowProblem| PlanProblem::new(problem.code, problem.message.clone());
+        return Err(problems.iter().map(of).collect());
+    }
+    let maker = if fallback { PathMaker::Rules } else { PathMaker::Planner };
+    Ok(Event::FlowPlanned { step: number, path, maker, call: Some(call) })
+}

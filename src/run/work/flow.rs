@@ -1,0 +1,125 @@
+//! The work of a flow's step: a path is planned, then its nodes are entered one after the other, each as a step of its
+//! own. The flow's step runs until the last of them has ended.
+
+use serde::Serialize;
+
+use super::super::action::Action;
+use super::super::event::{Event, Fault, Subject};
+use super::super::next::record;
+use super::super::state::{DueQuestion, RunState, StepState};
+use crate::flow::{self, Flow, NextNode, NodeKind, PathMaker};
+use crate::plan::StepStatus;
+
+/// The progress of a flow's step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FlowWork {
+    /// The planned path, once there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<PlannedPath>,
+    /// The numbers of the steps of its nodes, in the order in which they were entered.
+    pub nodes: Vec<u32>,
+}
+
+/// The path through a flow that was planned for a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedPath {
+    /// The names of its nodes, in order.
+    pub path: Vec<String>,
+    /// Who planned it. Where nobody did, the conditions of the graph alone decide, and the path is the one through the
+    /// full graph.
+    pub maker: PathMaker,
+}
+
+impl PlannedPath {
+    /// The path that is followed: none where the conditions of the graph alone decide.
+    pub fn followed(&self) -> &[String] {
+        if self.maker == PathMaker::Graph { &[] } else { &self.path }
+    }
+}
+
+impl FlowWork {
+    pub(super) fn fold(&mut self, event: &Event) {
+        match event {
+            Event::FlowPlanned { path, maker, .. } => {
+                self.planned = Some(PlannedPath { path: path.clone(), maker: *maker });
+            }
+            Event::NodeStarted { step, .. } => self.nodes.push(*step),
+            _ => {}
+        }
+    }
+
+    /// The path to be planned, the next node, or the end of the step.
+    pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
+        let last = self.nodes.last().and_then(|node| run.steps.get(node));
+        if let Some(node) = last.filter(|node| node.status != StepStatus::Completed) {
+            return match (node.status.is_terminal(), &node.error) {
+                (false, _) => Vec::new(),
+                (true, error) => vec![record(node_failed(number, node, error.as_ref()))],
+            };
+        }
+        let Some(flow) = run.flow_of(step) else {
+            let why = format!("the plan has no definition of the flow {}", step.step.label());
+            return vec![record(failed(number, Fault::new("flow.unknown", why)))];
+        };
+        let Some(planned) = &self.planned else { return self.planning(run, number, flow) };
+        match run.next_node_of(number, flow, planned) {
+            NextNode::Node { name, left } => {
+                let scene = match flow.node(&name).map(|node| &node.kind) {
+                    Some(NodeKind::Tool { scene, .. }) => scene.clone(),
+                    _ => flow.name.clone(),
+                };
+                let step = run.last_step() + 1;
+                vec![record(Event::NodeStarted { step, parent: number, node: name, scene, left })]
+            }
+            NextNode::End => {
+                vec![record(Event::StepCompleted { step: number, result: self.result(run) })]
+            }
+            NextNode::Stuck { code, why } => vec![record(failed(number, Fault::new(code, why)))],
+        }
+    }
+
+    /// The question for the path, or the path that is followed where none can be planned.
+    fn planning(&self, run: &RunState, number: u32, flow: &Flow) -> Vec<Action> {
+        let along_graph = || {
+            let path = flow::full_path(flow, &run.given_to_flow(flow));
+            record(Event::FlowPlanned { step: number, path, maker: PathMaker::Graph, call: None })
+        };
+        if run.follows_graphs() {
+            return vec![along_graph()];
+        }
+        let by_rules = || {
+            let path = flow::rules_path(flow, run.request(), &run.given_to_flow(flow));
+            let maker = if path.is_empty() { PathMaker::Graph } else { PathMaker::Rules };
+            record(Event::FlowPlanned { step: number, path, maker, call: None })
+        };
+        let subject = Subject::Path { step: number };
+        match run.due_question(subject, run.settings().max_retries) {
+            DueQuestion::GiveUp(_) if !run.may_ask(subject) => vec![by_rules()],
+            DueQuestion::GiveUp(_) if run.settings().fallback_enabled => vec![along_graph()],
+            DueQuestion::GiveUp(error) => vec![record(failed(number, error))],
+            due => run.question_actions(due, subject),
+        }
+    }
+
+    /// The result of the last node that has one.
+    fn result(&self, run: &RunState) -> String {
+        let results = self.nodes.iter().rev().filter_map(|node| run.steps.get(node)?.result.as_ref());
+        results.into_iter().find(|result| !result.trim().is_empty()).cloned().unwrap_or_default()
+    }
+}
+
+/// The end of a flow's step after one of its nodes ended without completing: for the same reason.
+fn node_failed(number: u32, node: &StepState, error: Option<&Fault>) -> Event {
+    let error = error.cloned().unwrap_or_else(|| {
+        Fault::new("flow.node_failed", format!("the node {} did not complete", node.step.label()))
+    });
+    let status = match node.status {
+        StepStatus::NeedsInput => StepStatus::NeedsInput,
+        _ => StepStatus::Failed,
+    };
+    Event::StepFailed { step: number, status, error }
+}
+
+fn failed(step: u32, error: Fault) -> Event {
+    Event::StepFailed { step, status: StepStatus::Failed, error }
+}
