@@ -65,7 +65,8 @@ pub mod tools;
 
 pub use actors::active_runs::RunWatch;
 pub use answer::{
-    Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings, answer_text,
+    Answer, AnswerApproval, AnswerCall, AnswerDecision, AnswerStep, AnswerUsage, CallOutcome, Metadata,
+    Timings, answer_text,
 };
 pub use config::Config;
 pub use documents::{
