@@ -251,15 +251,7 @@ impl Flow {
 
     /// Whether its invariants let a node be entered after those that were entered before.
     fn permits(&self, node: &str, before: &[String]) -> bool {
-        let entered = |name: &str| before.iter().any(|earlier| earlier == name);
-        self.invariants.iter().all(|invariant| match invariant {
-            Invariant::Before { first, then } => then != node || entered(first),
-            Invariant::Excludes { node: one, others } => {
-                let is_other = |name: &str| others.iter().any(|other| other == name);
-                !(one == node && others.iter().any(|other| entered(other)))
-                    && !(is_other(node) && entered(one))
-            }
-        })
+        self.broken_invariant(node, before).is_none()
     }
 
     /// The node that has to come before `node` and was not entered, or that excludes it.
