@@ -386,10 +386,11 @@ fn check_request(request: &ChatRequest) -> Result<(), Fault> {
     }
     if let Some(plan) = &request.plan {
         plan::check_size(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
-        if nesting::is_too_deep(
-            plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values()),
-        ) {
-            let what = format!("the plan's arguments are nested deeper than {} levels", nesting::MAX_DEPTH);
+        let arguments = plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values());
+        let schemas =
+            plan.steps.iter().flat_map(|s| &s.expect).filter_map(|expected| expected.schema.as_ref());
+        if nesting::is_too_deep(arguments.chain(schemas)) {
+            let what = format!("the plan's values are nested deeper than {} levels", nesting::MAX_DEPTH);
             return Err(Fault::new("request.too_deep", what));
         }
     }

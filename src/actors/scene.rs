@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fairness::{FairPermit, FairPermits, NoPermit, Sharers};
 use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
 use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, ResultNotes, RunId, SessionId, TenantId};
-use crate::scene::Scene;
+use crate::scene::{Scene, ToolExpectations};
 use crate::telemetry::{Component, ServerMetrics};
 use crate::tools::{Principal, SceneStore};
 use places::{CallPlace, HeldPlace, PlacesState, QueuedSceneCall, SceneActor, ScenePlaces, lock};
@@ -73,6 +73,8 @@ pub struct SceneCall {
     pub cancelled: CancellationToken,
     /// Whether its result is compared with what its tool declares.
     pub is_judged: bool,
+    /// What its step expects of its result besides.
+    pub expected: Option<Arc<ToolExpectations>>,
 }
 
 /// How a call ended.

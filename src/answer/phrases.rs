@@ -20,6 +20,12 @@ struct AnswerPhrases {
     language: &'static str,
     /// Introduces the steps of a plan.
     plan: &'static str,
+    /// Introduces the new steps of a plan whose unfinished part was changed.
+    patch: &'static str,
+    /// Precedes the step that a new step takes the place of.
+    in_place_of: &'static str,
+    /// Precedes a step that is not done any more.
+    dropped: &'static str,
     /// Introduces the writes.
     calls: &'static str,
     /// Introduces a plan that was approved and has not started.
@@ -51,6 +57,9 @@ const PHRASES: [AnswerPhrases; 5] = [
     AnswerPhrases {
         language: "en",
         plan: "This plan waits for your approval; nothing has been done of it yet:",
+        patch: "The rest of the plan is to be changed, since not all of it worked. What is new waits for your approval; nothing has been done of it yet:",
+        in_place_of: "in place of",
+        dropped: "Not done any more:",
         calls: "This waits for your approval before it is done:",
         held: "This plan is approved and waits to be started:",
         unmodified: "The plan could not be changed as you asked, and is as it was:",
@@ -67,6 +76,9 @@ const PHRASES: [AnswerPhrases; 5] = [
     AnswerPhrases {
         language: "it",
         plan: "Questo piano attende la tua approvazione; non ne è ancora stato fatto nulla:",
+        patch: "Il resto del piano va cambiato, perché non tutto ha funzionato. Ciò che è nuovo attende la tua approvazione; non ne è ancora stato fatto nulla:",
+        in_place_of: "al posto di",
+        dropped: "Non si fa più:",
         calls: "Questo attende la tua approvazione prima di essere fatto:",
         held: "Questo piano è approvato e attende che qualcuno lo faccia partire:",
         unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
@@ -83,6 +95,9 @@ const PHRASES: [AnswerPhrases; 5] = [
     AnswerPhrases {
         language: "de",
         plan: "Dieser Plan wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
+        patch: "Der Rest des Plans soll geändert werden, weil nicht alles gelungen ist. Das Neue wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
+        in_place_of: "anstelle von",
+        dropped: "Wird nicht mehr getan:",
         calls: "Das wartet auf Ihre Zustimmung, bevor es getan wird:",
         held: "Dieser Plan ist genehmigt und wartet darauf, dass jemand ihn beginnen lässt:",
         unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
@@ -99,6 +114,9 @@ const PHRASES: [AnswerPhrases; 5] = [
     AnswerPhrases {
         language: "fr",
         plan: "Ce plan attend votre approbation ; rien n'en a encore été fait :",
+        patch: "Le reste du plan doit être changé, car tout n'a pas fonctionné. Ce qui est nouveau attend votre approbation ; rien n'en a encore été fait :",
+        in_place_of: "à la place de",
+        dropped: "N'est plus fait :",
         calls: "Ceci attend votre approbation avant d'être fait :",
         held: "Ce plan est approuvé et attend que quelqu'un le fasse commencer :",
         unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
@@ -115,6 +133,9 @@ const PHRASES: [AnswerPhrases; 5] = [
     AnswerPhrases {
         language: "es",
         plan: "Este plan espera su aprobación; todavía no se ha hecho nada de él:",
+        patch: "El resto del plan debe cambiarse, porque no todo funcionó. Lo nuevo espera su aprobación; todavía no se ha hecho nada de ello:",
+        in_place_of: "en lugar de",
+        dropped: "Ya no se hace:",
         calls: "Esto espera su aprobación antes de hacerse:",
         held: "Este plan está aprobado y espera a que alguien lo haga empezar:",
         unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
@@ -152,8 +173,10 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         .collect();
     let held = state.is_held();
     if held || waits.iter().any(|(_, matter)| matches!(matter, ApprovalSubject::Plan { .. })) {
-        let _ = writeln!(out, "{}", if held { words.held } else { words.plan });
-        write_steps(&mut out, state);
+        let is_patch = state.plan().is_some_and(|made| made.patch.is_some());
+        let waits = if is_patch { words.patch } else { words.plan };
+        let _ = writeln!(out, "{}", if held { words.held } else { waits });
+        write_steps(&mut out, state, words);
     }
     let calls = || {
         waits.iter().filter_map(|(_, matter)| match matter {
@@ -246,18 +269,32 @@ pub(super) fn with_findings(state: &RunState, answer: &str) -> String {
 }
 
 /// Writes the steps of the current plan, one per line.
-fn write_steps(out: &mut String, state: &RunState) {
+fn write_steps(out: &mut String, state: &RunState, words: &AnswerPhrases) {
     let Some(made) = state.plan() else { return };
+    let patch = made.patch.as_ref();
+    // A removed step is in the version that planned it, and in no state of a step any more.
+    let planned = || state.plans.iter().rev().flat_map(|made| &made.plan.steps);
+    let named = |number: &u32| {
+        let step = planned().find(|step| step.step_number == *number);
+        step.map(|step| format!("{number}. {}: {}", one_line(step.label()), one_line(&step.purpose)))
+    };
     for step in &made.plan.steps {
         let tools: Vec<String> = step.expected_tools.iter().map(|tool| one_line(tool)).collect();
         let tools = if tools.is_empty() { String::new() } else { format!(" [{}]", tools.join(", ")) };
         let (number, scene, purpose) = (step.step_number, one_line(step.label()), one_line(&step.purpose));
         // Writing into a String cannot fail.
         let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
+        let old = patch.and_then(|patch| patch.replaced.iter().find(|(_, new)| **new == number));
+        if let Some(old) = old.and_then(|(old, _)| named(old)) {
+            let _ = writeln!(out, "   {} {old}", words.in_place_of);
+        }
         for call in &step.prepared_calls {
             let arguments = truncate_arguments(&exact_json(&Value::Object(call.arguments.clone())));
             let _ = writeln!(out, "   {}: {arguments}", one_line(&call.tool));
         }
+    }
+    for old in patch.iter().flat_map(|patch| &patch.removed).filter_map(named) {
+        let _ = writeln!(out, "{} {old}", words.dropped);
     }
 }
 
@@ -287,6 +324,7 @@ mod tests {
         for (number, words) in PHRASES.iter().enumerate() {
             let all = [
                 words.plan,
+                words.patch,
                 words.calls,
                 words.held,
                 words.unmodified,
@@ -299,6 +337,7 @@ mod tests {
                 words.found_not_done,
             ];
             assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
+            assert!(!words.in_place_of.is_empty() && words.dropped.ends_with(':'));
             for other in &PHRASES[number + 1..] {
                 assert_ne!(words.language, other.language);
                 assert!(all.iter().all(|said| ![other.plan, other.calls, other.decide].contains(said)));

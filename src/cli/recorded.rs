@@ -51,6 +51,7 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     }
 }
 

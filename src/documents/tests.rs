@@ -14,6 +14,7 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     };
     let plan = Plan {
         needs_execution: true,

@@ -37,7 +37,8 @@ impl Binder<'_> {
     fn step(&mut self, step: &Step) -> Option<LearnedStep> {
         let is_prepared = |tool: &String| step.prepared_calls.iter().any(|call| call.tool == *tool);
         let is_whole = step.expected_tools.iter().all(is_prepared) && !step.prepared_calls.is_empty();
-        if !is_whole || step.unclear || !step.if_needed.is_empty() {
+        // What was expected of these results may not be of those of another request.
+        if !is_whole || step.unclear || !step.if_needed.is_empty() || !step.expect.is_empty() {
             return None;
         }
         Some(LearnedStep {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::format::object;
-use super::{Plan, PreparedCall, Step};
+use super::{Plan, PreparedCall, Step, StepExpectation};
 use crate::invisible::one_line;
 
 /// The changes from `old` to `new`, one line each, beginning with `+`, `-` or `~`; empty if nothing
@@ -70,7 +70,18 @@ fn describe_step(step: &Step) -> String {
     for prepared in &step.prepared_calls {
         line.push_str(&format!("; {}", describe_call(prepared)));
     }
+    for expected in expectations(step) {
+        line.push_str(&format!("; expects {expected}"));
+    }
     line
+}
+
+/// What a step expects of the results of its tools, one line a tool.
+fn expectations(step: &Step) -> Vec<String> {
+    let line = |expected: &StepExpectation| {
+        format!("{}: {}", one_line(&expected.tool), one_line(&expected.describe()))
+    };
+    step.expect.iter().map(line).collect()
 }
 
 fn describe_dependencies(step: &Step) -> String {
@@ -105,6 +116,11 @@ fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>
         // The same calls in another order, or one of them duplicated.
         let changes = if changes.is_empty() { are.join(", ") } else { changes.join(" ") };
         lines.push(format!("{head}: calls {changes}"));
+    }
+    let (were, are) = (expectations(before), expectations(now));
+    if were != are {
+        let is = if are.is_empty() { "nothing".to_owned() } else { are.join("; ") };
+        lines.push(format!("{head}: expects {is}"));
     }
     // Uses the new numbers. A removed step is marked as such, since another may have its number.
     let moved = |number: u32| match numbers.get(&number) {

@@ -54,7 +54,10 @@ fn content(step: &Step) -> Value {
         .collect();
     calls.sort();
     let words = if calls.is_empty() { words(&step.purpose) } else { BTreeSet::new() };
-    json!([step.kind, step.scene_name, tools, calls, words])
+    match step.expect.is_empty() {
+        true => json!([step.kind, step.scene_name, tools, calls, words]),
+        false => json!([step.kind, step.scene_name, tools, calls, words, sorted(&json!(step.expect))]),
+    }
 }
 
 /// The words of a text, in lower case.

@@ -68,6 +68,9 @@ pub fn text_with_status(
             if step.expected_tools.first() == Some(tool) {
                 let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
             }
+            if let Some(expected) = step.expectation_of(tool) {
+                let _ = writeln!(out, "Expected: {}", one_line(&expected.describe()));
+            }
             // Calls that were actually requested take precedence over prepared ones.
             if let Some((_, arguments)) = known.iter().rev().find(|(name, _)| name == tool) {
                 let _ = writeln!(out, "Parameters: {}", json(arguments));

@@ -4,6 +4,7 @@
 
 mod depends;
 mod diff;
+mod expect;
 mod fingerprint;
 mod format;
 mod reference;
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 pub use depends::DependsOn;
 pub use diff::diff;
+pub use expect::{ExpectedRange, StepExpectation};
 pub use fingerprint::fingerprint;
 pub use format::{KnownCalls, mermaid, mermaid_with_notes, text, text_with_calls, text_with_status};
 pub use reference::Reference;
@@ -108,6 +110,10 @@ pub struct Step {
     /// Expected tools that turn out to be unnecessary in some cases: the step may end without calling them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub if_needed: Vec<String>,
+    /// What the author expects of the results of its tools, at most one entry a tool. Stated by people and by parts of a
+    /// library's user; models are not asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<StepExpectation>,
 }
 
 /// The kind of a step: what executes it.

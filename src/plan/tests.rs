@@ -33,6 +33,7 @@ fn step(number: u32, depends: &[u32]) -> Step {
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     }
 }
 
@@ -184,6 +185,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 prepared_calls: Vec::new(),
                 unclear: false,
                 if_needed: Vec::new(),
+                expect: Vec::new(),
             })
             .collect(),
     })

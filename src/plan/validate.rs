@@ -7,6 +7,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use serde::{Deserialize, Serialize};
 
+use super::expect::check_expectations;
 use super::{Plan, Reference, Step, StepKind};
 
 /// The known scenes and the names of their tools: what a plan may refer to.
@@ -86,6 +87,11 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
         let optional =
             step.if_needed.iter().filter_map(|tool| unique_match(step.expected_tools.iter(), tool));
         step.if_needed = optional.collect::<BTreeSet<_>>().into_iter().collect();
+        for expected in &mut step.expect {
+            if let Some(name) = unique_match(step.expected_tools.iter(), &expected.tool) {
+                expected.tool = name;
+            }
+        }
         for prepared in &mut step.prepared_calls {
             let bare = prepared.tool.split('(').next().unwrap_or_default().trim();
             if let Some(name) = unique_match(step.expected_tools.iter(), bare) {
@@ -275,6 +281,7 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
             format!("step {n} has no purpose: say what the scene is to do"),
         ));
     }
+    check_expectations(step, problems);
     for prepared in step.prepared_calls.iter().filter(|call| !step.expected_tools.contains(&call.tool)) {
         problems.push(PlanProblem::new(
             "plan.prepared_tool",

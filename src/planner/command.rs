@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::approval::{call_hash, flows_of, lapsed_approval, required_plan_approval, unfit_calls};
 use super::constraints::constraint_problems;
+use super::step_expectations::expectation_problems;
 use super::supplied_plan::invalid_plan_fault;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
@@ -467,6 +468,7 @@ pub(super) fn plan_from_person(
     let mut problems = plan::validate(&plan, catalogue.known_names(), limits, &state.finished_steps(), last);
     problems.extend(unfit_calls(catalogue, &plan));
     problems.extend(constraint_problems(state, catalogue, &plan));
+    problems.extend(expectation_problems(catalogue, &plan));
     if problems.is_empty() {
         Ok(PlanMade::new(version, cause, PlanMaker::Person, plan))
     } else {

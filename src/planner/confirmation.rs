@@ -532,6 +532,7 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
                 prepared_calls: vec![prepared],
                 unclear: false,
                 if_needed: Vec::new(),
+                expect: Vec::new(),
             }),
         }
     }

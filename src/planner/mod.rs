@@ -27,6 +27,7 @@ mod read;
 mod recall;
 mod required_reply;
 mod shortlist;
+mod step_expectations;
 mod substitute;
 mod supplied_plan;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub use prompt::{offered, request};
 pub use read::read;
 pub use recall::recall_key;
 pub use shortlist::{MAX_RANKED, needs_shortlist};
+pub use step_expectations::step_expectations;
 pub use substitute::substitute;
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};

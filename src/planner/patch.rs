@@ -11,6 +11,7 @@ use super::plan_prompt::{instructions, known, shape};
 use super::planned_calls;
 use super::prompt::forced;
 use super::read::from_arguments;
+use super::step_expectations;
 use super::tools::{ADAPT_PLAN, adapt_plan};
 use crate::llm::{Purpose, Request, reader, sections};
 use crate::plan::{self, Plan, PlanProblem, Step, StepStatus};
@@ -118,6 +119,7 @@ pub(crate) fn read(
         planned_calls::parse_arguments(&mut written);
     }
     let mut plan: Plan = from_arguments(written, ADAPT_PLAN)?;
+    step_expectations::drop_unasked(&mut plan, reply);
     plan::normalise(&mut plan, catalogue.known_names(), state.last_step());
     let replaced = old.iter().copied().zip(plan.steps.iter().map(|step| step.step_number)).collect();
     let mut patch =

@@ -6,6 +6,7 @@ use super::plan_prompt::shape;
 use super::planned_calls;
 use super::read::{from_arguments, only_repeats};
 use super::shortlist::more_scenes;
+use super::step_expectations;
 use super::tools::CREATE_PLAN;
 use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
@@ -31,7 +32,8 @@ pub(super) fn read_plan(
     if shape.calls == PlannedCalls::All || shape.shortlisted {
         planned_calls::parse_arguments(&mut written);
     }
-    let plan: Plan = from_arguments(written, CREATE_PLAN)?;
+    let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
+    step_expectations::drop_unasked(&mut plan, reply);
     let mut plan = usable_plan(state, catalogue, plan, version, shape)?;
     // A model that could not plan may still be able to answer.
     plan.answer = plan.answer.filter(|_| !fallback);
@@ -69,6 +71,7 @@ fn usable_plan(
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let mut problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     problems.extend(constraint_problems(state, catalogue, &plan));
+    problems.extend(step_expectations::expectation_problems(catalogue, &plan));
     if !problems.is_empty() {
         return Err(problems);
     }

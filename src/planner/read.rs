@@ -15,6 +15,7 @@ use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered, offered_catalogue};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::shortlist;
+use super::step_expectations::key_in_step;
 use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
 use super::work;
 use crate::language;
@@ -579,7 +580,7 @@ pub(super) fn read_call(
     let (arguments, problem) = read_arguments(state, scene, step, tool, written);
     let problem = problem.or_else(|| forbidden_call(state, scene, tool));
     let number = step.step.step_number;
-    let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
+    let key = key_in_step(call_key(&scene.name, &tool.name, &arguments, &tool.identity), step, tool);
     let occurrence = match stands_for {
         Some(original) if tool.repeatable => original.requested.occurrence,
         Some(_) => 0,

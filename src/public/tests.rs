@@ -57,6 +57,7 @@ fn events() -> Vec<Event> {
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     };
     let plan =
         Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };

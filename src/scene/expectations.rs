@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use jsonschema::Validator;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
+use super::SceneTool;
 use super::document::Located;
 use super::draft::ExpectDraft;
 use super::fault::FaultReport;
 use super::parameters;
 use crate::language::fold;
+use crate::plan::{ExpectedRange, StepExpectation};
 
 /// Most breaches that are kept of one result.
 const MAX_BREACHES: usize = 20;
@@ -42,6 +44,29 @@ pub struct NumberRange {
 }
 
 impl ToolExpectations {
+    /// What a step expects of the results of `tool`.
+    ///
+    /// # Errors
+    /// Why that cannot be compared.
+    pub fn of_step(expected: &StepExpectation, tool: &SceneTool) -> Result<Self, String> {
+        let known: Vec<&str> = parameters::property_names(&tool.parameters).collect();
+        if let Some(argument) = expected.same.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(format!("there is no argument {argument:?}; its arguments are {}", known.join(", ")));
+        }
+        let schema = expected.schema.as_ref().map(|schema| build(schema)).transpose();
+        let schema = schema.map_err(|error| format!("the schema cannot be used: {error}"))?;
+        let bounds = |range: &ExpectedRange| NumberRange {
+            min: range.min.as_ref().and_then(Number::as_f64),
+            max: range.max.as_ref().and_then(Number::as_f64),
+        };
+        Ok(Self {
+            not_empty: expected.not_empty.clone(),
+            ranges: expected.ranges.iter().map(|(place, range)| (place.clone(), bounds(range))).collect(),
+            same: expected.same.clone(),
+            schema: schema.map(Arc::new),
+        })
+    }
+
     /// In which ways a result of a call with `arguments` is not as expected; empty if it is.
     pub fn breaches(&self, arguments: &Value, result: &Value) -> Vec<String> {
         let empty = self.not_empty.iter().filter(|place| is_empty(result.pointer(place)));
@@ -185,13 +210,18 @@ fn check_ranges(given: Located<Value>, tool: &str, report: &FaultReport) -> BTre
 }
 
 fn compile(schema: &Located<Value>, tool: &str, report: &FaultReport) -> Option<Validator> {
-    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
-    let built = options.should_validate_formats(true).build(&schema.value);
+    let built = build(&schema.value);
     if let Err(error) = &built {
         let message = format!("the schema of the results of {tool} cannot be used: {error}");
         report.error(schema.line, "expect_schema", message, "write a JSON Schema 2020-12");
     }
     built.ok()
+}
+
+/// The compiled schema, which refers to nothing outside itself.
+fn build(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'static>> {
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
+    options.should_validate_formats(true).build(schema)
 }
 
 #[cfg(test)]

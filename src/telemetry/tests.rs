@@ -115,6 +115,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     });
     let plan = Plan {
         needs_execution: true,

@@ -437,3 +437,48 @@ async fn kill_at_any_point_of_a_patch_leaves_one_patch_and_the_run_ends() {
         assert_eq!(backend.requests("GET /Menu").len(), 1, "{at}");
     }
 }
+
+#[tokio::test]
+async fn whoever_approves_a_patch_reads_what_it_changes_in_the_language_of_the_request() {
+    for (language, heading, instead, dropped) in [
+        (
+            "en",
+            "The rest of the plan is to be changed",
+            "in place of 1. Library",
+            "Not done any more: 2. Canteen",
+        ),
+        ("it", "Il resto del piano va cambiato", "al posto di 1. Library", "Non si fa più: 2. Canteen"),
+        (
+            "de",
+            "Der Rest des Plans soll geändert werden",
+            "anstelle von 1. Library",
+            "Wird nicht mehr getan: 2. Canteen",
+        ),
+        (
+            "fr",
+            "Le reste du plan doit être changé",
+            "à la place de 1. Library",
+            "N'est plus fait : 2. Canteen",
+        ),
+        ("es", "El resto del plan debe cambiarse", "en lugar de 1. Library", "Ya no se hace: 2. Canteen"),
+    ] {
+        let first = plan(json!([
+            step(1, "Library", &["FindBook"], Value::Null),
+            step(2, "Canteen", &["Menu"], json!(1)),
+        ]));
+        let llm =
+            model(first, |_, _| patch(&[(1, step(3, "Parking", &["BookSpace"], Value::Null))], &[2], &[]))
+                .start();
+        let town = town(&llm, |config| {
+            config.approval.plans = ApprovalScope::Writes;
+            config.execution.language = Some(language.to_owned());
+        })
+        .await;
+        let run = town.ask("Dune?").await;
+        assert_eq!(run.answer.status, RunStatus::Waiting, "{language}: {run:#?}");
+        let text = &run.answer.answer;
+        for says in [heading, instead, dropped, "3. Parking"] {
+            assert!(text.contains(says), "{language}: {says} is not in {text}");
+        }
+    }
+}

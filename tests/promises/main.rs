@@ -86,6 +86,7 @@ mod server_limits;
 mod server_v1;
 mod sessions;
 mod soak;
+mod step_expectations;
 mod store_faults;
 mod stored_limits;
 mod stream_resumption;

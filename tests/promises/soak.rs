@@ -1,6 +1,6 @@
 //! Many requests of two to five steps against a back end of which a fifth of the calls fail, by a seeded schedule. Prints
-//! what becomes of them without adaptation, at the level `basic` with declared policies, in mode `strict`, and at the level
-//! `adaptive`; and keeps a book of all writes, also over `kill -9`.
+//! what becomes of them without adaptation, at the level `basic` with declared policies, in mode `strict`, at the levels `adaptive`
+//! and `intelligent` (mode `creative`); and keeps a book of all writes, also over `kill -9`.
 //!
 //! `SOAK=1000 cargo nextest run --no-capture soak::` prints the figures; a test runs few requests.
 
@@ -275,6 +275,8 @@ async fn soak_without_adaptation_at_basic_in_mode_strict_and_at_adaptive() {
         ("strict", Some("basic"), Some("strict")),
         // The consulted model takes the first option.
         ("adaptive", Some("adaptive"), None),
+        // It changes nothing of a plan either.
+        ("creative", Some("intelligent"), Some("creative")),
     ];
     let mut rates = BTreeMap::new();
     for (name, level, mode) in rows {
@@ -285,6 +287,7 @@ async fn soak_without_adaptation_at_basic_in_mode_strict_and_at_adaptive() {
     assert!(rates["none"] <= 0.7, "{rates:?}");
     assert!(rates["basic"] >= 0.9, "{rates:?}");
     assert!(rates["adaptive"] >= 0.97, "{rates:?}");
+    assert!(rates["creative"] >= 0.97, "{rates:?}");
 }
 
 /// The statuses of all runs, by run.

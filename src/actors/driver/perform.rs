@@ -100,7 +100,10 @@ impl Driver {
             }
             Action::Recall { call } => {
                 let found = self.last_result(call).await;
-                let found = found.filter(|found| self.state.may_recall(call, found.at)).map(Box::new);
+                let found = found.filter(|found| {
+                    self.state.may_recall(call, found.at) && self.is_as_expected(call, &found.result)
+                });
+                let found = found.map(Box::new);
                 self.record(Event::Adapted { change: Adaptation::Recalled { call, found } }).await
             }
             Action::Read { call, subject } => {
@@ -290,6 +293,7 @@ impl Driver {
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
             cancelled: self.stop.clone(),
             is_judged: self.state.settings().mode.is_some(),
+            expected: planner::step_expectations(&self.state, &self.shared.catalogue, call),
         };
         let remember = self.recall_key(number);
         let executor = self.shared.replaced.executor.clone();
@@ -309,6 +313,16 @@ impl Driver {
             let CallEnd { outcome, notes, .. } = remembered(end, remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
+    }
+
+    /// Whether an earlier result is what the call's step expects.
+    fn is_as_expected(&self, call: u32, result: &serde_json::Value) -> bool {
+        let call = self.state.calls.get(&call);
+        let expected = call.and_then(|call| {
+            let expected = planner::step_expectations(&self.state, &self.shared.catalogue, call)?;
+            Some(expected.breaches(&call.requested.arguments, result))
+        });
+        expected.is_none_or(|breaches| breaches.is_empty())
     }
 
     /// The key under which the result of a call may be found later, if its tool declares that.

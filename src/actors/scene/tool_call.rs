@@ -136,15 +136,14 @@ fn end_with_result(tool: &SceneTool, call: &SceneCall, result: Value) -> CallEnd
     }
 }
 
-/// The end of a read whose result is not as its tool declares: it has failed.
+/// The end of a read whose result is not as its tool declares or its step expects: it has failed.
 ///
 /// # Errors
 /// Not an end: the result counts. A write was done, so what its result breaches is only noted.
 pub(super) fn judged(tool: &SceneTool, call: &SceneCall, result: &Value) -> Result<CallEnd, Vec<String>> {
-    let breaches = match call.is_judged {
-        true => tool.expectations.breaches(&call.arguments, result),
-        false => Vec::new(),
-    };
+    let declared = call.is_judged.then_some(&tool.expectations);
+    let all = declared.into_iter().chain(call.expected.as_deref());
+    let breaches: Vec<String> = all.flat_map(|expected| expected.breaches(&call.arguments, result)).collect();
     if breaches.is_empty() || tool.effect == Effect::Write {
         return Err(breaches);
     }

@@ -50,6 +50,7 @@ pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     };
     Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() }
 }

@@ -154,6 +154,16 @@ fn prompt_names_what_may_change_and_nothing_that_a_back_end_said() {
 }
 
 #[test]
+fn prompt_of_a_patch_is_as_reviewed() {
+    let asked = super::super::patch::request(&failed(), &catalogue(), 1, &[]);
+    let messages = asked.messages.iter().map(|message| match message {
+        Message::System { text } | Message::User { text } => text.clone(),
+        other => format!("{other:?}"),
+    });
+    insta::assert_snapshot!(messages.collect::<Vec<_>>().join("\n---\n"));
+}
+
+#[test]
 fn empty_lists_leave_the_plan_as_it_is() {
     let state = failed();
     for reply in [patch(&[], &[], &[]), json!({"reason": "so"}), json!({"reason": "so", "remove": null})] {

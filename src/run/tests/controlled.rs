@@ -96,6 +96,7 @@ fn held_edited_plan_begins_when_released() {
         prepared_calls: Vec::new(),
         unclear: false,
         if_needed: Vec::new(),
+        expect: Vec::new(),
     };
     let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     let by = Some("hockney".to_owned());

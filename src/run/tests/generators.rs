@@ -49,6 +49,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             prepared_calls,
             unclear: false,
             if_needed: Vec::new(),
+            expect: Vec::new(),
         });
     }
     for i in (1..steps.len()).rev() {

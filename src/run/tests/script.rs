@@ -147,6 +147,7 @@ impl Script {
             prepared_calls: Vec::new(),
             unclear: false,
             if_needed: Vec::new(),
+            expect: Vec::new(),
         });
         let plan = Plan {
             needs_execution: true,
