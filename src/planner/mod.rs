@@ -14,6 +14,7 @@ pub mod consent;
 mod constraints;
 mod consult;
 mod grounding;
+mod interpret;
 mod patch;
 mod plan_prompt;
 mod plan_reply;
@@ -40,6 +41,7 @@ pub(crate) use approval::{required_call_approval, with_approval};
 pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
 pub use confirmation::confirmed;
 pub use constraints::check_constraints;
+pub use interpret::interpreted;
 #[cfg(test)]
 pub(crate) use patch::{PatchReply, read as read_patch};
 pub use planned_calls::prepared;
@@ -51,5 +53,7 @@ pub use shortlist::{MAX_RANKED, needs_shortlist};
 pub use substitute::substitute;
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
-pub use tools::{ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL};
+pub use tools::{
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, NEXT_CALL,
+};
 pub use window::unfit_request;

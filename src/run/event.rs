@@ -25,7 +25,7 @@ use crate::adapt::{
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
-pub use adaptation::{Adaptation, RecalledResult};
+pub use adaptation::{Adaptation, InterpretedResult, RecalledResult};
 pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{

@@ -32,7 +32,7 @@ use crate::schema::Schema;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
-pub use expectations::{NumberRange, ToolExpectations};
+pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
 pub use fault::{SceneFault, Severity};
 pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
 pub use options::Options;

@@ -36,6 +36,7 @@ mod gateway;
 mod hostile_model;
 mod hostile_provider;
 mod imports;
+mod interpretation;
 mod keys;
 mod last_results;
 mod learning;

@@ -35,6 +35,7 @@ impl Default for Options {
             (Purpose::Summary, Mode::On),
             (Purpose::Embedding, Mode::On),
             (Purpose::Recovery, Mode::On),
+            (Purpose::Interpretation, Mode::On),
             (Purpose::Adaptation, Mode::Off),
         ];
         Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, consultation_ttl_s: 60, purposes: purposes.into() }
