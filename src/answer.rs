@@ -1,5 +1,6 @@
 //! The answer document: the result of a request, as `POST /api/chat` and `chat --json` return it.
 
+mod decisions;
 mod phrases;
 
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::decisions::AnswerDecision;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::invisible;
 use crate::plan::{Plan, StepStatus, TaskId};
@@ -184,6 +186,10 @@ pub struct Metadata {
     /// What could change when something unexpected happened, if that was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ExecutionMode>,
+    /// Which model decided what, in order: one entry for each question whose reply was used, the last 64 of them. Absent
+    /// where no model and no rules were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<AnswerDecision>,
 }
 
 /// The usage and cost of the run, and the cost of its conversation so far.
@@ -251,6 +257,7 @@ impl Answer {
                 current_path_index: ended.count(),
                 level: state.level(),
                 mode: state.settings().mode,
+                decisions: decisions::decisions(state),
             },
             steps,
             writes: state.calls.keys().filter_map(|call| answer_write(state, *call)).collect(),

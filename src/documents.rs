@@ -3,6 +3,7 @@
 
 mod approval;
 mod explain;
+mod flow;
 mod learned;
 
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::run::{
 };
 use crate::store::PlanRow;
 
+pub use flow::{FlowDocument, FlowEdgeDocument, FlowNodeDocument};
 pub use learned::LearnedDocument;
 
 pub use approval::{ApprovalDecision, ApprovalDocument, CallDocument, SubjectDocument};

@@ -32,6 +32,7 @@ mod documents;
 pub mod engine;
 pub(crate) mod fairness;
 mod fault;
+pub mod flow;
 mod host;
 #[cfg(feature = "server")]
 pub mod http;
@@ -64,13 +65,15 @@ pub mod tools;
 
 pub use actors::active_runs::RunWatch;
 pub use answer::{
-    Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings, answer_text,
+    Answer, AnswerApproval, AnswerCall, AnswerDecision, AnswerStep, AnswerUsage, CallOutcome, Metadata,
+    Timings, answer_text,
 };
 pub use config::Config;
 pub use documents::{
     ApprovalDecision, ApprovalDocument, CallDocument, ExplainedConsultation, ExplainedCost, ExplainedDecider,
-    ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, LearnedDocument,
-    PlanDocument, PlanSummary, PlanVersion, RatingDocument, SubjectDocument, VersionPage,
+    ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, FlowDocument,
+    FlowEdgeDocument, FlowNodeDocument, LearnedDocument, PlanDocument, PlanSummary, PlanVersion,
+    RatingDocument, SubjectDocument, VersionPage,
 };
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,

@@ -1,5 +1,5 @@
-//! The parts that a library user can replace: the planner, the generator of plans for approval, and the
-//! executor of tool calls.
+//! The parts that a library user can replace: the planner, the generator of plans for approval, the executor of
+//! tool calls, and the policy that is asked about failed calls.
 //!
 //! A replaced part stands in for a model or for a scene's tools only. Its replies and outcomes are
 //! journalled, validated, repaired, approved and recovered like theirs and recorded in the same metrics,
@@ -10,8 +10,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::adapt::RecoveryAction;
 use crate::llm;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanProblem};
+pub use crate::planner::{CallAttempts, FailedCall};
 use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, TenantId, Verdict};
 use crate::scene::Catalogue;
 
@@ -96,6 +98,43 @@ pub trait ToolRunner: Send + Sync {
     async fn call(&self, call: &ToolExecution) -> Outcome;
 }
 
+/// A failed call about which predefined logic has nothing left to do.
+#[derive(Debug, Clone)]
+pub struct RecoveryRequest {
+    /// What failed: what a model would be told of it.
+    pub failure: FailedCall,
+    /// What may be chosen, in the order in which it is offered. Nothing else is carried out.
+    pub options: Vec<RecoveryAction>,
+    /// What was wrong with the last choice about this failure, if it was returned.
+    pub problems: Vec<PlanProblem>,
+    /// The request that a model would get.
+    pub request: llm::Request,
+}
+
+/// What a recovery policy chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecoveryChoice {
+    /// One of `options` of the request.
+    pub action: RecoveryAction,
+    /// Why, for `explain`; at most 300 characters are kept. Never shown to end users.
+    pub reason: String,
+}
+
+/// Chooses how a run continues after a call failed, where a model would be asked: from the level `adaptive` on, where
+/// predefined logic would give the call up, and within the bounds of consultations.
+///
+/// A choice is journalled and checked like a model's: what was not offered, or is not possible any more, is returned up
+/// to `planning.max_retries` times and not carried out.
+#[async_trait]
+pub trait Recovery: Send + Sync {
+    /// Chooses one of `question.options`. Must not block its thread. After `execution.consultations.timeout_ms`, or
+    /// after a panic, predefined logic decides.
+    ///
+    /// # Errors
+    /// If there is no choice. Predefined logic then decides, and the run asks no further questions of this kind.
+    async fn recover(&self, question: RecoveryRequest) -> Result<RecoveryChoice, Fault>;
+}
+
 /// The replaced parts.
 #[derive(Clone, Default)]
 pub struct ReplacedParts {
@@ -105,4 +144,6 @@ pub struct ReplacedParts {
     pub generator: Option<Arc<dyn Generator>>,
     /// Executes tool calls.
     pub executor: Option<Arc<dyn Executor>>,
+    /// Chooses how to continue after a call failed.
+    pub recovery: Option<Arc<dyn Recovery>>,
 }

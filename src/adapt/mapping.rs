@@ -43,6 +43,9 @@ pub struct MappedPlace {
     pub from: String,
 }
 
+/// What is wrong with a mapping: a code and a message, which names places as they were written and no value of the data.
+pub type MappingProblem = (&'static str, String);
+
 /// A part of a place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
@@ -111,8 +114,8 @@ fn json_type(value: &Value) -> &'static str {
 /// The value that `mapping` makes of `data`.
 ///
 /// # Errors
-/// A code and a message for each problem. Messages name places as they were written and no value of the data.
-pub fn map_data(mapping: &[MappedPlace], data: &Value) -> Result<Value, Vec<(&'static str, String)>> {
+/// Each problem.
+pub fn map_data(mapping: &[MappedPlace], data: &Value) -> Result<Value, Vec<MappingProblem>> {
     if mapping.len() > MAX_MAPPED_PLACES {
         return Err(vec![("mapping.too_many", format!("use at most {MAX_MAPPED_PLACES} places"))]);
     }
@@ -144,8 +147,11 @@ pub fn map_data(mapping: &[MappedPlace], data: &Value) -> Result<Value, Vec<(&'s
     }
 }
 
+/// The parts of a place.
+type Segments = Vec<Segment>;
+
 /// The parts of both places.
-fn path_pair(place: &MappedPlace) -> Result<(Vec<Segment>, Vec<Segment>), (&'static str, String)> {
+fn path_pair(place: &MappedPlace) -> Result<(Segments, Segments), MappingProblem> {
     let (to, from) = (segments(&place.to)?, segments(&place.from)?);
     let count = |path: &[Segment]| path.iter().filter(|segment| **segment == Segment::Each).count();
     if count(&to) != count(&from) {
@@ -156,7 +162,7 @@ fn path_pair(place: &MappedPlace) -> Result<(Vec<Segment>, Vec<Segment>), (&'sta
     Ok((to, from))
 }
 
-fn segments(place: &str) -> Result<Vec<Segment>, (&'static str, String)> {
+fn segments(place: &str) -> Result<Vec<Segment>, MappingProblem> {
     if place.is_empty() {
         return Ok(Vec::new());
     }
@@ -194,7 +200,7 @@ struct Build<'m> {
     mapping: &'m [MappedPlace],
     /// Whether the data has something at each place.
     found: Vec<bool>,
-    problems: Vec<(&'static str, String)>,
+    problems: Vec<MappingProblem>,
     /// How many more bytes may be copied.
     left: usize,
 }

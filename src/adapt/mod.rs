@@ -21,7 +21,7 @@ pub use consult::{
 };
 pub use health::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
 pub use level::{ExecutionLevel, ExecutionMode, completed};
-pub use mapping::{MAX_MAPPED_BYTES, MappedPlace, map_data, shape};
+pub use mapping::{MAX_MAPPED_BYTES, MappedPlace, MappingProblem, map_data, shape};
 pub use policy::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{
     CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,

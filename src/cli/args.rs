@@ -69,6 +69,8 @@ pub enum CliCommand {
     Models(super::switches_args::Models),
     /// Lists tenants, drains them before maintenance, and resumes them
     Tenants(super::switches_args::Tenants),
+    /// Lists and shows flows: graphs of nodes through which paths are planned
+    Flows(FlowsArgs),
     /// Lists, shows, exports and deletes plans learned from executions
     Learned(LearnedArgs),
     /// Shows who decided what and when, erased runs included, and verifies the audit log
@@ -337,6 +339,33 @@ fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
         now.checked_add(jiff::SignedDuration::from_hours(number * hours)).map_err(|_| bad())?
     };
     if at > now { Ok(at) } else { Err("that is not in the future".to_owned()) }
+}
+
+/// `flows`
+#[derive(Debug, Clone, Args)]
+pub struct FlowsArgs {
+    /// The subcommand
+    #[command(subcommand)]
+    pub what: FlowsCommand,
+}
+
+/// `flows list` and `flows show`
+#[derive(Debug, Clone, Subcommand)]
+pub enum FlowsCommand {
+    /// Lists the flows
+    List {
+        /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows one: its nodes, what follows each, and a Mermaid flowchart
+    Show {
+        /// Its name
+        name: String,
+        /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `learned`

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use proscenium::adapt::ExecutionLevel;
 use proscenium::config::{Config, ConfigFault, LoadedConfig, ValueOrigin};
+use proscenium::flow::Flow;
 use proscenium::llm::cache::Mode;
 use proscenium::run::{Effect, Purpose};
 use proscenium::scene::Scene;
@@ -65,6 +66,8 @@ pub struct CheckReport {
     pub models: Vec<CheckedModel>,
     /// A line a scene: its name and its tools.
     pub scenes: Vec<String>,
+    /// A line a flow: its name and its nodes.
+    pub flows: Vec<String>,
 }
 
 /// A model as it is configured.
@@ -87,6 +90,7 @@ impl CheckReport {
             store: String::new(),
             models: models(&loaded.config),
             scenes: Vec::new(),
+            flows: Vec::new(),
         }
     }
 }
@@ -256,6 +260,12 @@ pub fn scene(scene: &Scene) -> String {
     format!("{}: {}", scene.name, tools.join(", "))
 }
 
+/// A flow and its nodes on one line.
+pub fn flow(flow: &Flow) -> String {
+    let nodes: Vec<&str> = flow.nodes.iter().map(|node| node.name.as_str()).collect();
+    format!("{}: {}", flow.name, nodes.join(", "))
+}
+
 /// Writes the findings, the report and the totals. The exit status says whether there are errors.
 pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&CheckReport>) -> io::Result<Exit> {
     for finding in findings {
@@ -302,6 +312,12 @@ fn describe(out: &mut impl Write, found: &CheckReport) -> io::Result<()> {
     writeln!(out, "{}{end}", count(found.scenes.len(), "scene"))?;
     for scene in &found.scenes {
         writeln!(out, "  {}", one_line(scene))?;
+    }
+    if !found.flows.is_empty() {
+        writeln!(out, "{}:", count(found.flows.len(), "flow"))?;
+    }
+    for flow in &found.flows {
+        writeln!(out, "  {}", one_line(flow))?;
     }
     writeln!(out)
 }

@@ -8,6 +8,7 @@ use proscenium::config::LoadedConfig;
 use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
+use proscenium::scene::Scene;
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
 use super::args::Asking;
@@ -58,7 +59,10 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     let scenes = builder(loaded).load_scenes();
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
     let mut found = CheckReport::of(loaded);
-    found.scenes = scenes.scenes.iter().map(check::scene).collect();
+    let (flows, own): (Vec<&Scene>, Vec<&Scene>) =
+        scenes.scenes.iter().partition(|scene| scene.flow.is_some());
+    found.scenes = own.into_iter().map(check::scene).collect();
+    found.flows = flows.into_iter().filter_map(|scene| scene.flow.as_deref()).map(check::flow).collect();
     findings.extend(check::idle_policies(&loaded.config, &scenes.scenes));
     findings.extend(check::unfit_consultations(&loaded.config));
     if live {

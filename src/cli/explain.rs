@@ -76,6 +76,7 @@ fn entry(out: &mut impl Write, event: &ExplainedEvent) -> io::Result<()> {
         (ExplainedDecider::Policy, _) => "policies".to_owned(),
         (ExplainedDecider::Rules, _) => "the rules of every run".to_owned(),
         (ExplainedDecider::Person, Some(by)) => one_line(by),
+        (ExplainedDecider::Part, _) => "a recovery policy of the program".to_owned(),
         (ExplainedDecider::Model, Some(model)) => format!("the model {}", one_line(model)),
         (ExplainedDecider::Model, None) => "an answer to an equal question".to_owned(),
         (ExplainedDecider::Person, None) => "a person, who has not decided yet".to_owned(),

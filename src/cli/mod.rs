@@ -14,6 +14,7 @@ mod decide;
 mod engine;
 mod explain;
 mod failure;
+mod flows;
 mod follow;
 mod followed_run;
 mod ids;
@@ -139,6 +140,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
         CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
+        CliCommand::Flows(flows) => self::flows::run(flows, &loaded, out).await,
         CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.

@@ -87,7 +87,7 @@ pub struct ExplainedEvent {
     pub replaced_by: Option<String>,
     /// Who decided that.
     pub decided_by: ExplainedDecider,
-    /// The person's name, if a person decided; the model's, if a model did.
+    /// The person's name, if a person decided; the model's, if a model or, as `replaced`, a policy did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// What came of it.
@@ -130,6 +130,8 @@ pub enum ExplainedDecider {
     Person,
     /// A model that was consulted.
     Model,
+    /// A recovery policy of the program, in place of a model.
+    Part,
 }
 
 /// Something that could have been done.

@@ -170,7 +170,7 @@ pub(super) fn run_services(
     arbiters: &[ArbiterHandle],
     journal: &journal::Handle,
 ) -> RunServices {
-    let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
+    let scenes = current.catalogue.all().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
         let options = scene_actor::Options {
             gateway: current.gateway.clone(),
             store: SceneStore::new(parts.store.pool().clone()),

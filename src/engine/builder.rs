@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::notify::WebhookTarget;
-use crate::parts::{Executor, Generator, Planner, ReplacedParts};
+use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::run::{Fault, TenantId};
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
@@ -94,6 +94,13 @@ impl Builder {
     #[must_use]
     pub fn executor(mut self, executor: impl Executor + 'static) -> Self {
         self.sources.replaced.executor = Some(Arc::new(executor));
+        self
+    }
+
+    /// Sets the policy that is asked about failed calls in place of a model, from the level `adaptive` on.
+    #[must_use]
+    pub fn recovery(mut self, recovery: impl Recovery + 'static) -> Self {
+        self.sources.replaced.recovery = Some(Arc::new(recovery));
         self
     }
 

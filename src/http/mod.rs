@@ -10,6 +10,7 @@ mod browser;
 mod chat;
 mod commands;
 mod connections;
+mod flows;
 mod intake;
 mod key_limits;
 mod learned;
@@ -64,6 +65,8 @@ fn route_table() -> Vec<RouteEntry> {
     vec![
         ("/api/chat", post(web::post().to(chat::chat))),
         ("/api/planning/plan", post(web::post().to(planning::plan))),
+        ("/api/planning/flows", get(web::get().to(flows::list))),
+        ("/api/planning/flows/{flow_name}", get(web::get().to(flows::one))),
         ("/api/scenes", get(web::get().to(scenes::list))),
         ("/api/scenes/{name}", get(web::get().to(scenes::one))),
         ("/api/runs", get(web::get().to(runs::list))),

@@ -6,7 +6,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{approvals, chat, learned, operations, planning, plans, runs, scenes, sessions, usage, v1};
+use super::{
+    approvals, chat, flows, learned, operations, planning, plans, runs, scenes, sessions, usage, v1,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -14,6 +16,8 @@ use super::{approvals, chat, learned, operations, planning, plans, runs, scenes,
     paths(
         chat::chat,
         planning::plan,
+        flows::list,
+        flows::one,
         scenes::list,
         scenes::one,
         runs::list,

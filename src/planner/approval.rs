@@ -220,7 +220,7 @@ fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
     let changed = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
     let asks = state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
     let declared = || {
-        let mut tools = catalogue.iter().flat_map(|scene| &scene.tools);
+        let mut tools = catalogue.all().flat_map(|scene| &scene.tools);
         tools.any(|tool| tool.effect == Effect::Write && tool.approval.requires_plan_approval())
     };
     changed

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::approval::effective_definition;
+use super::failed_call::failed_call;
 use super::interpret;
 use super::patch::{self, PatchReply};
 use super::prompt::forced;
@@ -18,19 +18,15 @@ use crate::invisible::one_line;
 use crate::llm::{Purpose, Request, reader, sections};
 use crate::plan::PlanProblem;
 use crate::run::{
-    CallState, ConsultationChoice, ConsultationState, ConsultationSubject, Effect, Event, Reply, RunState,
-    Subject,
+    CallState, ConsultationChoice, ConsultationState, ConsultationSubject, Event, Reply, RunState, Subject,
 };
-use crate::scene::{Catalogue, SceneTool};
+use crate::scene::Catalogue;
 
 /// Most characters of a model's reason that are kept.
 const MAX_REASON: usize = 300;
 
 /// Most tokens of a reply.
 const MAX_OUTPUT_TOKENS: u32 = 400;
-
-/// Characters of a definition's hash in the question: whether a tool has changed, not how.
-const DEFINITION_CHARACTERS: usize = 16;
 
 const RECOVERY: &str = "\
 You decide how a program continues after a call of one of its tools failed. Call the function ChooseRecovery exactly once.
@@ -80,25 +76,9 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
     Request { max_output_tokens: Some(MAX_OUTPUT_TOKENS), ..request }
 }
 
-/// What failed, as one line of JSON. The description is empty where the tool is gone.
+/// What failed, as one line of JSON.
 fn failure(state: &RunState, catalogue: &Catalogue, own: &ConsultationState, call: &CallState) -> String {
-    let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
-    let definition = tool.map(effective_definition).unwrap_or_default();
-    let waits = state.steps.values().any(|step| step.step.depends_on_step.iter().any(|on| on == call.step));
-    let succeeded = state.steps.values().any(|step| state.has_result(step));
-    json!({
-        "scene": call.scene,
-        "tool": call.requested.tool,
-        "description": tool.map_or("", |tool: &SceneTool| tool.description.trim()),
-        "definition": definition.get(..DEFINITION_CHARACTERS).unwrap_or_default(),
-        "effect": if call.requested.effect == Effect::Write { "write" } else { "read" },
-        "class": own.class,
-        "code": own.code,
-        "attempts": if call.attempts > 1 { "repeated" } else { "first" },
-        "others_wait": waits,
-        "others_succeeded": succeeded,
-    })
-    .to_string()
+    json!(failed_call(state, catalogue, own, call)).to_string()
 }
 
 fn effect_of(option: RecoveryAction) -> &'static str {

@@ -13,6 +13,7 @@ mod confirmation;
 pub mod consent;
 mod constraints;
 mod consult;
+mod failed_call;
 mod grounding;
 mod interpret;
 mod patch;
@@ -41,6 +42,7 @@ pub(crate) use approval::{required_call_approval, with_approval};
 pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
 pub use confirmation::confirmed;
 pub use constraints::check_constraints;
+pub use failed_call::{CallAttempts, FailedCall, consulted_call};
 pub use interpret::interpreted;
 #[cfg(test)]
 pub(crate) use patch::{PatchReply, read as read_patch};

@@ -163,13 +163,13 @@ impl RunState {
             }
             Event::ModelReplied { call, reply, usage, attempts, .. } => {
                 self.usage += *usage;
-                self.keep_origin(*call, None, attempts);
+                self.keep_origin(*call, Ok(&reply.model), attempts);
                 self.set_ask(*call, AskStatus::Replied { reply: reply.clone() });
                 self.settle_ask(*call);
             }
             Event::ModelFailed { call, error, usage, attempts, .. } => {
                 self.usage += *usage;
-                self.keep_origin(*call, Some(error), attempts);
+                self.keep_origin(*call, Err(error), attempts);
                 // For an interrupted question, the event only carries its cost: the question is asked
                 // again.
                 if !self.is_cut_off(*call) {

@@ -21,8 +21,8 @@ use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, http, phrase};
 
-const DEFAULT_CONCURRENCY: u32 = 32;
-const DEFAULT_MAILBOX: u32 = 1024;
+pub(super) const DEFAULT_CONCURRENCY: u32 = 32;
+pub(super) const DEFAULT_MAILBOX: u32 = 1024;
 const DEFAULT_TIMEOUT_MS: u64 = 10_000;
 const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 
@@ -102,7 +102,22 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         max_writes,
         level: draft.level.map(|level| level.value),
         tools,
+        flow: None,
     })
+}
+
+/// The checked tool of a flow's node, or `None` if it cannot be used.
+pub(super) fn check_flow_tool(
+    draft: ToolDraft,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
+) -> Option<SceneTool> {
+    check_tool(draft, None, ToolApproval::None, around, report)
+}
+
+/// Checks the name of a scene or a flow.
+pub(super) fn check_scene_name(name: &Located<String>, report: &FaultReport) {
+    check_name("flow", name, report);
 }
 
 /// Reads without a sentence at a level at which no model words their results.

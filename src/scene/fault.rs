@@ -65,7 +65,12 @@ impl FaultReport {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.push(Severity::Error, line, code, message.into(), remedy.into());
+        self.push(Severity::Error, line, format!("scene.{code}"), message.into(), remedy.into());
+    }
+
+    /// Adds an error with its whole code.
+    pub(super) fn error_as(&self, line: Option<u32>, code: &str, message: String, remedy: String) {
+        self.push(Severity::Error, line, code.to_owned(), message, remedy);
     }
 
     pub(super) fn warning(
@@ -75,18 +80,11 @@ impl FaultReport {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.push(Severity::Warning, line, code, message.into(), remedy.into());
+        self.push(Severity::Warning, line, format!("scene.{code}"), message.into(), remedy.into());
     }
 
-    fn push(&self, severity: Severity, line: Option<u32>, code: &str, message: String, remedy: String) {
-        let fault = SceneFault {
-            severity,
-            file: self.file.clone(),
-            line,
-            code: format!("scene.{code}"),
-            message,
-            remedy,
-        };
+    fn push(&self, severity: Severity, line: Option<u32>, code: String, message: String, remedy: String) {
+        let fault = SceneFault { severity, file: self.file.clone(), line, code, message, remedy };
         let mut faults = self.faults.borrow_mut();
         if !faults.contains(&fault) {
             faults.push(fault);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::check::{CheckContext, check};
 use super::document::Located;
 use super::fault::{FaultReport, SceneFault, Severity};
+use super::flow::{self, FlowLines};
 use super::{Options, Scene, parse};
 use crate::nearest::{did_you_mean, name_list};
 use crate::tools::NativeTools;
@@ -16,8 +17,12 @@ use crate::tools::guard::NetworkPolicy;
 
 /// The file that makes a folder a scene.
 const SCENE_FILE: &str = "scene.toml";
-/// An optional file beside it.
+/// The file that defines a flow, alone or beside a scene.
+const FLOW_FILE: &str = "flow.toml";
+/// An optional file beside them.
 const SCHEMA_FILE: &str = "schema.sql";
+/// All of them.
+const FILES: [&str; 3] = [SCENE_FILE, FLOW_FILE, SCHEMA_FILE];
 /// The maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
@@ -42,12 +47,12 @@ impl LoadedScenes {
 pub struct SceneFolder {
     /// Its location as shown to people, such as `scenes/weather`.
     pub label: String,
-    /// File name to content; only `scene.toml` and `schema.sql` are read.
+    /// File name to content; only `scene.toml`, `flow.toml` and `schema.sql` are read.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl SceneFolder {
-    /// The folders directly inside an embedded directory that contain a `scene.toml`, labelled
+    /// The folders directly inside an embedded directory that contain a `scene.toml` or a `flow.toml`, labelled
     /// `<label>/<folder>`.
     pub fn embedded(label: &str, dir: &include_dir::Dir<'_>) -> Vec<Self> {
         let mut folders = Vec::new();
@@ -56,10 +61,10 @@ impl SceneFolder {
             let files: BTreeMap<String, Vec<u8>> = inner
                 .files()
                 .filter_map(|file| Some((file.path().file_name()?.to_str()?, file.contents())))
-                .filter(|(name, _)| [SCENE_FILE, SCHEMA_FILE].contains(name))
+                .filter(|(name, _)| FILES.contains(name))
                 .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
                 .collect();
-            if files.contains_key(SCENE_FILE) {
+            if files.contains_key(SCENE_FILE) || files.contains_key(FLOW_FILE) {
                 folders.push(Self { label: format!("{label}/{name}"), files });
             }
         }
@@ -175,6 +180,7 @@ impl<'a> SceneLoader<'a> {
         for (name, overlay) in settings {
             gathered.overlay_settings(name, overlay, &configuration);
         }
+        gathered.link_flows();
         gathered.faults.extend(configuration.into_faults());
         LoadedScenes { scenes: gathered.scenes, faults: gathered.faults }
     }
@@ -194,10 +200,64 @@ struct SceneCollector {
     faults: Vec<SceneFault>,
     /// The names in use, also of unusable scenes, by lower-case name.
     claimed: BTreeMap<String, ClaimedName>,
+    /// The files of flows and the lines of their parts, by name.
+    flows: BTreeMap<String, (String, FlowLines)>,
 }
 
 impl SceneCollector {
     fn add(&mut self, set: usize, folder: &SceneFolder, around: &CheckContext<'_>) {
+        if folder.files.contains_key(SCENE_FILE) {
+            self.add_scene(set, folder, around);
+        }
+        if folder.files.contains_key(FLOW_FILE) {
+            self.add_flow(set, folder, around);
+        }
+    }
+
+    fn add_flow(&mut self, set: usize, folder: &SceneFolder, around: &CheckContext<'_>) {
+        let file = folder.file(FLOW_FILE);
+        let report = FaultReport::new(file.clone());
+        let schema = FaultReport::new(folder.file(SCHEMA_FILE));
+        let draft = folder.text(FLOW_FILE, &report).and_then(|text| flow::parse(text, &report));
+        if let Some(mut draft) = draft {
+            // Beside a scene, the tables are the scene's.
+            if !folder.files.contains_key(SCENE_FILE) {
+                draft.schema_sql = folder.text(SCHEMA_FILE, &schema).map(str::to_owned);
+            }
+            let unique = draft.name.as_ref().is_none_or(|name| self.claim(set, &file, name, &report));
+            let lines = std::mem::take(&mut draft.lines);
+            draft.lines = lines.clone();
+            let scene = flow::build(draft, around, &report);
+            if let Some(scene) = scene.filter(|_| unique && !schema.has_errors()) {
+                self.scenes.retain(|other| !other.name.eq_ignore_ascii_case(&scene.name));
+                self.flows.insert(scene.name.clone(), (file, lines));
+                self.scenes.push(scene);
+            }
+        }
+        self.faults.extend(report.into_faults());
+        self.faults.extend(schema.into_faults());
+    }
+
+    /// Checks what the flows call of scenes, once all are known. A flow that calls what is not there is unusable.
+    fn link_flows(&mut self) {
+        let mut unusable = Vec::new();
+        for scene in &self.scenes {
+            let Some((flow, (file, lines))) = scene.flow.as_ref().zip(self.flows.get(&scene.name)) else {
+                continue;
+            };
+            let report = FaultReport::new(file.clone());
+            for (node, key, message, remedy) in flow::unlinked(flow, &self.scenes) {
+                report.error_as(lines.of(Some(&node), key), "flow.unknown_tool", message, remedy);
+            }
+            if report.has_errors() {
+                unusable.push(scene.name.clone());
+            }
+            self.faults.extend(report.into_faults());
+        }
+        self.scenes.retain(|scene| !unusable.contains(&scene.name));
+    }
+
+    fn add_scene(&mut self, set: usize, folder: &SceneFolder, around: &CheckContext<'_>) {
         let file = folder.file(SCENE_FILE);
         let report = FaultReport::new(file.clone());
         let schema = FaultReport::new(folder.file(SCHEMA_FILE));
@@ -226,7 +286,7 @@ impl SceneCollector {
                 None => first.file.clone(),
             };
             if first.set == set {
-                let message = format!("a scene named {:?} already exists in {at}", first.name);
+                let message = format!("a scene or flow named {:?} already exists in {at}", first.name);
                 report.error(
                     name.line,
                     "duplicate_scene",
@@ -301,7 +361,8 @@ fn merge_settings(
 /// The scene folders of a directory, ordered by name.
 fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
     let report = FaultReport::new(dir.display().to_string());
-    if dir.join(SCENE_FILE).is_file() {
+    let is_folder = |dir: &Path| [SCENE_FILE, FLOW_FILE].iter().any(|file| dir.join(file).is_file());
+    if is_folder(dir) {
         let folder = read_folder(dir, &report);
         return (folder.into_iter().collect(), report.into_faults());
     }
@@ -319,12 +380,17 @@ fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
     let mut folders = Vec::new();
     for path in paths {
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if path.join(SCENE_FILE).is_file() {
+        if is_folder(&path) {
             folders.extend(read_folder(&path, &report));
         } else if !hidden {
             let inside = FaultReport::new(path.display().to_string());
-            let remedy = format!("add {SCENE_FILE}, or move the folder away");
-            inside.warning(None, "no_file", format!("the folder has no {SCENE_FILE}"), remedy);
+            let remedy = format!("add {SCENE_FILE} or {FLOW_FILE}, or move the folder away");
+            inside.warning(
+                None,
+                "no_file",
+                format!("the folder has no {SCENE_FILE} and no {FLOW_FILE}"),
+                remedy,
+            );
             // A separate report, so that the fault names this folder.
             report.absorb(inside);
         }
@@ -338,7 +404,7 @@ fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
 
 fn read_folder(path: &Path, report: &FaultReport) -> Option<SceneFolder> {
     let mut files = BTreeMap::new();
-    for name in [SCENE_FILE, SCHEMA_FILE] {
+    for name in FILES {
         let file = path.join(name);
         if !file.exists() {
             continue;

@@ -10,6 +10,7 @@ mod document;
 mod draft;
 mod expectations;
 mod fault;
+mod flow;
 mod fusion;
 mod load;
 mod options;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::adapt::{ExecutionLevel, ToolPolicies};
+use crate::flow::Flow;
 use crate::plan::KnownScenes;
 use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
 use crate::schema::Schema;
@@ -34,6 +36,7 @@ use crate::tools::Tool;
 pub use builder::{SceneBuilder, ToolBuilder};
 pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
 pub use fault::{SceneFault, Severity};
+pub use flow::fallback_tool;
 pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
 pub use options::Options;
 use search::SceneSearch;
@@ -71,6 +74,10 @@ pub struct Scene {
     pub level: Option<ExecutionLevel>,
     /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
+    /// The flow that it stands for: plans name it as they name a scene. Its tools are what the flow's nodes call by
+    /// themselves; no model is shown them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Arc<Flow>>,
 }
 
 /// A request that a scene serves.
@@ -178,10 +185,12 @@ impl ToolApproval {
     }
 }
 
-/// All available scenes, ordered by name.
+/// All available scenes and flows, ordered by name.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
+    /// The scenes that stand for flows.
+    flows: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
     /// Without and with descriptions of arguments.
     descriptions: Arc<[OnceLock<String>; 2]>,
@@ -225,17 +234,33 @@ impl Catalogue {
     pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
         let by_name: BTreeMap<String, Arc<Scene>> =
             scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
-        Self { scenes: by_name.into_values().collect(), ..Self::default() }
+        let (flows, scenes) = by_name.into_values().partition(|scene| scene.flow.is_some());
+        Self { scenes, flows, ..Self::default() }
     }
 
-    /// All scenes, by name.
+    /// The flows, by name.
+    pub fn flows(&self) -> impl Iterator<Item = &Arc<Flow>> {
+        self.flows.iter().filter_map(|scene| scene.flow.as_ref())
+    }
+
+    /// The flow called `name`.
+    pub fn flow(&self, name: &str) -> Option<&Arc<Flow>> {
+        self.flows().find(|flow| flow.name == name)
+    }
+
+    /// All scenes, by name; without those that stand for flows.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Scene>> {
         self.scenes.iter()
     }
 
-    /// The scene called `name`.
+    /// The scenes and those that stand for flows: everything whose tools may be called.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Scene>> {
+        self.scenes.iter().chain(&self.flows)
+    }
+
+    /// The scene called `name`, or the one that stands for the flow of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Scene>> {
-        self.scenes.iter().find(|scene| scene.name == name)
+        self.all().find(|scene| scene.name == name)
     }
 
     /// Whether there is a tool of this name (`Scene.Tool`).
@@ -268,7 +293,7 @@ impl Catalogue {
             view.examples.retain(|example| example.tool.as_ref().is_none_or(|tool| !is_off(scene, tool)));
             (!view.tools.is_empty()).then(|| Arc::new(view))
         });
-        Self { scenes: scenes.collect(), ..Self::default() }
+        Self { scenes: scenes.collect(), flows: self.flows.clone(), ..Self::default() }
     }
 
     /// The names that plans may refer to.
@@ -331,7 +356,7 @@ impl Catalogue {
         use data_encoding::HEXLOWER;
         use sha2::{Digest, Sha256};
         let mut hasher = Sha256::new();
-        for scene in &self.scenes {
+        for scene in self.all() {
             // A scene is plain data, so serialization cannot fail.
             hasher.update(serde_json::to_vec(scene.as_ref()).unwrap_or_default());
         }

@@ -136,7 +136,7 @@ struct LabelNamesBuilder {
 
 impl LabelNamesBuilder {
     fn add(&mut self, catalogue: &Catalogue, models: &[String]) {
-        for scene in catalogue.iter() {
+        for scene in catalogue.all() {
             let rows = &mut self.tool_rows;
             // A scene without room is not listed, and neither are its tools.
             if !self.scenes.contains_key(&scene.name) {

@@ -1,6 +1,5 @@
 //! Patches: a model changes the part of the plan that is not finished, within what levels, people and bounds allow.
 
-use proscenium::Config;
 use proscenium::adapt::{ConsultationKind, ConsultationOutcome, ExecutionLevel, ExecutionMode};
 use proscenium::plan::StepStatus;
 use proscenium::planner::{ApproverChoice, Command, CommandAction};
@@ -9,6 +8,7 @@ use proscenium::run::{
 };
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, ToolError, native};
+use proscenium::{AnswerDecision, Config};
 use serde_json::{Value, json};
 
 use super::fault_matrix::serve;
@@ -148,6 +148,14 @@ async fn failed_step_is_replaced_and_what_reads_goes_on_with_the_new_one() {
     );
     let of = run.plans()[1].patch.clone().unwrap();
     assert_eq!((of.replaced, of.dependants), ([(1, 3)].into(), vec![2]));
+    // The document says which model decided what.
+    let decisions: Vec<String> = run.answer.metadata.decisions.iter().map(line).collect();
+    insta::assert_snapshot!(decisions.join("\n"));
+}
+
+/// A decision of the answer document, as one line.
+fn line(decision: &AnswerDecision) -> String {
+    serde_json::to_string(decision).unwrap()
 }
 
 #[tokio::test]

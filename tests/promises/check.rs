@@ -90,8 +90,8 @@ fn all_configuration_and_scene_errors_are_reported_at_once() {
       help: use 1 or more, or omit it for the default 10000
     scenes/rooms/scene.toml:21: error[scene.http_placeholder]: {room} is not among the tool's parameters
       help: declare it in `parameters`, or use one of: (none)
-    scenes/empty: warning[scene.no_file]: the folder has no scene.toml
-      help: add scene.toml, or move the folder away
+    scenes/empty: warning[scene.no_file]: the folder has no scene.toml and no flow.toml
+      help: add scene.toml or flow.toml, or move the folder away
 
     14 errors, 2 warnings
     "#);

@@ -92,7 +92,7 @@ fn json_flag_prints_only_the_complete_answer_document() {
         ),
         ("/steps/0", &["step_number", "scene_name", "status", "result", "tool_calls"]),
         ("/steps/0/tool_calls/0", &["tool", "arguments", "outcome", "result"]),
-        ("/metadata", &["planned_execution_path", "current_path_index"]),
+        ("/metadata", &["planned_execution_path", "current_path_index", "decisions"]),
         (
             "/usage",
             &[
@@ -113,6 +113,8 @@ fn json_flag_prints_only_the_complete_answer_document() {
     assert_eq!((&answer["status"], &answer["session_id"]), (&json!("completed"), &json!("s-1")));
     assert_eq!(answer["metadata"]["planned_execution_path"], json!(["Weather", "VacationManagement"]));
     assert_eq!(answer["metadata"]["current_path_index"], 2);
+    let first = json!({"purpose": "plan", "model": "offline", "version": 1});
+    assert_eq!(answer["metadata"]["decisions"][0], first, "the embedded rules are named");
     let ok = |tool: &str| (tool.to_owned(), "ok".to_owned());
     assert_eq!(calls(&answer), [ok("WeatherForecast_Get"), ok("MakeRequest")]);
 }

@@ -20,6 +20,24 @@ async fn rust_scene_with_two_tools_answers_a_request_for_both() {
 }
 
 #[expect(dead_code, reason = "the example is also a program")]
+#[path = "../../examples/own_recovery.rs"]
+mod own_recovery;
+
+#[tokio::test]
+async fn custom_recovery_decides_about_failed_calls_without_a_model() {
+    for (failures, status, says) in [
+        (0, RunStatus::Completed, "Order 41 is in Bologna."),
+        (1, RunStatus::Completed, "Order 41 is in Bologna."),
+        (9, RunStatus::Partial, ""),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let answer = own_recovery::ask("Where is order 41?", dir.path().to_owned(), failures).await.unwrap();
+        assert_eq!(answer.status, status, "{answer:#?}");
+        assert!(answer.answer.contains(says), "{}", answer.answer);
+    }
+}
+
+#[expect(dead_code, reason = "the example is also a program")]
 #[path = "../../examples/own_parts.rs"]
 mod own_parts;
 

@@ -52,6 +52,7 @@ mod old_journals;
 mod old_journals_written;
 mod openapi;
 mod overload;
+mod own_recovery;
 mod plan_facade;
 mod planner_faults;
 mod planner_worth;

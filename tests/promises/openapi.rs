@@ -136,6 +136,8 @@ async fn replies_conform_to_the_document() {
         ("POST", "/api/planning/plan", "", Some(json!({"message": "look"}))),
         ("POST", "/api/planning/plan", "", Some(json!({"message": "hello"}))),
         ("POST", "/api/planning/plan", "", Some(json!({"message": "look", "flow": "x"}))),
+        ("GET", "/api/planning/flows", "", None),
+        ("GET", "/api/planning/flows/{flow_name}", "Nowhere", None),
         ("GET", "/api/scenes", "", None),
         ("GET", "/api/scenes/{name}", "Shelf", None),
         ("GET", "/api/scenes/{name}", "Nowhere", None),

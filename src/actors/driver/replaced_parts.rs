@@ -1,34 +1,42 @@
 //! Calls of the parts that a library user has replaced. Their results become ordinary replies and outcomes.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::RunServices;
 use crate::actors::scene::{self, CallEnd};
+use crate::adapt::ConsultationKind;
 use crate::llm::{self, Gateway};
 use crate::nesting;
-use crate::parts::{Executor, Generator, Planner, PlannerRequest, ToolExecution, ToolRunner};
-use crate::planner::{CHECK_CONTINUATION, CREATE_PLAN};
-use crate::run::{Fault, Outcome, Reply, ReplyCall, RunState, Subject};
-
-/// The model name in the reply of a replaced part.
-const REPLACED_MODEL: &str = "replaced";
+use crate::parts::{
+    Executor, Generator, Planner, PlannerRequest, Recovery, RecoveryChoice, RecoveryRequest, ToolExecution,
+    ToolRunner,
+};
+use crate::planner::{self, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
+use crate::run::{AskStatus, Fault, FaultClass, Outcome, Reply, ReplyCall, RunState, Subject};
 
 /// A request to a replaced part.
 pub(super) struct PartRequest {
     part: PartCall,
-    question: PlannerRequest,
+    /// The longest that it may take.
+    most: Duration,
     /// Spawns the part's task, so that a panic in it does not affect the driver.
     gateway: Gateway,
 }
 
 enum PartCall {
-    Plan(Arc<dyn Planner>),
-    Generate(Arc<dyn Generator>),
-    Check(Arc<dyn Planner>),
+    Plan(Arc<dyn Planner>, PlannerRequest),
+    Generate(Arc<dyn Generator>, PlannerRequest),
+    Check(Arc<dyn Planner>, PlannerRequest),
+    Recover(Arc<dyn Recovery>, RecoveryRequest),
 }
+
+/// Plans and checks end with their run.
+const UNLIMITED: Duration = Duration::MAX;
 
 impl PartRequest {
     /// The request for `subject`, if the part that answers it was replaced.
@@ -38,56 +46,110 @@ impl PartRequest {
         subject: Subject,
         request: &llm::Request,
     ) -> Option<Self> {
+        let gateway = shared.gateway.clone();
+        if let Subject::Consultation { consultation, kind: ConsultationKind::Recovery } = subject {
+            let recovery = shared.replaced.recovery.clone()?;
+            let question = recovery_request(shared, state, (subject, consultation), request)?;
+            let most = Duration::from_millis(state.settings().consultations.timeout_ms);
+            return Some(Self { part: PartCall::Recover(recovery, question), most, gateway });
+        }
         let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.clone());
         let decided_by_people =
             feedback.is_some() || state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
         let (planner, generator) = (&shared.replaced.planner, &shared.replaced.generator);
+        let question = || PlannerRequest {
+            state: Arc::new(state.clone()),
+            catalogue: shared.catalogue.clone(),
+            request: request.clone(),
+            feedback: feedback.clone(),
+        };
         let part = match subject {
             Subject::Plan { .. } => match (generator, planner) {
-                (Some(generator), _) if decided_by_people => PartCall::Generate(generator.clone()),
-                (_, Some(planner)) => PartCall::Plan(planner.clone()),
+                (Some(generator), _) if decided_by_people => {
+                    PartCall::Generate(generator.clone(), question())
+                }
+                (_, Some(planner)) => PartCall::Plan(planner.clone(), question()),
                 _ => return None,
             },
-            Subject::Continuation { .. } => PartCall::Check(planner.clone()?),
+            Subject::Continuation { .. } => PartCall::Check(planner.clone()?, question()),
             Subject::Scene { .. } | Subject::Answer | Subject::Ranking | Subject::Consultation { .. } => {
                 return None;
             }
         };
-        let question = PlannerRequest {
-            state: Arc::new(state.clone()),
-            catalogue: shared.catalogue.clone(),
-            request: request.clone(),
-            feedback,
-        };
-        Some(Self { part, question, gateway: shared.gateway.clone() })
+        Some(Self { part, most: UNLIMITED, gateway })
     }
 
     /// The part's answer, as the call of the forced function that a model would have made.
     pub(super) async fn answer(self, stop: &CancellationToken) -> Result<Reply, Fault> {
-        let Self { part, question, gateway } = self;
-        let work = async move {
-            match part {
-                PartCall::Plan(planner) => forced_call_reply(CREATE_PLAN, &planner.plan(question).await?),
-                PartCall::Generate(generator) => {
-                    forced_call_reply(CREATE_PLAN, &generator.generate(question).await?)
-                }
-                PartCall::Check(planner) => {
-                    forced_call_reply(CHECK_CONTINUATION, &planner.check(question).await?)
-                }
-            }
-        };
-        let task = gateway.spawn(work).map_err(Fault::from)?;
+        let Self { part, most, gateway } = self;
+        let name = part.name();
+        let task = gateway.spawn(part.answer()).map_err(Fault::from)?;
         let abort = task.abort_handle();
         tokio::select! {
             said = task => said.unwrap_or_else(|_| {
-                Err(Fault::new("planner.panicked", "the custom planner panicked"))
+                Err(Fault::new(&format!("{name}.panicked"), format!("the custom {name} panicked")))
             }),
             () = stop.cancelled() => {
                 abort.abort();
                 Err(Fault::new("llm.cancelled", "the run ended before this was answered"))
             }
+            () = tokio::time::sleep(most) => {
+                abort.abort();
+                let message = format!("the custom {name} gave no reply within {} ms", most.as_millis());
+                Err(Fault::new(&format!("{name}.timeout"), message).classed(FaultClass::Timeout))
+            }
         }
     }
+}
+
+impl PartCall {
+    /// What the part is, in codes and messages of its faults.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Plan(..) | Self::Generate(..) | Self::Check(..) => "planner",
+            Self::Recover(..) => "recovery",
+        }
+    }
+
+    async fn answer(self) -> Result<Reply, Fault> {
+        match self {
+            Self::Plan(planner, question) => forced_call_reply(CREATE_PLAN, &planner.plan(question).await?),
+            Self::Generate(generator, question) => {
+                forced_call_reply(CREATE_PLAN, &generator.generate(question).await?)
+            }
+            Self::Check(planner, question) => {
+                forced_call_reply(CHECK_CONTINUATION, &planner.check(question).await?)
+            }
+            Self::Recover(recovery, question) => {
+                // A code of the gateway would count as its refusal to ask.
+                let failed = |fault: Fault| {
+                    Fault::new("recovery.failed", format!("{}: {}", fault.code, fault.message))
+                };
+                let RecoveryChoice { action, reason } = recovery.recover(question).await.map_err(failed)?;
+                forced_call_reply(CHOOSE_RECOVERY, &json!({"reason": reason, "choice": action.id()}))
+            }
+        }
+    }
+}
+
+/// What a policy of the library's user is told of a failed call: what a model would be told.
+fn recovery_request(
+    shared: &RunServices,
+    state: &RunState,
+    (subject, consultation): (Subject, u32),
+    request: &llm::Request,
+) -> Option<RecoveryRequest> {
+    let last = state.tries(subject).last().and_then(|call| state.asks.get(call));
+    let problems = match last.map(|ask| &ask.status) {
+        Some(AskStatus::Rejected { problems, .. }) => problems.clone(),
+        _ => Vec::new(),
+    };
+    Some(RecoveryRequest {
+        failure: planner::consulted_call(state, &shared.catalogue, consultation)?,
+        options: state.consultations.get(&consultation)?.options.clone(),
+        problems,
+        request: request.clone(),
+    })
 }
 
 fn forced_call_reply<T: serde::Serialize>(function: &str, said: &T) -> Result<Reply, Fault> {
@@ -98,7 +160,7 @@ fn forced_call_reply<T: serde::Serialize>(function: &str, said: &T) -> Result<Re
     Ok(Reply {
         calls: vec![call],
         finish_reason: Some("tool_calls".to_owned()),
-        model: REPLACED_MODEL.to_owned(),
+        model: Reply::REPLACED_MODEL.to_owned(),
         ..Reply::default()
     })
 }

@@ -8,7 +8,7 @@ use super::entries::Entries;
 use super::{ExplainedDecider, ExplainedEvent, ExplainedResult, ExplainedSubject};
 use crate::adapt::{AskRefusal, RecoveryAction};
 use crate::run::{
-    ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Subject, UnexpectedSubject,
+    ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Reply, Subject, UnexpectedSubject,
 };
 
 /// Whether a model was consulted about something unexpected, and what it chose.
@@ -102,7 +102,10 @@ impl Entries<'_> {
         }
         let Some(chosen) = chosen.as_ref().filter(|_| refused.is_none()) else { return };
         entry.chosen = Some(chosen.id().to_owned());
-        entry.decided_by = ExplainedDecider::Model;
+        entry.decided_by = match model.as_deref() {
+            Some(Reply::REPLACED_MODEL) => ExplainedDecider::Part,
+            _ => ExplainedDecider::Model,
+        };
         entry.by.clone_from(model);
         entry.then = match chosen {
             ConsultationChoice::Recovery { action } => match action {

@@ -3,7 +3,7 @@
 use super::super::attempt::Attempt;
 use super::super::consult::{AskOrigin, ConsultationState};
 use super::super::event::{
-    ConsultationChoice, ConsultationSubject, Event, Fault, Question, Subject, UnexpectedSubject,
+    ConsultationChoice, ConsultationSubject, Event, Fault, Question, Reply, Subject, UnexpectedSubject,
 };
 use super::super::state::{CallStatus, RunState};
 use crate::adapt::{self, ConsultationKind, PolicyChoice, RecoveryAction, ReplyOrigin};
@@ -48,13 +48,13 @@ impl RunState {
     }
 
     /// Keeps where the reply to a consultation's question came from, or why there was none.
-    pub(super) fn keep_origin(&mut self, call: u32, error: Option<&Fault>, attempts: &[Attempt]) {
+    pub(super) fn keep_origin(&mut self, call: u32, end: Result<&String, &Fault>, attempts: &[Attempt]) {
         let Some(ask) = self.asks.get_mut(&call) else { return };
         if !matches!(ask.subject, Subject::Consultation { .. }) {
             return;
         }
         let last = attempts.last();
-        let code = error.map_or("", |error| error.code.as_str());
+        let code = end.map_or_else(|error| error.code.as_str(), |_| "");
         let reply = match (code, last) {
             (_, Some(last)) if [Attempt::CACHED, Attempt::JOINED].contains(&last.outcome.as_str()) => {
                 ReplyOrigin::Shared
@@ -64,7 +64,10 @@ impl RunState {
             ("llm.timeout", None) => ReplyOrigin::NoTurn,
             _ => ReplyOrigin::Sent,
         };
-        ask.origin = Some(AskOrigin { reply, model: last.map(|last| last.model.clone()) });
+        // A replaced part makes no attempts at a model.
+        let part = end.ok().filter(|model| *model == Reply::REPLACED_MODEL);
+        let model = last.map(|last| &last.model).or(part).cloned();
+        ask.origin = Some(AskOrigin { reply, model });
     }
 
     /// A consultation has ended. What was chosen decides how its call continues, if that still waits for it.

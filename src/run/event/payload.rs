@@ -24,6 +24,11 @@ pub struct Reply {
     pub model: String,
 }
 
+impl Reply {
+    /// The model's name in the reply of a part that a library's user has replaced.
+    pub const REPLACED_MODEL: &str = "replaced";
+}
+
 /// One function call of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplyCall {

@@ -203,7 +203,7 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
       fix this first: the rest of the file is checked afterwards
     c/scene.toml:4: error[scene.syntax]: invalid TOML: unclosed array table, expected `]`
       fix this first: the rest of the file is checked afterwards
-    d/scene.toml:2: error[scene.duplicate_scene]: a scene named "Weather" already exists in a/scene.toml:2
+    d/scene.toml:2: error[scene.duplicate_scene]: a scene or flow named "Weather" already exists in a/scene.toml:2
       give each scene a unique name (case-insensitive)
     e/scene.toml: warning[scene.no_tools]: the scene has no tools
       add a table [[tools]]
@@ -507,4 +507,130 @@ fn basic_level_of_a_scene_needs_sentences() {
     assert!(level("intelligent").faults.is_empty());
     let silent = GOOD.split("[tools.say]").next().unwrap().replace("concurrency = 3", "level = \"basic\"");
     assert_eq!(load_one(&silent).faults[0].code, "scene.level_no_say");
+}
+
+const FLOW: &str = r#"
+name = "outing"
+description = "Finds a day for an outing."
+inputs = ["city"]
+max_node_steps = 10
+
+[[examples]]
+say = "When can we go out?"
+path = ["read", "look", "decide", "tell"]
+
+[[invariants]]
+before = ["decide", "tell"]
+
+[[nodes]]
+name = "read"
+description = "Reads the city from the request."
+kind = "llm"
+inputs = ["request"]
+outputs = ["place"]
+possible_next_nodes = ["look"]
+template = "Which city is meant? {{ request }}"
+fallback = "weather.cities"
+[nodes.output]
+type = "object"
+required = ["place"]
+[nodes.output.properties.place]
+type = "string"
+
+[[nodes]]
+name = "look"
+description = "Looks up the weather."
+kind = "tool"
+inputs = ["place"]
+outputs = ["weather"]
+possible_next_nodes = ["decide", "tell_bad"]
+scene = "Weather"
+tool = "Forecast"
+arguments = { city = "place" }
+fixed = { date = "2026-06-15" }
+[[nodes.conditions]]
+next = "tell_bad"
+value = "weather/rain"
+is = true
+
+[[nodes]]
+name = "decide"
+description = "Lets a person decide."
+kind = "approval"
+inputs = ["weather"]
+possible_next_nodes = ["tell"]
+[nodes.question]
+en = "Go out with {{ weather }}?"
+
+[[nodes]]
+name = "tell"
+description = "Tells the result."
+kind = "native"
+native = "weather.cities"
+inputs = ["weather"]
+outputs = ["text"]
+
+[[nodes]]
+name = "tell_bad"
+description = "Ends in rain."
+kind = "condition"
+"#;
+
+fn load_with_flow(scene: &str, flow: &str) -> LoadedScenes {
+    let mut folder = folder("s", scene);
+    folder.files.insert(FLOW_FILE.to_owned(), flow.as_bytes().to_vec());
+    load_all(vec![vec![folder]], &json!({}))
+}
+
+#[test]
+fn flow_file_loads_beside_a_scene() {
+    let loaded = load_with_flow(GOOD, FLOW);
+    assert_eq!(rendered_faults(&loaded), "");
+    let catalogue = crate::scene::Catalogue::new(loaded.scenes);
+    assert_eq!(catalogue.iter().count(), 1, "models are not shown the tools of a flow");
+    let flow = catalogue.flow("outing").unwrap();
+    assert_eq!((flow.entries.as_slice(), flow.max_node_steps), (["read".to_owned()].as_slice(), 10));
+    assert_eq!(flow.node("decide").unwrap().outputs, ["weather"], "an approved value is an output");
+    let tools: Vec<&str> =
+        catalogue.get("outing").unwrap().tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["read", "read_fallback", "decide", "tell"]);
+    assert_eq!(flow.tools().collect::<Vec<_>>(), [("Weather", "Forecast")]);
+}
+
+#[test]
+fn faults_of_a_flow_name_line_code_and_remedy() {
+    let bad = FLOW
+        .replace("possible_next_nodes = [\"look\"]", "possible_next_nodes = [\"lok\"]")
+        .replace("native = \"weather.cities\"\ninputs", "native = \"weather.towns\"\ninputs")
+        .replace("name = \"outing\"", "name = \"Weather\"");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &bad)), @r#"
+    s/flow.toml:2: error[scene.duplicate_scene]: a scene or flow named "Weather" already exists in s/scene.toml:2
+      give each scene a unique name (case-insensitive)
+    s/flow.toml:20: error[flow.unknown_node]: read is followed by "lok", which is no node
+      the nodes are: read, look, decide, tell, tell_bad
+    s/flow.toml:58: error[scene.native_unknown]: no native tool is registered as "weather.towns"
+      registered are: weather.cities, weather.forecast
+    "#);
+    let loop_ = FLOW
+        .replace(
+            "[nodes.question]",
+            "[[nodes.conditions]]\nnext = \"look\"\nvalue = \"weather\"\nexists = false\n[nodes.question]",
+        )
+        .replace("possible_next_nodes = [\"tell\"]", "possible_next_nodes = [\"tell\", \"look\"]");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &loop_)), @r#"
+    s/flow.toml:35: error[flow.unbounded_loop]: the loop of look, decide has no bound
+      set max_visits of one of its nodes
+    "#);
+    let unlinked = FLOW.replace("tool = \"Forecast\"", "tool = \"Forcast\"");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &unlinked)), @r#"
+    s/flow.toml:37: error[flow.unknown_tool]: look calls "Forcast", which Weather does not have
+      its tools are: Forecast
+    "#);
+    let unlinked = FLOW.replace("arguments = { city = \"place\" }", "arguments = { town = \"place\" }");
+    insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &unlinked)), @r#"
+    s/flow.toml:38: error[flow.unknown_tool]: Forecast of Weather has no argument "town"
+      its arguments are: city, date
+    s/flow.toml:38: error[flow.unknown_tool]: look does not give city of Forecast
+      add city to [nodes.arguments] or [nodes.fixed]
+    "#);
 }

@@ -1,0 +1,152 @@
+//! Paths through a flow: whether one may be executed, and those that are known without a model.
+
+use std::collections::BTreeSet;
+
+use super::{Flow, FlowProblem, STANDARD_INPUTS};
+
+/// Most steps of the search for a path through the full graph.
+const MAX_SEARCH_STEPS: u32 = 20_000;
+
+/// The share of an example's words that a request has to contain, in percent, so that it counts as such a request.
+const MIN_SHARED_WORDS: usize = 50;
+
+/// All problems of a path, where the values named in `given` are there already. Empty if it may be executed.
+pub fn path_problems(flow: &Flow, path: &[String], given: &BTreeSet<String>) -> Vec<FlowProblem> {
+    let mut problems = Vec::new();
+    let mut problem = |code, node: &str, message: String| {
+        let node = Some(node.to_owned());
+        let problem = FlowProblem { code, node, key: "path", message, remedy: String::new() };
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    };
+    let (Some(first), Some(last)) = (path.first(), path.last()) else {
+        let message = format!("the path is empty: begin with one of {}", flow.entries.join(", "));
+        problem("path.empty", "", message);
+        return problems;
+    };
+    for name in path.iter().filter(|name| flow.node(name).is_none()) {
+        let nodes: Vec<&str> = flow.nodes.iter().map(|node| node.name.as_str()).collect();
+        problem(
+            "path.unknown_node",
+            name,
+            format!("there is no node {name:?}; the nodes are {}", nodes.join(", ")),
+        );
+    }
+    if !flow.entries.contains(first) {
+        problem(
+            "path.entry",
+            first,
+            format!("a path begins with one of {}, not with {first}", flow.entries.join(", ")),
+        );
+    }
+    if let Some(node) = flow.node(last).filter(|node| !node.is_end()) {
+        let next = node.possible_next_nodes.join(", ");
+        problem("path.end", last, format!("the flow does not end with {last}: go on with one of {next}"));
+    }
+    if path.len() > flow.max_node_steps as usize {
+        let message = format!("{} nodes, but at most {} are entered", path.len(), flow.max_node_steps);
+        problem("path.too_long", last, message);
+    }
+    for pair in path.windows(2) {
+        let Some(node) = flow.node(&pair[0]).filter(|node| !node.possible_next_nodes.contains(&pair[1]))
+        else {
+            continue;
+        };
+        let message = match node.is_end() {
+            true => format!("nothing follows {}: the flow ends there", pair[0]),
+            false => {
+                format!(
+                    "{} does not follow {}: {} may",
+                    pair[1],
+                    pair[0],
+                    node.possible_next_nodes.join(", ")
+                )
+            }
+        };
+        problem("path.no_edge", &pair[0], message);
+    }
+    let mut known: BTreeSet<&str> = given.iter().map(String::as_str).chain(STANDARD_INPUTS).collect();
+    for (at, name) in path.iter().enumerate() {
+        let Some(node) = flow.node(name) else { continue };
+        let before = &path[..at];
+        let visits = before.iter().filter(|earlier| *earlier == name).count() + 1;
+        if let Some(most) = node.max_visits.filter(|most| visits > *most as usize) {
+            problem("path.max_visits", name, format!("{name} is entered more than {most} times"));
+        }
+        if let Some(broken) = flow.broken_invariant(name, before) {
+            problem("path.invariant", name, broken);
+        }
+        for input in node.inputs.iter().filter(|input| !known.contains(input.as_str())) {
+            let producers = flow.nodes.iter().filter(|node| node.outputs.contains(input));
+            let producers: Vec<&str> = producers.map(|node| node.name.as_str()).collect();
+            let what = match producers.is_empty() {
+                true => "it was not given".to_owned(),
+                false => format!("{} produces it", producers.join(" or ")),
+            };
+            problem(
+                "path.input",
+                name,
+                format!("{name} needs {input}, which nothing before it produces: {what}"),
+            );
+        }
+        known.extend(node.outputs.iter().map(String::as_str));
+    }
+    problems
+}
+
+/// The path through the full graph: at each node the first edge from which an end is reached, entering no node twice.
+/// Empty where the given values suffice for no path.
+pub fn full_path(flow: &Flow, given: &BTreeSet<String>) -> Vec<String> {
+    let mut budget = MAX_SEARCH_STEPS;
+    flow.entries
+        .iter()
+        .find_map(|entry| search(flow, given, vec![entry.clone()], &mut budget))
+        .unwrap_or_default()
+}
+
+fn search(flow: &Flow, given: &BTreeSet<String>, path: Vec<String>, budget: &mut u32) -> Option<Vec<String>> {
+    *budget = budget.checked_sub(1)?;
+    let (name, before) = path.split_last()?;
+    let node = flow.node(name)?;
+    let produced = before.iter().filter_map(|name| flow.node(name)).flat_map(|node| &node.outputs);
+    let known: BTreeSet<&str> =
+        given.iter().chain(produced).map(String::as_str).chain(STANDARD_INPUTS).collect();
+    let has_inputs = node.inputs.iter().all(|input| known.contains(input.as_str()));
+    if !has_inputs || !flow.permits(name, before) || path.len() > flow.max_node_steps as usize {
+        return None;
+    }
+    if node.is_end() {
+        return Some(path);
+    }
+    node.possible_next_nodes.iter().filter(|next| !path.contains(next)).find_map(|next| {
+        let further = path.iter().chain([next]).cloned().collect();
+        search(flow, given, further, budget)
+    })
+}
+
+/// The path that the rules choose for a request: that of the declared example which shares most of its words with the
+/// request, else the full path.
+pub fn rules_path(flow: &Flow, request: &str, given: &BTreeSet<String>) -> Vec<String> {
+    let said = words(request);
+    let score = |say: &str| {
+        let own = words(say);
+        let shared = own.intersection(&said).count();
+        let all = own.union(&said).count().max(1);
+        (shared * 100 >= own.len() * MIN_SHARED_WORDS && shared > 0).then_some((shared * 1000 / all, shared))
+    };
+    let usable = flow.examples.iter().filter(|example| path_problems(flow, &example.path, given).is_empty());
+    // The earlier one of equally good examples.
+    let best = usable
+        .rev()
+        .filter_map(|example| Some((score(&example.say)?, example)))
+        .max_by_key(|(score, _)| *score);
+    best.map_or_else(|| full_path(flow, given), |(_, example)| example.path.clone())
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}

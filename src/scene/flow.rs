@@ -1,0 +1,462 @@
+//! Reads a `flow.toml`. A flow becomes a scene of the catalogue that models are not shown: its tools are what its nodes
+//! call by themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use toml::de::DeTable;
+
+use super::check::{CheckContext, check_flow_tool, check_sentence};
+use super::document::{LineIndex, Located, PointerLines, Presence, TableReader};
+use super::draft::{CallDraft, ToolDraft};
+use super::fault::FaultReport;
+use super::{Scene, SceneExample, SceneTool};
+use crate::flow::{
+    self, Comparison, DEFAULT_MAX_NODE_STEPS, EdgeCondition, Flow, Invariant, Node, NodeKind, PathExample,
+    ValueTest,
+};
+use crate::run::Effect;
+use crate::tools::{Tool, ToolContext, ToolError, phrase};
+
+/// What is appended to the name of a model's node in the name of the tool that is called where no model answers.
+const FALLBACK_SUFFIX: &str = "_fallback";
+
+/// The kinds of nodes in `flow.toml`.
+const KINDS: [(&str, Kind); 5] = [
+    ("native", Kind::Native),
+    ("llm", Kind::Llm),
+    ("tool", Kind::Tool),
+    ("approval", Kind::Approval),
+    ("condition", Kind::Condition),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Native,
+    Llm,
+    Tool,
+    Approval,
+    Condition,
+}
+
+/// The name of the tool that is called in place of a node's model.
+pub fn fallback_tool(node: &str) -> String {
+    format!("{node}{FALLBACK_SUFFIX}")
+}
+
+/// The lines of a flow's parts: of keys of the flow, and of nodes and their keys.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FlowLines {
+    flow: BTreeMap<&'static str, Option<u32>>,
+    nodes: BTreeMap<String, NodeLines>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct NodeLines {
+    line: Option<u32>,
+    keys: BTreeMap<&'static str, Option<u32>>,
+}
+
+impl FlowLines {
+    /// The line of a key, or of the node or the flow that has it.
+    pub(super) fn of(&self, node: Option<&str>, key: &str) -> Option<u32> {
+        match node.and_then(|node| self.nodes.get(node)) {
+            Some(lines) => lines.keys.get(key).copied().unwrap_or(lines.line),
+            None => self.flow.get(key).copied().unwrap_or(Some(1)),
+        }
+    }
+}
+
+/// A flow as read: the scene that stands for it, and its lines for what is checked once all scenes are known.
+pub(super) struct FlowDraft {
+    pub(super) name: Option<Located<String>>,
+    pub(super) lines: FlowLines,
+    flow: Option<Flow>,
+    tools: Vec<ToolDraft>,
+    settings: Option<Value>,
+    pub(super) schema_sql: Option<String>,
+}
+
+/// Parses a `flow.toml`. Returns `None` if the text is not TOML. Faults are reported.
+pub(super) fn parse(text: &str, report: &FaultReport) -> Option<FlowDraft> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let lines = LineIndex::new(text);
+    if errors.is_empty() {
+        return Some(parse_flow(TableReader::root(report, &lines, table.get_ref())));
+    }
+    for error in errors {
+        let line = error.span().map(|span| lines.line_at(span.start));
+        let message = format!("invalid TOML: {}", error.message());
+        report.error(line, "syntax", message, "fix this first: the rest of the file is checked afterwards");
+    }
+    None
+}
+
+fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
+    let mut lines = FlowLines::default();
+    for key in ["name", "entries", "nodes", "max_node_steps", "invariants", "examples", "inputs"] {
+        lines.flow.insert(key, fields.line_of(key));
+    }
+    let name = fields.string("name", Presence::Required);
+    let description = fields.string("description", Presence::Required);
+    let inputs = names(fields.strings("inputs"));
+    let entries = fields.strings("entries");
+    let most = fields.number("max_node_steps");
+    let is_set = fields.has("settings");
+    fields.table("settings");
+    let settings = is_set.then(|| fields.json("settings")).flatten().map(|(settings, _)| settings.value);
+    let examples = fields.tables("examples").into_iter().filter_map(parse_example).collect();
+    let invariants = fields.tables("invariants").into_iter().filter_map(parse_invariant).collect();
+    let mut nodes = Vec::new();
+    let mut tools = Vec::new();
+    for table in fields.tables("nodes") {
+        nodes.extend(parse_node(table, &mut lines, &mut tools));
+    }
+    fields.reject_unknown_keys();
+    let entries = match entries.is_empty() {
+        true => nodes.first().map(|node: &Node| vec![node.name.clone()]).unwrap_or_default(),
+        false => names(entries),
+    };
+    let flow = name.as_ref().zip(description).map(|(name, description)| Flow {
+        name: name.value.clone(),
+        description: description.value.trim().to_owned(),
+        examples,
+        inputs,
+        entries,
+        nodes,
+        max_node_steps: most
+            .map_or(DEFAULT_MAX_NODE_STEPS, |most| u32::try_from(most.value).unwrap_or(u32::MAX)),
+        invariants,
+    });
+    FlowDraft { name, lines, flow, tools, settings, schema_sql: None }
+}
+
+fn names(located: Vec<Located<String>>) -> Vec<String> {
+    located.into_iter().map(|name| name.value).collect()
+}
+
+fn parse_example(mut fields: TableReader<'_>) -> Option<PathExample> {
+    let say = fields.string("say", Presence::Required);
+    let path = names(fields.strings("path"));
+    fields.reject_unknown_keys();
+    Some(PathExample { say: say?.value, path })
+}
+
+fn parse_invariant(mut fields: TableReader<'_>) -> Option<Invariant> {
+    let (before, excludes) = (names(fields.strings("before")), names(fields.strings("excludes")));
+    let (report, line) = (fields.report(), fields.line());
+    fields.reject_unknown_keys();
+    match (before.as_slice(), excludes.as_slice()) {
+        ([first, then], []) => Some(Invariant::Before { first: first.clone(), then: then.clone() }),
+        ([], [node, others @ ..]) if !others.is_empty() => {
+            Some(Invariant::Excludes { node: node.clone(), others: others.to_vec() })
+        }
+        _ => {
+            let remedy = "write before = [\"first\", \"then\"], or excludes = [\"node\", \"other\", …]";
+            report.error(line, "flow.invariant", "this is no invariant", remedy);
+            None
+        }
+    }
+}
+
+fn parse_node(
+    mut fields: TableReader<'_>,
+    lines: &mut FlowLines,
+    tools: &mut Vec<ToolDraft>,
+) -> Option<Node> {
+    let mut own = NodeLines { line: fields.line(), ..NodeLines::default() };
+    let keys = [
+        "name",
+        "description",
+        "inputs",
+        "optional_inputs",
+        "outputs",
+        "possible_next_nodes",
+        "conditions",
+        "max_visits",
+        "arguments",
+        "scene",
+        "tool",
+        "fixed",
+        "results",
+        "when",
+        "template",
+        "output",
+        "native",
+        "fallback",
+    ];
+    for key in keys {
+        own.keys.insert(key, fields.line_of(key));
+    }
+    let name = fields.string("name", Presence::Required);
+    let description = fields.string("description", Presence::Required);
+    let kind = fields.keyword("kind", Presence::Required, &KINDS);
+    let mut node = Node {
+        name: name.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
+        description: description.map(|text| text.value.trim().to_owned()).unwrap_or_default(),
+        inputs: names(fields.strings("inputs")),
+        optional_inputs: names(fields.strings("optional_inputs")),
+        outputs: names(fields.strings("outputs")),
+        possible_next_nodes: names(fields.strings("possible_next_nodes")),
+        conditions: fields.tables("conditions").into_iter().filter_map(parse_condition).collect(),
+        kind: NodeKind::Condition,
+        max_visits: fields.number("max_visits").map(|most| u32::try_from(most.value).unwrap_or(u32::MAX)),
+    };
+    let kind = kind.and_then(|kind| parse_kind(kind.value, &mut fields, &mut node, tools));
+    fields.reject_unknown_keys();
+    lines.nodes.insert(node.name.clone(), own);
+    node.kind = kind?;
+    name.map(|_| node)
+}
+
+fn parse_condition(mut fields: TableReader<'_>) -> Option<EdgeCondition> {
+    let next = fields.string("next", Presence::Required);
+    let when = parse_test(&mut fields);
+    fields.reject_unknown_keys();
+    Some(EdgeCondition { next: next?.value, when: when? })
+}
+
+/// A test: `value` and one of `is`, `is_not` and `exists`.
+fn parse_test(fields: &mut TableReader<'_>) -> Option<ValueTest> {
+    let value = fields.string("value", Presence::Required);
+    let is = fields.json("is").map(|(value, _)| Comparison::Is(value.value));
+    let is_not = fields.json("is_not").map(|(value, _)| Comparison::IsNot(value.value));
+    let exists = fields.flag("exists").map(|flag| Comparison::Exists(flag.value));
+    let mut tests: Vec<Comparison> = [is, is_not, exists].into_iter().flatten().collect();
+    if tests.len() != 1 {
+        let remedy = "write exactly one of `is`, `is_not` and `exists`";
+        fields.report().error(
+            fields.line(),
+            "flow.condition",
+            "this tests nothing, or several things",
+            remedy,
+        );
+        return None;
+    }
+    Some(ValueTest { value: value?.value, test: tests.remove(0) })
+}
+
+/// Reads what is particular to a kind of node, and adds the tools that the node calls by itself.
+fn parse_kind(
+    kind: Kind,
+    fields: &mut TableReader<'_>,
+    node: &mut Node,
+    tools: &mut Vec<ToolDraft>,
+) -> Option<NodeKind> {
+    let any = inputs_schema(node);
+    match kind {
+        Kind::Native => {
+            let native = fields.string("native", Presence::Required)?;
+            let kind = NodeKind::Native { native: native.value.clone() };
+            tools.push(tool_draft(fields, &node.name, node, any, CallDraft::Native(native)));
+            Some(kind)
+        }
+        Kind::Llm => {
+            let template = fields.string("template", Presence::Required);
+            let (output, places) = fields.json("output").unzip();
+            let fallback = fields.string("fallback", Presence::Optional);
+            let template = template?;
+            if let Err(error) = phrase::check_template(&template.value) {
+                let message = format!("the template of {} cannot be used: {error}", node.name);
+                fields.report().error(template.line, "flow.template", message, "correct it");
+            }
+            let Some(output) = output else {
+                let message = format!("{} has no schema of what its model returns", node.name);
+                fields.report().error(fields.line(), "flow.output", message, "add a table [nodes.output]");
+                return None;
+            };
+            check_output(node, &output, fields.report());
+            let kind = NodeKind::Llm {
+                template: template.value,
+                output: output.value.clone(),
+                fallback: fallback.as_ref().map(|name| name.value.clone()),
+            };
+            // The tool by which the model's reply is checked.
+            let mut reply = tool_draft(fields, &node.name, node, output.value.clone(), echo());
+            reply.parameters = Some(output);
+            reply.parameter_lines = places.unwrap_or_default();
+            tools.push(reply);
+            if let Some(native) = fallback {
+                let name = fallback_tool(&node.name);
+                tools.push(tool_draft(fields, &name, node, any, CallDraft::Native(native)));
+            }
+            Some(kind)
+        }
+        Kind::Tool => {
+            let scene = fields.string("scene", Presence::Required);
+            let tool = fields.string("tool", Presence::Required);
+            let texts = |texts: BTreeMap<String, Located<String>>| -> BTreeMap<String, String> {
+                texts.into_iter().map(|(name, text)| (name, text.value)).collect()
+            };
+            let arguments = texts(fields.texts("arguments"));
+            let results = texts(fields.texts("results"));
+            fields.table("fixed");
+            let fixed = fields.json("fixed").map(|(fixed, _)| fixed.value);
+            let fixed = fixed.and_then(|fixed| fixed.as_object().cloned()).unwrap_or_default();
+            Some(NodeKind::Tool { scene: scene?.value, tool: tool?.value, arguments, fixed, results })
+        }
+        Kind::Approval => {
+            let question = fields.texts("question");
+            for (language, text) in &question {
+                check_sentence(&node.name, language, text, fields.report());
+            }
+            if question.is_empty() {
+                let message = format!("{} asks nothing", node.name);
+                let remedy = "add a table [nodes.question] with the words by language";
+                fields.report().error(fields.line(), "flow.question", message, remedy);
+            }
+            let parameters = fields.json("parameters").map(|(schema, _)| schema.value);
+            let when = fields.table("when").and_then(|mut table| {
+                let test = parse_test(&mut table);
+                table.reject_unknown_keys();
+                test
+            });
+            if node.outputs.is_empty() {
+                node.outputs = node.inputs.iter().chain(&node.optional_inputs).cloned().collect();
+            }
+            let schema = parameters.clone().unwrap_or(any);
+            tools.push(tool_draft(fields, &node.name, node, schema, echo()));
+            let question = question.into_iter().map(|(language, text)| (language, text.value)).collect();
+            Some(NodeKind::Approval { question, parameters, when })
+        }
+        Kind::Condition => Some(NodeKind::Condition),
+    }
+}
+
+/// The outputs of a model's node are properties of what it returns.
+fn check_output(node: &Node, output: &Located<Value>, report: &FaultReport) {
+    let properties = output.value.get("properties").and_then(Value::as_object);
+    for name in node.outputs.iter().filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
+        let message = format!("the output {name} of {} is no property of its schema", node.name);
+        report.error(output.line, "flow.output", message, format!("add {name} to [nodes.output.properties]"));
+    }
+}
+
+/// An object with the inputs of a node, of any type.
+fn inputs_schema(node: &Node) -> Value {
+    let names = node.inputs.iter().chain(&node.optional_inputs);
+    let properties: Map<String, Value> = names.map(|name| (name.clone(), json!({}))).collect();
+    json!({"type": "object", "properties": properties})
+}
+
+fn tool_draft(
+    fields: &mut TableReader<'_>,
+    name: &str,
+    node: &Node,
+    parameters: Value,
+    call: CallDraft,
+) -> ToolDraft {
+    ToolDraft {
+        name: Some(Located { value: name.to_owned(), line: fields.line_of("name") }),
+        description: Some(Located { value: node.description.clone(), line: fields.line_of("description") }),
+        effect: Some(Located::without_line(Effect::Read)),
+        repeat: None,
+        approval: None,
+        undo: None,
+        identity: Vec::new(),
+        timeout_ms: fields.number("timeout_ms"),
+        max_result_bytes: fields.number("max_result_bytes"),
+        parameters: Some(Located { value: parameters, line: fields.line() }),
+        parameter_lines: PointerLines::default(),
+        say: fields.texts("say"),
+        confirm: BTreeMap::new(),
+        repeatable: None,
+        volatile: None,
+        optional: None,
+        alternative: None,
+        cached: None,
+        expect: super::draft::ExpectDraft::default(),
+        policies: Vec::new(),
+        call: Some(call),
+    }
+}
+
+/// A tool that returns its arguments.
+struct Echo;
+
+#[async_trait]
+impl Tool for Echo {
+    async fn call(&self, _: ToolContext, arguments: Value) -> Result<Value, ToolError> {
+        Ok(arguments)
+    }
+}
+
+fn echo() -> CallDraft {
+    CallDraft::Ready(Arc::new(Echo))
+}
+
+/// The scene that stands for the flow, or `None` if the report has an error.
+pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
+    let flow = draft.flow?;
+    let name = Located { value: flow.name.clone(), line: draft.lines.of(None, "name") };
+    super::check::check_scene_name(&name, report);
+    if flow.description.is_empty() {
+        report.error(
+            Some(1),
+            "empty",
+            "`description` is empty",
+            "fill it in: the planner chooses flows by it",
+        );
+    }
+    for problem in flow::check(&flow) {
+        let line = draft.lines.of(problem.node.as_deref(), problem.key);
+        report.error_as(line, problem.code, problem.message, problem.remedy);
+    }
+    let tools: Vec<SceneTool> =
+        draft.tools.into_iter().filter_map(|tool| check_flow_tool(tool, around, report)).collect();
+    if report.has_errors() {
+        return None;
+    }
+    let example = |example: &PathExample| SceneExample { say: example.say.clone(), tool: None };
+    Some(Scene {
+        name: flow.name.clone(),
+        description: flow.description.clone(),
+        instructions: String::new(),
+        examples: flow.examples.iter().map(example).collect(),
+        concurrency: super::check::DEFAULT_CONCURRENCY,
+        mailbox: super::check::DEFAULT_MAILBOX,
+        settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
+        schema_sql: draft.schema_sql,
+        confirm: None,
+        max_writes: None,
+        level: None,
+        tools,
+        flow: Some(Arc::new(flow)),
+    })
+}
+
+/// What the tool nodes of a flow call that is not there, as (node, key, message, remedy).
+pub(super) fn unlinked(flow: &Flow, scenes: &[Scene]) -> Vec<(String, &'static str, String, String)> {
+    let mut faults = Vec::new();
+    for node in &flow.nodes {
+        let NodeKind::Tool { scene, tool, arguments, fixed, .. } = &node.kind else { continue };
+        let mut fault = |key, message, remedy| faults.push((node.name.clone(), key, message, remedy));
+        let known = || scenes.iter().filter(|scene| scene.flow.is_none());
+        let Some(found) = known().find(|known| known.name == *scene) else {
+            let names: Vec<&str> = known().map(|scene| scene.name.as_str()).collect();
+            let message = format!("{} calls a tool of {scene:?}, which is no scene", node.name);
+            fault("scene", message, format!("the scenes are: {}", names.join(", ")));
+            continue;
+        };
+        let Some(tool) = found.tool(tool) else {
+            let names: Vec<&str> = found.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let message = format!("{} calls {tool:?}, which {scene} does not have", node.name);
+            fault("tool", message, format!("its tools are: {}", names.join(", ")));
+            continue;
+        };
+        let given: BTreeSet<&str> = arguments.keys().chain(fixed.keys()).map(String::as_str).collect();
+        let declared: Vec<&str> = super::parameters::property_names(&tool.parameters).collect();
+        for name in given.iter().filter(|name| !declared.contains(*name)) {
+            let message = format!("{} of {scene} has no argument {name:?}", tool.name);
+            fault("arguments", message, format!("its arguments are: {}", declared.join(", ")));
+        }
+        let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+        for name in required.filter_map(Value::as_str).filter(|name| !given.contains(name)) {
+            let message = format!("{} does not give {name} of {}", node.name, tool.name);
+            fault("arguments", message, format!("add {name} to [nodes.arguments] or [nodes.fixed]"));
+        }
+    }
+    faults
+}
