@@ -200,7 +200,7 @@ impl Handle {
         match self.scene.tool(&call.tool) {
             Some(tool) => tool_call::judged(tool, call, &result).unwrap_or_else(|breaches| CallEnd {
                 outcome: outcome(result),
-                notes: tool_call::notes(breaches, None),
+                notes: tool_call::notes(breaches),
                 is_whole: true,
             }),
             None => outcome(result).into(),

@@ -25,6 +25,8 @@ const MIN_LEFT_MS: u64 = 2_000;
 pub enum ConsultationKind {
     /// How to continue after a call failed.
     Recovery,
+    /// Where the values of the expected result are in data of another shape.
+    Interpretation,
     /// What to change in the part of the plan that is not finished.
     Adaptation,
 }

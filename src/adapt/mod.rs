@@ -1,6 +1,6 @@
 //! Adaptive execution: who may be asked when something unexpected happens, what may change, and what predefined logic
-//! does about a failed call, and whether a model is asked about it; how well tools work lately, and when they are not
-//! called.
+//! does about a failed call, and whether a model is asked about it; what a mapping makes of data of another shape; how
+//! well tools work lately, and when they are not called.
 //!
 //! **Invariant:** this module is pure and knows no run, plan or scene: it takes facts and returns decisions.
 
@@ -9,6 +9,7 @@ mod capabilities;
 mod consult;
 mod health;
 mod level;
+mod mapping;
 mod policy;
 mod respond;
 
@@ -20,6 +21,7 @@ pub use consult::{
 };
 pub use health::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
 pub use level::{ExecutionLevel, ExecutionMode, completed};
+pub use mapping::{MAX_MAPPED_BYTES, MappedPlace, MappingProblem, map_data, shape};
 pub use policy::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{
     CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,

@@ -124,6 +124,9 @@ pub struct ToolPolicies {
     /// Whether its last good result may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<CachedResult>,
+    /// Whether a model may be asked where the expected values are in a result of another shape.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interpret: bool,
 }
 
 impl ToolPolicies {
@@ -133,10 +136,10 @@ impl ToolPolicies {
     }
 
     /// What is declared for calls that take the place of failed ones: these are neither left out
-    /// nor replaced again, and their results are not used later.
+    /// nor replaced again, and their results are neither used later nor interpreted.
     #[must_use]
     pub fn of_substitute(&self) -> Self {
-        Self { optional: false, alternative: None, cached: None, ..self.clone() }
+        Self { optional: false, alternative: None, cached: None, interpret: false, ..self.clone() }
     }
 }
 

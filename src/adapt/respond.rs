@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::backoff::backoff_ms;
-use super::{Capabilities, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
+use super::{Capabilities, ConsultationKind, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 use crate::fault::FaultClass;
 
 mod recovery_options;
@@ -85,6 +85,9 @@ pub enum PolicyChoice {
     Consult {
         /// The consultation's ordinal.
         consultation: u32,
+        /// What the model is asked; absent for a recovery and for a change of the plan.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<ConsultationKind>,
     },
 }
 

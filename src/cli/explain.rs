@@ -122,6 +122,9 @@ fn consulted_text(told: &ExplainedConsultation) -> String {
     if let Some(chosen) = &told.chosen {
         text.push_str(&format!(": {chosen}"));
     }
+    if !told.mapping.is_empty() {
+        text.push_str(&format!(" ({})", short(&told.mapping.join("; "), WORDS)));
+    }
     if let Some(refused) = &told.refused {
         text.push_str(&format!(", not done: {refused}"));
     }
@@ -140,6 +143,9 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::LeftOut => "it was left out",
         ExplainedResult::Replaced => "the tool in its place succeeded",
         ExplainedResult::PutToUser => "the tool in its place writes, so the user is asked first",
+        ExplainedResult::Interpreted => {
+            "a model said where the expected values are, and they were taken from there"
+        }
         ExplainedResult::PlanChanged => "the unfinished part of the plan was changed",
         ExplainedResult::PlanKept => "the unfinished part of the plan stayed as it was",
         ExplainedResult::AskedUser => "the user was asked how to continue",

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, Outcome, PlanCause,
-    PlanMade, PlanMaker, PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject,
-    Verdict,
+    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, InterpretedResult,
+    Outcome, PlanCause, PlanMade, PlanMaker, PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED,
+    UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -131,6 +131,9 @@ impl Narrator {
             Event::Adapted { change: Adaptation::Recalled { call, found } } => {
                 self.recalled(*call, found.as_deref())
             }
+            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
+                self.interpreted(*call, found.as_deref())
+            }
             Event::Consultation { .. } => self.consultation(event),
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
@@ -250,6 +253,16 @@ impl Narrator {
         )
     }
 
+    /// What a mapping made of the result of a failed call.
+    fn interpreted(&mut self, call: u32, found: Option<&InterpretedResult>) -> Vec<NarrationLine> {
+        let called = self.called(call);
+        let Some(found) = found else {
+            return line(Mark::Note, format!("{called}: what was found is not as expected, either"));
+        };
+        self.set_success(call, true);
+        line(Mark::Note, format!("{called}: its result is read as {}", json(&found.result, RESULT)))
+    }
+
     /// A call that takes the place of a failed one.
     fn substituted(&mut self, call: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
         let step = self.calls.get(&call).map_or(0, |asked| asked.step);
@@ -269,7 +282,9 @@ impl Narrator {
             return Vec::new();
         };
         let called = match *subject {
-            ConsultationSubject::Recovery { call, .. } => self.called(call),
+            ConsultationSubject::Recovery { call, .. } | ConsultationSubject::Interpretation { call, .. } => {
+                self.called(call)
+            }
             ConsultationSubject::Adaptation { step } => self.step(step),
         };
         let text = match (chosen, refused) {
@@ -280,12 +295,16 @@ impl Narrator {
                     "cached" => "to use the last good result",
                     "skip" => "to leave it out",
                     "ask_user" => "to ask the user",
+                    "mapping" => "where the expected values are in its result",
                     "patch" => "to change the plan",
                     _ => "to end this part",
                 };
                 format!("{called}: a model chose {what}")
             }
             (Some(_), Some(_)) => format!("{called}: what a model chose is not possible any more"),
+            (None, _) if error.is_none() && subject.call().is_some() => {
+                format!("{called}: a model did not find the expected values in its result")
+            }
             (None, _) if error.is_none() => format!("{called}: a model left the plan as it is"),
             (None, _) => match how {
                 ConsultationOutcome::OverBudget => format!("{called}: no model was asked (limit or budget)"),

@@ -257,6 +257,9 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
         if let Some(at) = call.stale_since {
             writeln!(out, "     the result of {at:.0}, since the tool failed")?;
         }
+        if call.interpreted {
+            writeln!(out, "     its result had another shape, and a model said where the values are")?;
+        }
         if let Some(original) = call.replaces {
             writeln!(out, "     in place of call {original}")?;
         }

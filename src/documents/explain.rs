@@ -165,6 +165,8 @@ pub enum ExplainedResult {
     PutToUser,
     /// The user was asked how to continue.
     AskedUser,
+    /// A model said where the expected values are in the result.
+    Interpreted,
     /// The unfinished part of the plan was changed.
     PlanChanged,
     /// The unfinished part of the plan stayed as it was.
@@ -235,6 +237,7 @@ impl Explanation {
             words.push_str(match last.then {
                 ExplainedResult::Succeeded => " then succeeded",
                 ExplainedResult::LeftOut => " left out",
+                ExplainedResult::Interpreted => " interpreted",
                 ExplainedResult::Replaced => " replaced by ",
                 ExplainedResult::PutToUser => " to be replaced, if the user agrees, by ",
                 ExplainedResult::PutToPerson => " outcome unknown",

@@ -89,7 +89,7 @@ fn is_as_prepared(state: &RunState, step: &StepState) -> bool {
     let prepared = &step.step.prepared_calls;
     let done = |(number, planned): (&u32, &crate::plan::PreparedCall)| {
         let Some(call) = state.calls.get(number) else { return false };
-        let is_ok = matches!(state.outcome(*number), Some(Outcome::Ok { .. }));
+        let is_ok = matches!(state.outcome(*number), Some(Outcome::Ok { .. })) && !call.interpreted;
         let asked = call.requested.confirm.is_some() || call.edited_by.is_some();
         let same = planned.arguments.iter().all(|(name, value)| {
             let made = call.requested.arguments.get(name).unwrap_or(&Value::Null);

@@ -15,5 +15,7 @@ pub const REPORT_NODE: &str = "ReportNode";
 pub const ASK_USER: &str = "AskUser";
 /// The forced function of a consultation about a failed call.
 pub const CHOOSE_RECOVERY: &str = "ChooseRecovery";
+/// The forced function of a consultation about data of another shape.
+pub const INTERPRET_DATA: &str = "InterpretData";
 /// The forced function by which a scene's model decides what comes next.
 pub const NEXT_CALL: &str = "NextCall";

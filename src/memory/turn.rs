@@ -25,7 +25,7 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
                 tool: call.requested.tool.clone(),
                 arguments: call.requested.arguments.clone(),
                 result: result.clone(),
-                stale: call.stale_since.is_some(),
+                stale: call.stale_since.is_some() || call.interpreted,
             }),
             _ => None,
         })

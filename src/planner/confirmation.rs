@@ -92,7 +92,7 @@ pub(super) fn required_confirmation(
     // These count whatever the policy.
     let mut why = asked.doubts.reasons(asked.is_approved_by_itself);
     why.extend(asked.stands_for.filter(|_| !asked.is_approved_by_itself).map(stand_in_reason));
-    why.extend(earlier_values(state, catalogue, asked));
+    why.extend(unsure_values(state, catalogue, asked));
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
@@ -198,14 +198,19 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
     why
 }
 
-/// The doubt about a write of a run that has results of an earlier one: these ground nothing, nor does what was found with
-/// them, so that only values that were said are beyond doubt.
-fn earlier_values(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Option<String> {
-    let from = sources(state, catalogue).filter(|_| state.has_earlier_result())?;
+/// The doubt about a write of a run that has results of an earlier one, or such as a model has interpreted: these ground
+/// nothing, nor does what was found with them, so that only values that were said are beyond doubt.
+fn unsure_values(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Option<String> {
+    let why = match (state.has_earlier_result(), state.has_interpreted_result()) {
+        (true, _) => "it rests on a result of an earlier time",
+        (_, true) => "it rests on a result that a model has interpreted",
+        _ => return None,
+    };
+    let from = sources(state, catalogue)?;
     let said = GroundingSources { found: Vec::new(), ..from };
     let nowhere = untraced(&asked.tool.parameters, asked.arguments, &said);
     let what = nowhere.join(", ");
-    (!nowhere.is_empty()).then(|| format!("it rests on a result of an earlier time: {what}"))
+    (!nowhere.is_empty()).then(|| format!("{why}: {what}"))
 }
 
 /// The names of the arguments that nobody said and no tool found.
@@ -345,10 +350,7 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
     let evidence = state.calls.iter().filter(|(_, call)| !state.is_of_flow(call));
     for (number, _) in evidence {
         // A result comes with the arguments of the call that has it.
-        let by = state
-            .calls
-            .get(&state.resolved(*number))
-            .filter(|by| by.breaches.is_empty() && by.stale_since.is_none());
+        let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());
         if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
             let is_read = call.requested.effect == Effect::Read;
             found.push(if strict && is_read {

@@ -2,12 +2,13 @@
 //!
 //! **Invariant:** the question about a failed call holds no values of the run: neither the request, arguments, times and
 //! ordinals nor a word of a back end. So equal failures are equal questions, which share a reply, and no back end can speak
-//! to the model. Questions about a plan are in `patch.rs`.
+//! to the model. Questions about a plan are in `patch.rs`, those about data of another shape in `interpret.rs`.
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::failed_call::failed_call;
+use super::interpret;
 use super::patch::{self, PatchReply};
 use super::prompt::forced;
 use super::read::from_arguments;
@@ -51,6 +52,11 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
         return patch::request(state, catalogue, step, state.tries(about));
     }
     let call = own.and_then(|own| state.calls.get(&own.subject.call()?));
+    if let (Some(ConsultationSubject::Interpretation { .. }), Some(pair)) =
+        (own.map(|own| own.subject), own.zip(call))
+    {
+        return interpret::request(state, catalogue, pair, interpret::tries_of(state, number, pair.0));
+    }
     let mut data = String::new();
     let mut ids = Vec::new();
     let mut tries: &[u32] = &[];
@@ -100,6 +106,11 @@ pub(super) fn read(
     if let ConsultationSubject::Adaptation { step } = own.subject {
         return read_patch(state, catalogue, reply, (call, number, step));
     }
+    if let ConsultationSubject::Interpretation { call: of, .. } = own.subject {
+        let (mapping, reason) = interpret::read(state, catalogue, reply, of)?;
+        let chosen = mapping.map(|mapping| ConsultationChoice::Interpretation { mapping });
+        return Ok(end(state, (number, own.subject), call, chosen, &reason));
+    }
     let value = reader::read(reply, CHOOSE_RECOVERY, state.settings().reader)?;
     let said: RecoveryReply = from_arguments(value, CHOOSE_RECOVERY)?;
     let offered = |option: &&RecoveryAction| said.choice.trim().eq_ignore_ascii_case(option.id());
@@ -108,21 +119,32 @@ pub(super) fn read(
         let what = format!("choice must be one of: {}", ids.join(", "));
         return Err(vec![PlanProblem::new("consultation.choice", what)]);
     };
-    let chosen = ConsultationChoice::Recovery { action };
-    let asks = action == RecoveryAction::AskUser;
+    let chosen = Some(ConsultationChoice::Recovery { action });
+    Ok(end(state, (number, own.subject), call, chosen, &said.reason))
+}
+
+/// The end of a consultation whose question `call` was replied to.
+fn end(
+    state: &RunState,
+    (number, subject): (u32, ConsultationSubject),
+    call: u32,
+    chosen: Option<ConsultationChoice>,
+    reason: &str,
+) -> Event {
+    let asks = chosen == Some(ConsultationChoice::Recovery { action: RecoveryAction::AskUser });
     let origin = state.asks.get(&call).and_then(|ask| ask.origin.as_ref());
-    Ok(Event::Consultation {
+    Event::Consultation {
         consultation: number,
-        subject: own.subject,
+        subject,
         question: Some(call),
         how: state.consultation_outcome(call),
-        chosen: Some(chosen),
-        refused: state.choice_refusal(number, &chosen),
-        reason: one_line(&said.reason).chars().take(MAX_REASON).collect(),
+        refused: chosen.as_ref().and_then(|chosen| state.choice_refusal(number, chosen)),
+        chosen,
+        reason: one_line(reason).chars().take(MAX_REASON).collect(),
         model: origin.and_then(|origin| origin.model.clone()),
-        ask: asks.then(|| state.question_how_to_continue(own.subject)).flatten(),
+        ask: asks.then(|| state.question_how_to_continue(subject)).flatten(),
         error: None,
-    })
+    }
 }
 
 /// The event that a reply about the plan yields: a version of it, or the end of the consultation where it stays as it is.
@@ -139,17 +161,5 @@ fn read_patch(
         PatchReply::Changed(made) => return Ok(Event::Replanned(*made)),
         PatchReply::Unchanged { reason } => reason,
     };
-    let origin = state.asks.get(&call).and_then(|ask| ask.origin.as_ref());
-    Ok(Event::Consultation {
-        consultation: number,
-        subject,
-        question: Some(call),
-        how: state.consultation_outcome(call),
-        chosen: None,
-        refused: None,
-        reason: one_line(&reason).chars().take(MAX_REASON).collect(),
-        model: origin.and_then(|origin| origin.model.clone()),
-        ask: None,
-        error: None,
-    })
+    Ok(end(state, (number, subject), call, None, &reason))
 }

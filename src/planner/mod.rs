@@ -17,6 +17,7 @@ mod failed_call;
 mod flow_node;
 mod flow_path;
 mod grounding;
+mod interpret;
 mod patch;
 mod plan_prompt;
 mod plan_reply;
@@ -45,6 +46,7 @@ pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseE
 pub use confirmation::confirmed;
 pub use constraints::check_constraints;
 pub use failed_call::{CallAttempts, FailedCall, consulted_call};
+pub use interpret::interpreted;
 #[cfg(test)]
 pub(crate) use patch::{PatchReply, read as read_patch};
 pub use planned_calls::prepared;
@@ -58,7 +60,7 @@ pub use substitute::substitute;
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL, PLAN_FLOW_PATH,
-    REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, NEXT_CALL,
+    PLAN_FLOW_PATH, REPORT_NODE,
 };
 pub use window::unfit_request;

@@ -10,8 +10,8 @@ use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
 pub use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, NEXT_CALL, PLAN_FLOW_PATH,
-    REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, NEXT_CALL,
+    PLAN_FLOW_PATH, REPORT_NODE,
 };
 
 /// The field of plans that says whether any scene has to act.
@@ -373,6 +373,40 @@ pub fn plan_flow_path(nodes: &[String]) -> ToolSpec {
                 "path": {"type": "array", "items": names(&nodes)}
             }
         })),
+        strict: true,
+    }
+}
+
+/// `InterpretData`: where the values of the expected result are in data of another shape.
+pub fn interpret_data() -> ToolSpec {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        let place = |about: &str| json!({"type": "string", "description": about});
+        Schema::from(json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["reason", "mapping"],
+            "properties": {
+                "reason": {"type": "string", "description": "Why, in one short sentence"},
+                "mapping": {
+                    "type": "array",
+                    "description": "Empty if the data does not have what is required",
+                    "items": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["to", "from"],
+                        "properties": {
+                            "to": place("A place of the expected result, such as /rows/*/temp"),
+                            "from": place("The place of the data that is copied, such as /forecast/*/temperature")
+                        }
+                    }
+                }
+            }
+        }))
+    });
+    ToolSpec {
+        name: INTERPRET_DATA.to_owned(),
+        description: "Says where the expected values are in data of another shape.".to_owned(),
+        parameters: SCHEMA.clone(),
         strict: true,
     }
 }

@@ -183,6 +183,9 @@ impl PublicProjection {
                 let at = found.as_ref().map(|found| found.at);
                 self.with_call(*call, json!({"change": "recalled", "as_of": at}))
             }
+            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
+                self.with_call(*call, json!({"change": "interpreted", "found": found.is_some()}))
+            }
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {
                 self.with_step(*step, json!({"status": StepStatus::Completed, "result": result}))
@@ -281,7 +284,9 @@ impl PublicProjection {
             data["refused"] = json!(refused);
         }
         match *subject {
-            ConsultationSubject::Recovery { call, .. } => self.with_call(call, data),
+            ConsultationSubject::Recovery { call, .. } | ConsultationSubject::Interpretation { call, .. } => {
+                self.with_call(call, data)
+            }
             ConsultationSubject::Adaptation { step } => self.with_step(step, data),
         }
     }

@@ -261,6 +261,18 @@ impl<'a> ReplayWalk<'a> {
             }
             return;
         }
+        if let Event::Adapted { change } = event
+            && due.contains(&Action::Interpret { call: change.call() })
+        {
+            self.held.replies += 1;
+            let today = as_stored(planner::interpreted(&self.state, self.catalogue, change.call()));
+            if !is_same(event, &today) {
+                let why = format!("the data of call {} is mapped to another result", change.call());
+                let today = [Action::Record { event: today }];
+                self.add_difference(seq, event, DifferenceKind::Meaning, why, &today);
+            }
+            return;
+        }
         let Some((call, subject)) = reply.filter(|_| !due.iter().any(recorded)) else {
             self.held.decisions += 1;
             self.check_offered(seq, event, due, recorded);
@@ -464,6 +476,7 @@ fn describe_action(action: &Action) -> String {
         Action::LookUpPlan => "the look-up of learned plans".to_owned(),
         Action::Prepare { step } => format!("preparing the calls of step {step}"),
         Action::Recall { call } => format!("looking for an earlier result of call {call}"),
+        Action::Interpret { call } => format!("the result that a mapping makes for call {call}"),
         Action::Substitute { call } => format!("the call in place of call {call}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }

@@ -51,6 +51,11 @@ pub enum Action {
         /// The failed call's ordinal.
         call: u32,
     },
+    /// Apply the mapping that a model chose to the result of a failed read, and append `adapted`.
+    Interpret {
+        /// The failed call's ordinal.
+        call: u32,
+    },
     /// Read a reply, and append the one event that says what it means.
     Read {
         /// The question's ordinal.
@@ -79,6 +84,7 @@ impl Action {
             Action::Prepare { step } => format!("prepare/{step}"),
             Action::Substitute { call } => format!("substitute/{call}"),
             Action::Recall { call } => format!("recall/{call}"),
+            Action::Interpret { call } => format!("interpret/{call}"),
             Action::Read { call, .. } => format!("read/{call}"),
             Action::Call { call, attempt } => format!("call/{call}/{attempt}"),
         }

@@ -35,7 +35,7 @@ impl RunState {
         let (number, class, code) = ended.filter_map(|(n, step)| self.reason_to_adapt(*n, step)).next()?;
         let unasked = self.ask_refusal(self.opening_facts());
         let chosen = match unasked {
-            None => PolicyChoice::Consult { consultation: self.next_consultation() },
+            None => PolicyChoice::Consult { consultation: self.next_consultation(), kind: None },
             Some(_) => PolicyChoice::Fail,
         };
         Some(Event::Unexpected {
@@ -148,6 +148,7 @@ impl RunState {
     pub(super) fn unrecorded_patch(&self, consultation: &ConsultationState) -> Option<ConsultationChoice> {
         consultation
             .chosen
+            .clone()
             .filter(|chosen| !consultation.ended && matches!(chosen, ConsultationChoice::Patch { .. }))
     }
 }

@@ -117,6 +117,12 @@ impl RunState {
                 error: None,
                 ..
             } => self.admit_unchanged(event, *question),
+            Event::Consultation {
+                subject: ConsultationSubject::Interpretation { .. },
+                question: Some(question),
+                error: None,
+                ..
+            } => self.admit_mapping(event, *question),
             Event::Unexpected { .. }
             | Event::Consultation { .. }
             | Event::BackedOff { .. }
@@ -400,6 +406,10 @@ impl RunState {
                 let fits = found.as_ref().is_none_or(|found| self.may_recall(*call, found.at));
                 require(fits, "the earlier result is too old")
             }
+            Adaptation::Interpreted { call, .. } => {
+                let due = Action::Interpret { call: *call };
+                require(self.asks_for(|a| *a == due), "no mapping is applied now")
+            }
         }
     }
 
@@ -496,6 +506,7 @@ impl RunState {
             | Action::Prepare { .. }
             | Action::Substitute { .. }
             | Action::Recall { .. }
+            | Action::Interpret { .. }
             | Action::Call { .. } => false,
         });
         require(here, "it is not due")

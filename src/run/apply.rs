@@ -366,8 +366,7 @@ impl RunState {
                 if self.calls.get(call).is_some_and(|c| c.attempts > 0) {
                     self.plans_before_results.get_or_insert(self.plans.len() as u32);
                 }
-                let breaches = notes.as_ref().map(|notes| notes.breaches.as_slice()).unwrap_or_default();
-                self.complete_call(*call, outcome, breaches);
+                self.complete_call(*call, outcome, notes.as_deref());
             }
             Event::ToolSkipped { call, first } => {
                 self.calls.change(*call, |call| call.status = CallStatus::Skipped { first: *first });

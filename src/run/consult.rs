@@ -25,6 +25,9 @@ pub struct ConsultationState {
     pub code: String,
     /// What may be chosen, frozen when it was opened.
     pub options: Vec<RecoveryAction>,
+    /// The shape of the data that a model is asked about, see [`adapt::shape`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
     /// Its last question, if one was put.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<u32>,
@@ -67,6 +70,9 @@ impl RunState {
     /// What a consultation is due to do: ask, read, or end without a choice.
     pub(super) fn consultation_actions(&self, number: u32) -> Vec<Action> {
         let Some(consultation) = self.consultations.get(&number) else { return Vec::new() };
+        if let Some(due) = Self::mapping_due(consultation) {
+            return vec![due];
+        }
         if let Some(chosen) = self.unrecorded_patch(consultation) {
             return vec![record(self.patch_end(number, consultation, chosen))];
         }
@@ -105,9 +111,8 @@ impl RunState {
     /// It has a smaller ordinal and continues by itself, so nothing waits in a circle.
     fn same_scenario_before(&self, number: u32) -> Option<(u32, &ConsultationState)> {
         // The question about a plan is about this run alone.
-        let is_recovery =
-            |own: &&ConsultationState| matches!(own.subject, ConsultationSubject::Recovery { .. });
-        let own = self.consultations.get(&number).filter(is_recovery)?;
+        let is_about_a_call = |own: &&ConsultationState| own.subject.call().is_some();
+        let own = self.consultations.get(&number).filter(is_about_a_call)?;
         let mut earlier =
             self.consultations.range(..number).filter(|(_, other)| self.is_same_scenario(own, other));
         earlier
@@ -125,6 +130,7 @@ impl RunState {
             && (a.class, &a.code) == (b.class, &b.code)
             && tool(a) == tool(b)
             && ids(a) == ids(b)
+            && a.shape == b.shape
     }
 
     /// Whether a call still waits for the end of this consultation.
@@ -140,16 +146,21 @@ impl RunState {
         own: &ConsultationState,
         earlier: &ConsultationState,
     ) -> Option<Event> {
-        let action = own.option(earlier.chosen.as_ref()?.id())?;
-        let chosen = ConsultationChoice::Recovery { action };
-        let asks = action == RecoveryAction::AskUser;
+        let earlier_choice = earlier.chosen.as_ref()?;
+        let chosen = match earlier_choice {
+            // That it fits these values, too, shows when it is applied.
+            ConsultationChoice::Interpretation { .. } => earlier_choice.clone(),
+            _ => ConsultationChoice::Recovery { action: own.option(earlier_choice.id())? },
+        };
+        let asks = chosen == ConsultationChoice::Recovery { action: RecoveryAction::AskUser };
+        let refused = self.choice_refusal(number, &chosen);
         Some(Event::Consultation {
             consultation: number,
             subject: own.subject,
             question: None,
             how: ConsultationOutcome::Cached,
             chosen: Some(chosen),
-            refused: self.choice_refusal(number, &chosen),
+            refused,
             reason: String::new(),
             model: earlier.model.clone(),
             ask: asks.then(|| self.question_how_to_continue(own.subject)).flatten(),
@@ -243,8 +254,8 @@ impl RunState {
     /// Why a choice cannot be carried out now: the rules by which it was offered, with what is known now.
     pub fn choice_refusal(&self, number: u32, chosen: &ConsultationChoice) -> Option<RefusedAction> {
         let subject = self.consultations.get(&number)?.subject;
-        let (ConsultationSubject::Recovery { call, .. }, ConsultationChoice::Recovery { action }) =
-            (subject, *chosen)
+        let (ConsultationSubject::Recovery { call, .. }, &ConsultationChoice::Recovery { action }) =
+            (subject, chosen)
         else {
             return None;
         };

@@ -47,7 +47,8 @@ pub struct TurnCall {
     pub arguments: Value,
     /// Its result, shortened.
     pub result: Value,
-    /// Whether the result came from an earlier run, since the tool failed.
+    /// Whether the result came from an earlier run, since the tool failed, or a model has interpreted it: no evidence for
+    /// the values of a write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
 }

@@ -26,7 +26,7 @@ use crate::flow::{LeftPath, PathMaker};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
-pub use adaptation::{Adaptation, RecalledResult};
+pub use adaptation::{Adaptation, InterpretedResult, RecalledResult};
 pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{

@@ -3,8 +3,8 @@
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, Repeat, UnexpectedSubject};
 use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::{
-    self, AskRefusal, AskingFacts, CallFailure, Capabilities, PolicyAction, PolicyChoice, Repetition,
-    ToolPolicies, WeighedAction,
+    self, AskRefusal, AskingFacts, CallFailure, Capabilities, ConsultationKind, PolicyAction, PolicyChoice,
+    Repetition, ToolPolicies, WeighedAction,
 };
 
 /// The fault code of a result that is not as its tool declares.
@@ -36,20 +36,25 @@ impl RunState {
             let defaults = &self.settings().policies;
             let (mut chosen, mut weighed) = adapt::respond(failure, declared, defaults, may);
             let mut options = adapt::recovery_options(failure, declared, defaults, may);
+            let others_decide = others_decide || adapt::is_final(failure.class, declared);
+            let maps = self.asks_for_mapping(call, (chosen, others_decide), may);
             let facts = AskingFacts {
-                decided: others_decide
-                    || chosen != PolicyChoice::Fail
-                    || adapt::is_final(failure.class, declared),
+                // Without a mapping, the failure stands.
+                decided: others_decide || chosen != PolicyChoice::Fail || call.interpretation_tried,
                 person_decides: failure.repetition == Repetition::Unsafe || !failing,
                 allowed: may.recovery,
                 choices: adapt::recovery_choices(&options, failure.class),
                 ..self.opening_facts()
             };
-            let unasked = self.ask_refusal(facts);
+            let unasked = self.ask_refusal(facts).filter(|_| !maps);
             match (unasked, weighed.last_mut()) {
                 (None, Some(last)) => {
-                    chosen = PolicyChoice::Consult { consultation: self.next_consultation() };
+                    let kind = maps.then_some(ConsultationKind::Interpretation);
+                    chosen = PolicyChoice::Consult { consultation: self.next_consultation(), kind };
                     last.action = chosen.action();
+                    if maps {
+                        options.clear();
+                    }
                 }
                 _ => options.clear(),
             }

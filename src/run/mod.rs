@@ -21,6 +21,7 @@ mod flow;
 mod guard;
 mod guidance;
 mod ids;
+mod interpretation;
 mod key;
 mod learned;
 mod levels;
@@ -51,10 +52,11 @@ pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
-    Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch,
-    Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions,
-    RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
-    SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Fault, FaultClass, Idempotency, InterpretedResult, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade,
+    PlanMaker, PlanPatch, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity,
+    RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange,
+    Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict,
+    parse_event,
 };
 pub use failure::POSTCONDITION;
 pub use guidance::{PlanConstraints, PlanGuidance};

@@ -303,7 +303,7 @@ impl RunState {
                 CallStatus::Failing { chosen: Some(PolicyChoice::Retry { delay_ms }), .. } => {
                     actions.push(record(Self::back_off_event(number, call, *delay_ms)));
                 }
-                CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation }), .. } => {
+                CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation, .. }), .. } => {
                     actions.extend(self.consultation_actions(*consultation));
                 }
                 CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. }

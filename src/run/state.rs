@@ -287,6 +287,16 @@ pub struct CallState {
     /// When its result was recorded, where that is the result of an earlier run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_since: Option<Timestamp>,
+    /// Whether a model has found the values of its result in data of another shape.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interpreted: bool,
+    /// Whether a model was to be asked about the shape of its result, whatever came of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) interpretation_tried: bool,
+    /// The result of its last attempt, where that has another shape than expected and a model may be asked about it. Shown
+    /// to nobody.
+    #[serde(skip)]
+    pub(super) odd_data: Option<Value>,
     /// In which ways the result of a write that was done is not as its tool declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breaches: Vec<String>,
@@ -488,15 +498,24 @@ impl CallState {
             replaces: None,
             recalled: false,
             stale_since: None,
+            interpreted: false,
+            interpretation_tried: false,
+            odd_data: None,
             breaches: Vec::new(),
             unnoted: false,
         }
     }
 
+    /// Whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier run,
+    /// and was not found by a model.
+    pub fn is_evidence(&self) -> bool {
+        self.breaches.is_empty() && self.stale_since.is_none() && !self.interpreted
+    }
+
     /// The consultation whose end it waits for, if it waits for one.
     pub(super) fn consultation(&self) -> Option<u32> {
         match self.status {
-            CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation }), .. } => {
+            CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation, .. }), .. } => {
                 Some(consultation)
             }
             _ => None,

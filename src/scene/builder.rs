@@ -309,6 +309,12 @@ impl ToolBuilder {
         self
     }
 
+    /// A model may say where the expected values are in a result of another shape than its schema; for reads.
+    pub fn expect_interpret(mut self) -> Self {
+        self.draft.expect.interpret = Some(Located::without_line(true));
+        self
+    }
+
     /// The tool of the same scene, with the same effect, that is called in its place when it fails, if a policy says so. A
     /// string argument that begins with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …}` of the failed call.
     pub fn alternative(mut self, tool: &str, arguments: Value) -> Self {

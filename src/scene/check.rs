@@ -11,12 +11,13 @@ use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, expectations, parameters, undo};
-use crate::adapt::ExecutionLevel;
+use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, PLAN_FLOW_PATH, REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, PLAN_FLOW_PATH,
+    REPORT_NODE,
 };
 use crate::nearest::{did_you_mean, name_list};
-use crate::run::Effect;
+use crate::run::{Effect, FaultClass};
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, http, phrase};
@@ -30,8 +31,16 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 7] =
-    [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, ADAPT_PLAN, PLAN_FLOW_PATH, REPORT_NODE];
+const RESERVED: [&str; 8] = [
+    ASK_USER,
+    CREATE_PLAN,
+    CHECK_CONTINUATION,
+    CHOOSE_RECOVERY,
+    INTERPRET_DATA,
+    ADAPT_PLAN,
+    PLAN_FLOW_PATH,
+    REPORT_NODE,
+];
 
 /// What scenes may refer to: native tools, the network and the environment.
 pub(super) struct CheckContext<'a> {
@@ -249,11 +258,20 @@ fn check_tool(
     }
     check_variables(&shown, &draft.say, &parameters.value, report);
     check_variables(&shown, &draft.confirm, &parameters.value, report);
-    let expectations = expectations::check(draft.expect, &shown, &parameters.value, report);
+    let expectations = expectations::check(draft.expect, &shown, (&parameters.value, effect), report);
     let optional = draft.optional.as_ref();
     let (cached, volatile) = (draft.cached.as_ref(), draft.volatile.as_ref().is_some_and(|flag| flag.value));
     let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative, cached, volatile };
     let policies = policies::check(draft.policies, &subject, report);
+    let policies = ToolPolicies { interpret: expectations.interpret, ..policies };
+    if policies.interpret && adapt::is_final(FaultClass::BadData, Some(&policies)) {
+        let message = format!(
+            "the results of {shown} are to be interpreted, and its policy for bad_data says \"fail\""
+        );
+        let remedy =
+            "remove \"fail\" from the `do` of [tools.policies.bad_data], or `interpret` from [tools.expect]";
+        report.warning(None, "policy_unused", message, remedy);
+    }
     let call = draft.call?;
     let terms =
         || Some(http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms });

@@ -84,6 +84,7 @@ pub(super) struct ExpectDraft {
     pub(super) ranges: Option<Located<Value>>,
     pub(super) same: LocatedTexts,
     pub(super) schema: Option<Located<Value>>,
+    pub(super) interpret: Option<Located<bool>>,
 }
 
 /// The tool that is called in place of one that failed.

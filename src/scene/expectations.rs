@@ -14,9 +14,13 @@ use super::fault::FaultReport;
 use super::parameters;
 use crate::language::fold;
 use crate::plan::{ExpectedRange, StepExpectation};
+use crate::run::Effect;
 
 /// Most breaches that are kept of one result.
 const MAX_BREACHES: usize = 20;
+
+/// The longest schema that a model is shown, in bytes of JSON.
+const MAX_SHOWN_SCHEMA_BYTES: usize = 8 * 1024;
 
 /// The longest text of a breach, in characters.
 const MAX_BREACH_CHARS: usize = 160;
@@ -30,8 +34,31 @@ pub struct ToolExpectations {
     pub ranges: BTreeMap<String, NumberRange>,
     /// For arguments, by name, the place where the result repeats them.
     pub same: BTreeMap<String, String>,
-    /// The compiled JSON Schema of the result.
-    pub schema: Option<Arc<Validator>>,
+    /// The JSON Schema of the result.
+    pub schema: Option<ResultSchema>,
+    /// Whether a model may be asked where the expected values are in a result that breaks the schema.
+    pub interpret: bool,
+}
+
+/// The JSON Schema of a tool's results.
+#[derive(Debug, Clone)]
+pub struct ResultSchema {
+    /// As written.
+    pub written: Arc<Value>,
+    validator: Arc<Validator>,
+}
+
+impl ResultSchema {
+    /// Compiles a JSON Schema 2020-12. References out of it are not followed.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn new(written: Value) -> Result<Self, String> {
+        let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
+        let built =
+            options.should_validate_formats(true).build(&written).map_err(|error| error.to_string())?;
+        Ok(Self { written: Arc::new(written), validator: Arc::new(built) })
+    }
 }
 
 /// Bounds of a number, both included.
@@ -53,7 +80,7 @@ impl ToolExpectations {
         if let Some(argument) = expected.same.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(format!("there is no argument {argument:?}; its arguments are {}", known.join(", ")));
         }
-        let schema = expected.schema.as_ref().map(|schema| build(schema)).transpose();
+        let schema = expected.schema.clone().map(ResultSchema::new).transpose();
         let schema = schema.map_err(|error| format!("the schema cannot be used: {error}"))?;
         let bounds = |range: &ExpectedRange| NumberRange {
             min: range.min.as_ref().and_then(Number::as_f64),
@@ -63,7 +90,8 @@ impl ToolExpectations {
             not_empty: expected.not_empty.clone(),
             ranges: expected.ranges.iter().map(|(place, range)| (place.clone(), bounds(range))).collect(),
             same: expected.same.clone(),
-            schema: schema.map(Arc::new),
+            schema,
+            interpret: false,
         })
     }
 
@@ -88,12 +116,55 @@ impl ToolExpectations {
             }
         }
         if let Some(schema) = &self.schema {
-            let errors = schema.iter_errors(result).take(MAX_BREACHES);
+            let errors = schema.validator.iter_errors(result).take(MAX_BREACHES);
             found.extend(errors.map(|error| format!("{}: {error}", named(error.instance_path().as_str()))));
         }
         found.truncate(MAX_BREACHES);
         found.iter().map(|breach| breach.chars().take(MAX_BREACH_CHARS).collect()).collect()
     }
+}
+
+impl ToolExpectations {
+    /// Whether a result of another shape than the schema has may be interpreted by a model.
+    pub fn is_to_be_interpreted(&self, result: &Value) -> bool {
+        self.interpret && self.schema.as_ref().is_some_and(|schema| !schema.validator.is_valid(result))
+    }
+
+    /// What is expected at which places and does not hold for a result of a call with `arguments`, without any of its
+    /// values; empty if it is as expected.
+    pub fn broken_places(&self, arguments: &Value, result: &Value) -> Vec<String> {
+        let mut broken: Vec<String> = Vec::new();
+        if let Some(schema) = &self.schema {
+            for error in schema.validator.iter_errors(result).take(MAX_BREACHES) {
+                let keyword =
+                    error.schema_path().as_str().rsplit('/').find(|part| part.parse::<u32>().is_err());
+                let place = general(error.instance_path().as_str());
+                broken.push(match keyword {
+                    Some("required") => format!("{} lacks a required field", named(&place)),
+                    keyword => {
+                        format!("{} does not have the expected {}", named(&place), keyword.unwrap_or("form"))
+                    }
+                });
+            }
+        }
+        if broken.is_empty() && !self.breaches(arguments, result).is_empty() {
+            let empty = self.not_empty.iter().filter(|place| is_empty(result.pointer(place)));
+            broken.extend(empty.map(|place| format!("{} is empty", named(place))));
+            let others = self.ranges.keys().chain(self.same.values());
+            let others: Vec<String> = others.map(|place| named(place)).collect();
+            if broken.is_empty() {
+                broken.push(format!("not what is expected at: {}", others.join(", ")));
+            }
+        }
+        broken.dedup();
+        broken
+    }
+}
+
+/// A place with `*` for the positions in lists.
+fn general(place: &str) -> String {
+    let parts = place.split('/').map(|part| if part.parse::<u32>().is_ok() { "*" } else { part });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 impl NumberRange {
@@ -151,7 +222,7 @@ fn plain(text: &str) -> String {
 pub(super) fn check(
     draft: ExpectDraft,
     tool: &str,
-    tool_parameters: &Value,
+    (tool_parameters, effect): (&Value, Option<Effect>),
     report: &FaultReport,
 ) -> ToolExpectations {
     for place in draft.not_empty.iter().chain(draft.same.values()) {
@@ -168,8 +239,41 @@ pub(super) fn check(
         not_empty: draft.not_empty.into_iter().map(|place| place.value).collect(),
         ranges: draft.ranges.map(|ranges| check_ranges(ranges, tool, report)).unwrap_or_default(),
         same: draft.same.into_iter().map(|(argument, place)| (argument, place.value)).collect(),
-        schema: draft.schema.and_then(|schema| compile(&schema, tool, report)).map(Arc::new),
+        interpret: check_interpret(draft.interpret.as_ref(), draft.schema.as_ref(), effect, (tool, report)),
+        schema: draft.schema.and_then(|schema| compile(schema, tool, report)),
     }
+}
+
+/// Whether a model may be asked about results of another shape: a read's, with a schema that a question can show.
+fn check_interpret(
+    flag: Option<&Located<bool>>,
+    schema: Option<&Located<Value>>,
+    effect: Option<Effect>,
+    (tool, report): (&str, &FaultReport),
+) -> bool {
+    let Some(flag) = flag.filter(|flag| flag.value) else { return false };
+    let wrong = |message: String, remedy: &str| report.error(flag.line, "expect_interpret", message, remedy);
+    let remove = "remove `interpret`";
+    if effect == Some(Effect::Write) {
+        wrong(format!("{tool} writes: what it did is not told from another result"), remove);
+    }
+    match schema {
+        None => wrong(
+            format!("the results of {tool} are to be interpreted, and have no schema"),
+            "add `schema` to [tools.expect], or remove `interpret`",
+        ),
+        Some(schema) if schema.value.to_string().len() > MAX_SHOWN_SCHEMA_BYTES => {
+            let most = MAX_SHOWN_SCHEMA_BYTES / 1024;
+            wrong(
+                format!(
+                    "the schema of the results of {tool} is longer than the {most} KiB that a model is shown"
+                ),
+                remove,
+            );
+        }
+        Some(_) => {}
+    }
+    true
 }
 
 fn check_pointer(place: &Located<String>, tool: &str, report: &FaultReport) {
@@ -209,19 +313,13 @@ fn check_ranges(given: Located<Value>, tool: &str, report: &FaultReport) -> BTre
     ranges
 }
 
-fn compile(schema: &Located<Value>, tool: &str, report: &FaultReport) -> Option<Validator> {
-    let built = build(&schema.value);
+fn compile(schema: Located<Value>, tool: &str, report: &FaultReport) -> Option<ResultSchema> {
+    let built = ResultSchema::new(schema.value);
     if let Err(error) = &built {
         let message = format!("the schema of the results of {tool} cannot be used: {error}");
         report.error(schema.line, "expect_schema", message, "write a JSON Schema 2020-12");
     }
     built.ok()
-}
-
-/// The compiled schema, which refers to nothing outside itself.
-fn build(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'static>> {
-    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
-    options.should_validate_formats(true).build(schema)
 }
 
 #[cfg(test)]
@@ -236,7 +334,8 @@ mod tests {
             not_empty: vec![String::new(), "/items".to_owned()],
             ranges: [("/c".to_owned(), NumberRange { min: Some(-90.0), max: Some(60.0) })].into(),
             same: [("city".to_owned(), "/city".to_owned()), ("day".to_owned(), "/day".to_owned())].into(),
-            schema: Some(Arc::new(jsonschema::options().offline().build(&schema).unwrap())),
+            schema: Some(ResultSchema::new(schema).unwrap()),
+            interpret: true,
         }
     }
 
@@ -273,9 +372,27 @@ mod tests {
     }
 
     #[test]
+    fn broken_places_name_no_value() {
+        let row = json!({"type": "object", "required": ["day"], "properties": {"day": {"type": "string"}}});
+        let schema = json!({"type": "object", "properties": {"rows": {"type": "array", "items": row}}});
+        let expectations =
+            ToolExpectations { schema: Some(ResultSchema::new(schema).unwrap()), ..expectations() };
+        let broken =
+            expectations.broken_places(&json!({}), &json!({"rows": [{"day": 4711}, {"day": 4712}, {}]}));
+        assert_eq!(broken, ["/rows/*/day does not have the expected type", "/rows/* lacks a required field"]);
+        let odd = json!({"rows": [], "items": ["secret"], "c": 4711});
+        assert_eq!(
+            expectations.broken_places(&json!({}), &odd),
+            ["not what is expected at: /c, /city, /day"]
+        );
+        assert!(expectations.is_to_be_interpreted(&json!({"rows": 1})));
+        assert!(!expectations.is_to_be_interpreted(&odd), "it has the shape that the schema says");
+    }
+
+    #[test]
     fn breaches_are_bounded() {
         let schema = json!({"items": {"type": "string"}});
-        let schema = Some(Arc::new(jsonschema::options().offline().build(&schema).unwrap()));
+        let schema = Some(ResultSchema::new(schema).unwrap());
         let expectations = ToolExpectations { schema, ..ToolExpectations::default() };
         let result = Value::Array((0..100).map(|n| json!({"x".repeat(400): n})).collect());
         let found = expectations.breaches(&json!({}), &result);

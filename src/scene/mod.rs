@@ -34,7 +34,7 @@ use crate::schema::Schema;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
-pub use expectations::{NumberRange, ToolExpectations};
+pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
 pub use fault::{SceneFault, Severity};
 pub use flow::fallback_tool;
 pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};

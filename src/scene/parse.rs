@@ -174,6 +174,7 @@ fn parse_expectations(mut fields: TableReader<'_>) -> ExpectDraft {
         ranges: fields.json("ranges").map(|(ranges, _)| ranges),
         same: fields.texts("same"),
         schema: fields.json("schema").map(|(schema, _)| schema),
+        interpret: fields.flag("interpret"),
     };
     fields.reject_unknown_keys();
     draft

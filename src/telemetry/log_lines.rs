@@ -128,7 +128,7 @@ pub(super) fn unexpected(
         PolicyChoice::Fail => {
             info!(target: TARGET, parent: span, scene, tool, attempt, class, code, "a tool call is not retried");
         }
-        PolicyChoice::Consult { consultation } => {
+        PolicyChoice::Consult { consultation, .. } => {
             info!(target: TARGET, parent: span, scene, tool, attempt, class, code, consultation, "a model is asked about a failed tool call");
         }
     }
@@ -136,7 +136,7 @@ pub(super) fn unexpected(
 
 pub(super) fn step_unexpected(span: &Span, step: u32, class: &'static str, code: &str, chosen: PolicyChoice) {
     match chosen {
-        PolicyChoice::Consult { consultation } => {
+        PolicyChoice::Consult { consultation, .. } => {
             info!(target: TARGET, parent: span, step, class, code, consultation, "a model is asked what to change in the plan");
         }
         _ => {

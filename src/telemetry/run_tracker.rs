@@ -288,7 +288,11 @@ impl RunTracker {
                     substitute.stands_for = original.map(|(_, tool)| tool);
                 }
             }
-            Event::Adapted { change: Adaptation::Recalled { call, found: Some(_) } } => {
+            Event::Adapted {
+                change:
+                    Adaptation::Recalled { call, found: Some(_) }
+                    | Adaptation::Interpreted { call, found: Some(_) },
+            } => {
                 if let Some((step, tool)) = self.calls.get(call).map(|call| (call.step, call.tool)) {
                     self.mark_succeeded(step, tool);
                 }

@@ -357,9 +357,10 @@ fn reply(request: &Value, words: &str) -> Scripted {
             Scripted::forced(request, more("the lamp itself"))
         }
         (QuestionKind::Check, _) => Scripted::forced(request, final_verdict()),
-        (QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Adapt, _) => {
-            Scripted::Text("Good day.".to_owned())
-        }
+        (
+            QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt,
+            _,
+        ) => Scripted::Text("Good day.".to_owned()),
     }
 }
 

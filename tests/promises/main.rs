@@ -37,6 +37,7 @@ mod gateway;
 mod hostile_model;
 mod hostile_provider;
 mod imports;
+mod interpretation;
 mod keys;
 mod last_results;
 mod learning;

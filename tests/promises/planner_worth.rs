@@ -208,7 +208,7 @@ async fn measure(reader: ReaderMode, retries: u32, requests: usize) -> Row {
         QuestionKind::Plan => planner(request, number(request), counted.next(number(request))),
         QuestionKind::Scene => look(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
-        QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Adapt => {
+        QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt => {
             Scripted::Text(answer_to(number(request)))
         }
     });
@@ -329,7 +329,7 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
             QuestionKind::Scene => look(request),
             QuestionKind::Check => check(request, number, checks.next(number)),
             QuestionKind::Answer if both => answer(number, words.next(number)),
-            QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Adapt => {
+            QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt => {
                 Scripted::Text(answer_to(number))
             }
         }

@@ -248,7 +248,9 @@ async fn measure(prepare: PrepareMode, requests: usize) -> Row {
         }
         QuestionKind::Scene => scene(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
-        QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Adapt => Scripted::Text("Done.".into()),
+        QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt => {
+            Scripted::Text("Done.".into())
+        }
     };
     let cache = PrefixCache::default();
     let llm = ScriptedLlm::start(move |request, _| cache.metered(request, reply(request)));

@@ -37,6 +37,7 @@ pub enum QuestionKind {
     Check,
     Answer,
     Recovery,
+    Interpret,
     Adapt,
 }
 
@@ -46,6 +47,7 @@ pub fn question_kind(request: &Value) -> QuestionKind {
         Some("CreateExecutionPlan") => QuestionKind::Plan,
         Some("CheckContinuation") => QuestionKind::Check,
         Some("ChooseRecovery") => QuestionKind::Recovery,
+        Some("InterpretData") => QuestionKind::Interpret,
         Some("AdaptPlan") => QuestionKind::Adapt,
         _ if section(request, "scene").is_some() => QuestionKind::Scene,
         _ => QuestionKind::Answer,
@@ -112,6 +114,7 @@ pub struct ModelRules {
     check: Rule,
     answer: Rule,
     recovery: Rule,
+    interpret: Rule,
     adapt: Rule,
 }
 
@@ -133,6 +136,9 @@ impl ModelRules {
             check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
             recovery: Box::new(|request, _| Scripted::forced(request, first_option(request))),
+            interpret: Box::new(|request, _| {
+                Scripted::forced(request, json!({"reason": "scripted", "mapping": []}))
+            }),
             adapt: Box::new(|request, _| {
                 let unchanged = json!({"reason": "scripted", "remove": [], "replace": [], "add": []});
                 Scripted::forced(request, unchanged)
@@ -165,6 +171,11 @@ impl ModelRules {
         self
     }
 
+    pub fn interpret(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        self.interpret = Box::new(rule);
+        self
+    }
+
     pub fn adapt(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         self.adapt = Box::new(rule);
         self
@@ -192,6 +203,7 @@ impl ModelRules {
                 QuestionKind::Check => &self.check,
                 QuestionKind::Answer => &self.answer,
                 QuestionKind::Recovery => &self.recovery,
+                QuestionKind::Interpret => &self.interpret,
                 QuestionKind::Adapt => &self.adapt,
             };
             rule(request, nth)

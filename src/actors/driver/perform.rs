@@ -98,6 +98,10 @@ impl Driver {
                 let event = planner::substitute(&self.state, &self.shared.catalogue, call);
                 self.record(event).await
             }
+            Action::Interpret { call } => {
+                let event = planner::interpreted(&self.state, &self.shared.catalogue, call);
+                self.record(event).await
+            }
             Action::Recall { call } => {
                 let found = self.last_result(call).await;
                 let found = found.filter(|found| {

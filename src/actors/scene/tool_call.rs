@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::places::HeldPlace;
 use super::{CallEnd, Options, SceneCall};
+use crate::adapt::MAX_MAPPED_BYTES;
 use crate::nesting;
 use crate::run::{Effect, Fault, FaultClass, Outcome, POSTCONDITION, ResultNotes};
 use crate::scene::{Scene, SceneTool};
@@ -131,7 +132,7 @@ fn end_with_result(tool: &SceneTool, call: &SceneCall, result: Value) -> CallEnd
         Err(breaches) => {
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
             let (outcome, is_whole) = stored_result(result, tool.max_result_bytes, say);
-            CallEnd { outcome, notes: notes(breaches, None), is_whole }
+            CallEnd { outcome, notes: notes(breaches), is_whole }
         }
     }
 }
@@ -149,14 +150,17 @@ pub(super) fn judged(tool: &SceneTool, call: &SceneCall, result: &Value) -> Resu
     }
     let message = format!("the result of {} is not as expected: {}", tool.name, breaches.join("; "));
     let error = Fault::new(POSTCONDITION, message).classed(FaultClass::BadData);
-    let rejected = bound::truncate(result.clone(), tool.max_result_bytes);
-    let notes = notes(breaches, Some(rejected));
+    // A model may be asked about the shape of the whole.
+    let mappable = tool.expectations.is_to_be_interpreted(result) && bound::size(result) <= MAX_MAPPED_BYTES;
+    let most = if mappable { MAX_MAPPED_BYTES } else { tool.max_result_bytes };
+    let rejected = Some(bound::truncate(result.clone(), most));
+    let notes = Some(Box::new(ResultNotes { breaches, rejected, mappable, remember: None }));
     Ok(CallEnd { outcome: Outcome::Failed { error }, notes, is_whole: true })
 }
 
-/// What was found about a result, if anything.
-pub(super) fn notes(breaches: Vec<String>, rejected: Option<Value>) -> Option<Box<ResultNotes>> {
-    (!breaches.is_empty()).then(|| Box::new(ResultNotes { breaches, rejected, remember: None }))
+/// What was found about a result that counts, if anything.
+pub(super) fn notes(breaches: Vec<String>) -> Option<Box<ResultNotes>> {
+    (!breaches.is_empty()).then(|| Box::new(ResultNotes { breaches, ..ResultNotes::default() }))
 }
 
 /// The largest result that is stored whole, in bytes of JSON. A model may be shown less.

@@ -24,7 +24,7 @@ fn policies() -> impl Strategy<Value = ToolPolicies> {
     (btree_map(classes(), policy, 0..4), any::<bool>(), of(Just(alternative))).prop_map(
         |(by_class, optional, alternative)| {
             let cached = optional.then_some(CachedResult { max_age_s: 60 });
-            ToolPolicies { by_class, optional, alternative, cached }
+            ToolPolicies { by_class, optional, alternative, cached, interpret: false }
         },
     )
 }
@@ -88,7 +88,7 @@ fn declared(class: FaultClass, actions: &[PolicyAction], optional: bool) -> Tool
     let policy = FaultPolicy { actions: Some(actions.to_vec()), ..FaultPolicy::default() };
     let alternative = Some(AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() });
     let cached = Some(CachedResult { max_age_s: 60 });
-    ToolPolicies { by_class: [(class, policy)].into(), optional, alternative, cached }
+    ToolPolicies { by_class: [(class, policy)].into(), optional, alternative, cached, interpret: false }
 }
 
 proptest! {

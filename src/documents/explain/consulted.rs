@@ -27,6 +27,10 @@ pub struct ExplainedConsultation {
     /// What was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
+    /// Where a model found the expected values, such as `/rows/*/temp from /forecast/*/temperature`; for callers who may
+    /// read everything of the tenant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mapping: Vec<String>,
     /// Why that could not be done any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -40,11 +44,20 @@ pub struct ExplainedConsultation {
 
 impl Entries<'_> {
     /// What a model may choose about the last failed attempt of the call, or why none is asked.
-    pub(super) fn offered(&mut self, call: u32, unasked: Option<AskRefusal>, options: &[RecoveryAction]) {
-        if unasked.is_none() && options.is_empty() {
+    pub(super) fn offered(
+        &mut self,
+        call: u32,
+        (unasked, consults): (Option<AskRefusal>, bool),
+        options: &[RecoveryAction],
+    ) {
+        if unasked.is_none() && options.is_empty() && !consults {
             return;
         }
         let Some(entry) = self.call_entry(call) else { return };
+        // What was asked before about the same failure is told.
+        if entry.consultation.is_some() && !consults {
+            return;
+        }
         entry.consultation = Some(ExplainedConsultation {
             how: unasked.map(|why| why.outcome().name().to_owned()),
             why: unasked.map(|why| why.name().to_owned()),
@@ -64,7 +77,9 @@ impl Entries<'_> {
             self.cost_of(Subject::Consultation { consultation: *consultation, kind: subject.kind() });
         let with_messages = self.with_messages;
         let entry = match subject {
-            ConsultationSubject::Recovery { call, .. } => self.call_entry(*call),
+            ConsultationSubject::Recovery { call, .. } | ConsultationSubject::Interpretation { call, .. } => {
+                self.call_entry(*call)
+            }
             ConsultationSubject::Adaptation { step } => {
                 self.of_step.get(step).and_then(|index| self.entries.get_mut(*index))
             }
@@ -80,6 +95,11 @@ impl Entries<'_> {
         told.refused = refused.map(|refused| refused.reason().to_owned());
         told.model.clone_from(model);
         told.reason = Some(reason.clone()).filter(|reason| with_messages && !reason.is_empty());
+        if let Some(ConsultationChoice::Interpretation { mapping }) =
+            chosen.as_ref().filter(|_| with_messages)
+        {
+            told.mapping = mapping.iter().map(|place| format!("{} from {}", place.to, place.from)).collect();
+        }
         let Some(chosen) = chosen.as_ref().filter(|_| refused.is_none()) else { return };
         entry.chosen = Some(chosen.id().to_owned());
         entry.decided_by = match model.as_deref() {
@@ -94,6 +114,7 @@ impl Entries<'_> {
                 RecoveryAction::Abort => ExplainedResult::GivenUp,
                 _ => ExplainedResult::Pending,
             },
+            ConsultationChoice::Interpretation { .. } => ExplainedResult::Pending,
             ConsultationChoice::Patch { .. } => ExplainedResult::PlanChanged,
         };
     }

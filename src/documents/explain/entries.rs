@@ -84,7 +84,8 @@ impl<'r> Entries<'r> {
                 ..
             } => {
                 self.decided(*call, weighed, *chosen);
-                self.offered(*call, *unasked, options);
+                let consults = matches!(chosen, PolicyChoice::Consult { .. });
+                self.offered(*call, (*unasked, consults), options);
             }
             Event::Unexpected { subject, class, code, unasked, .. } => {
                 self.step_ended(at, *subject, (*class, code), *unasked);
@@ -97,6 +98,14 @@ impl<'r> Entries<'r> {
                 }
                 if let Some(index) = self.of_call.get(call) {
                     self.replaced.insert(requested.call, *index);
+                }
+            }
+            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
+                if let Some(entry) = self.call_entry(*call) {
+                    entry.then = match found {
+                        Some(_) => ExplainedResult::Interpreted,
+                        None => ExplainedResult::GivenUp,
+                    };
                 }
             }
             Event::BackedOff { call, .. } => {

@@ -35,6 +35,7 @@ impl Default for Options {
             (Purpose::Summary, Mode::On),
             (Purpose::Embedding, Mode::On),
             (Purpose::Recovery, Mode::On),
+            (Purpose::Interpretation, Mode::On),
             (Purpose::Adaptation, Mode::Off),
             (Purpose::Path, Mode::On),
             (Purpose::Node, Mode::Off),

@@ -55,7 +55,9 @@ pub(crate) use asks::{PlainAsk, plain_ask};
 use prompt::PromptText;
 use serde_json::{Value, json};
 
-use super::functions::{ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, PLAN_FLOW_PATH};
+use super::functions::{
+    ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, PLAN_FLOW_PATH,
+};
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
     Lang, date_expression, dates, entities, lexicon, numbers, pattern, questions, schema, text, text_task,
@@ -92,6 +94,11 @@ impl OfflineModel {
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
             (Purpose::Recovery, _) => {
                 (String::new(), vec![forced_call(request, CHOOSE_RECOVERY, recovery::choose(request))])
+            }
+            // The embedded rules know no meaning of data.
+            (Purpose::Interpretation, _) => {
+                let unknown = json!({"reason": "no mapping is known", "mapping": []});
+                (String::new(), vec![forced_call(request, INTERPRET_DATA, unknown)])
             }
             // The embedded rules leave a plan as it is.
             (Purpose::Adaptation, _) => {

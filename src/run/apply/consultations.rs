@@ -6,23 +6,31 @@ use super::super::event::{
     ConsultationChoice, ConsultationSubject, Event, Fault, Question, Reply, Subject, UnexpectedSubject,
 };
 use super::super::state::{CallStatus, RunState};
-use crate::adapt::{ConsultationKind, PolicyChoice, RecoveryAction, ReplyOrigin};
+use crate::adapt::{self, ConsultationKind, PolicyChoice, RecoveryAction, ReplyOrigin};
 
 impl RunState {
     /// Something unexpected about which a model is to be asked opens a consultation.
     pub(super) fn fold_opening(&mut self, event: &Event) {
         let Event::Unexpected { subject, class, code, chosen, options, .. } = event else { return };
-        let PolicyChoice::Consult { consultation } = *chosen else { return };
+        let PolicyChoice::Consult { consultation, kind } = *chosen else { return };
         let subject = match *subject {
+            UnexpectedSubject::Call { call, attempt } if kind == Some(ConsultationKind::Interpretation) => {
+                ConsultationSubject::Interpretation { call, attempt }
+            }
             UnexpectedSubject::Call { call, attempt } => ConsultationSubject::Recovery { call, attempt },
             UnexpectedSubject::Step { step } => ConsultationSubject::Adaptation { step },
             UnexpectedSubject::Run { .. } => return,
+        };
+        let shape = match subject {
+            ConsultationSubject::Interpretation { call, .. } => self.data_to_map(call).map(adapt::shape),
+            _ => None,
         };
         let opened = ConsultationState {
             subject,
             class: *class,
             code: code.clone(),
             options: options.clone(),
+            shape,
             question: None,
             ended: false,
             chosen: None,
@@ -73,15 +81,22 @@ impl RunState {
         let sent = sent.is_none_or(|origin| origin.reply == ReplyOrigin::Sent);
         let unanswered = question.is_some() && chosen.is_none() && sent && !self.is_replied(about);
         self.use_reply_about(about);
-        let chosen = chosen.filter(|_| refused.is_none());
+        let chosen = chosen.clone().filter(|_| refused.is_none());
         if let Some(ended) = self.consultations.get_mut(consultation) {
             ended.ended = true;
-            ended.chosen = chosen;
+            ended.chosen.clone_from(&chosen);
             ended.model.clone_from(model);
             ended.unanswered = unanswered;
         }
-        if let Some(call) = subject.call() {
-            self.continue_call(call, *consultation, chosen, ask.as_ref());
+        match *subject {
+            ConsultationSubject::Recovery { call, .. } => {
+                self.continue_call(call, *consultation, chosen, ask.as_ref());
+            }
+            // A mapping is applied next.
+            ConsultationSubject::Interpretation { call, .. } if chosen.is_none() => {
+                self.decide_without_mapping(call);
+            }
+            ConsultationSubject::Interpretation { .. } | ConsultationSubject::Adaptation { .. } => {}
         }
     }
 
@@ -103,7 +118,7 @@ impl RunState {
     ) {
         let action = chosen.and_then(|chosen| match chosen {
             ConsultationChoice::Recovery { action } => Some(action),
-            ConsultationChoice::Patch { .. } => None,
+            ConsultationChoice::Interpretation { .. } | ConsultationChoice::Patch { .. } => None,
         });
         let continued = self.calls.change(number, |call| {
             let waits = call.consultation() == Some(consultation);

@@ -3,18 +3,25 @@
 use jiff::SignedDuration;
 
 use super::super::event::{
-    Adaptation, Effect, Event, Fault, FaultClass, Outcome, Repeat, RunStatus, TimerSubject, UnexpectedSubject,
+    Adaptation, Effect, Event, Fault, FaultClass, Outcome, Repeat, ResultNotes, RunStatus, TimerSubject,
+    UnexpectedSubject,
 };
 use super::super::guard::mark_reads_stale;
 use super::super::state::{CallState, CallStatus, RunState};
-use crate::adapt::{MAX_TIMER_MS, PolicyChoice};
+use crate::adapt::{ConsultationKind, MAX_TIMER_MS, PolicyChoice};
+
+/// Whether a model is asked about the shape of a result.
+fn is_interpretation(chosen: PolicyChoice) -> bool {
+    matches!(chosen, PolicyChoice::Consult { kind: Some(ConsultationKind::Interpretation), .. })
+}
 
 /// Most attempts of a write with an idempotency key, in a run without a mode.
 const MAX_KEYED_ATTEMPTS: u32 = 2;
 
 impl RunState {
-    pub(super) fn complete_call(&mut self, number: u32, outcome: &Outcome, breaches: &[String]) {
+    pub(super) fn complete_call(&mut self, number: u32, outcome: &Outcome, notes: Option<&ResultNotes>) {
         let Some(call) = self.calls.get(&number) else { return };
+        let breaches = notes.map(|notes| notes.breaches.as_slice()).unwrap_or_default();
         let (outcome, uncertain) = self.settled_outcome(call, outcome);
         let unknown = matches!(outcome, Outcome::Unknown { .. });
         // A write that was only reported (dry run) was never begun.
@@ -26,8 +33,12 @@ impl RunState {
         let odd = if done && wrote && (self.adapts() || expects) { breaches.to_vec() } else { Vec::new() };
         let (status, unnoted) = self.status_after(call, outcome);
         let unnoted = unnoted || (!odd.is_empty() && self.adapts());
+        let is_failing = matches!(status, CallStatus::Failing { .. });
+        let odd_data =
+            notes.filter(|notes| notes.mappable && is_failing).and_then(|notes| notes.rejected.clone());
         self.calls.change(number, |call| {
             call.breaches = odd;
+            call.odd_data = odd_data;
             call.status = status;
             call.uncertain = uncertain;
             call.unnoted = unnoted;
@@ -93,6 +104,7 @@ impl RunState {
                 self.fold_opening(event);
                 self.calls.change(*call, |call| {
                     call.unnoted = false;
+                    call.interpretation_tried |= is_interpretation(*chosen);
                     let CallStatus::Failing { outcome, .. } = &call.status else { return };
                     let outcome = outcome.clone();
                     call.left_out = *chosen == PolicyChoice::Skip;
@@ -125,6 +137,9 @@ impl RunState {
             }
             Event::Adapted { change: Adaptation::Recalled { call, found } } => {
                 self.recall(*call, found.as_deref());
+            }
+            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
+                self.interpret(*call, found.as_deref());
             }
             _ => {}
         }

@@ -157,7 +157,7 @@ impl RunState {
         let Some(attempts) = interrupted.flatten() else { return };
         let what = format!("the process ended {attempts} times during the call: its outcome is not known");
         let outcome = Outcome::Unknown { error: Fault::new("tool.interrupted", what) };
-        self.complete_call(number, &outcome, &[]);
+        self.complete_call(number, &outcome, None);
     }
 
     /// Reservations of lost questions that are to be charged, by ordinal.

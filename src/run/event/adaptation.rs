@@ -26,6 +26,27 @@ pub enum Adaptation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         found: Option<Box<RecalledResult>>,
     },
+    /// The mapping that a model chose was applied to the result of a read.
+    Interpreted {
+        /// The failed call's ordinal.
+        call: u32,
+        /// What it makes of the result, unless that is not as its tool declares.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        found: Option<Box<InterpretedResult>>,
+    },
+}
+
+/// A result whose values a model has found in data of another shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InterpretedResult {
+    /// The result, truncated to what a model is shown of it.
+    pub result: Value,
+    /// The result as a sentence in the user's language, where the scene has a phrase for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
+    /// The whole result, where `result` is truncated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Value>,
 }
 
 /// The result of an earlier call.
@@ -49,7 +70,9 @@ impl Adaptation {
     /// The ordinal of the failed call.
     pub fn call(&self) -> u32 {
         match self {
-            Adaptation::Substituted { call, .. } | Adaptation::Recalled { call, .. } => *call,
+            Adaptation::Substituted { call, .. }
+            | Adaptation::Recalled { call, .. }
+            | Adaptation::Interpreted { call, .. } => *call,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapt::{ConsultationKind, RecoveryAction};
+use crate::adapt::{ConsultationKind, MappedPlace, RecoveryAction};
 
 /// What a consultation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,6 +10,13 @@ use crate::adapt::{ConsultationKind, RecoveryAction};
 pub enum ConsultationSubject {
     /// An attempt of a call that failed.
     Recovery {
+        /// The call's ordinal.
+        call: u32,
+        /// From 1.
+        attempt: u32,
+    },
+    /// The result of an attempt of a read, which has another shape than its tool declares.
+    Interpretation {
         /// The call's ordinal.
         call: u32,
         /// From 1.
@@ -27,6 +34,7 @@ impl ConsultationSubject {
     pub fn kind(self) -> ConsultationKind {
         match self {
             Self::Recovery { .. } => ConsultationKind::Recovery,
+            Self::Interpretation { .. } => ConsultationKind::Interpretation,
             Self::Adaptation { .. } => ConsultationKind::Adaptation,
         }
     }
@@ -34,20 +42,25 @@ impl ConsultationSubject {
     /// The call that it concerns, if any.
     pub fn call(self) -> Option<u32> {
         match self {
-            Self::Recovery { call, .. } => Some(call),
+            Self::Recovery { call, .. } | Self::Interpretation { call, .. } => Some(call),
             Self::Adaptation { .. } => None,
         }
     }
 }
 
 /// What was chosen in a consultation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "chose", rename_all = "snake_case")]
 pub enum ConsultationChoice {
     /// How to continue after a call failed.
     Recovery {
         /// One of the options.
         action: RecoveryAction,
+    },
+    /// Where the values of the expected result are in the data.
+    Interpretation {
+        /// A place of the data for each place of the result.
+        mapping: Vec<MappedPlace>,
     },
     /// What changes in the plan: a version of it that is in force already.
     Patch {
@@ -61,6 +74,7 @@ impl ConsultationChoice {
     pub fn id(&self) -> &'static str {
         match self {
             Self::Recovery { action } => action.id(),
+            Self::Interpretation { .. } => "mapping",
             Self::Patch { .. } => "patch",
         }
     }

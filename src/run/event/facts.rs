@@ -260,6 +260,7 @@ impl Event {
                 internal(*call).from(Origin::Outside { awaited: true })
             }
             Event::Adapted { change: Adaptation::Substituted { call, .. } } => public(*call),
+            Event::Adapted { change: Adaptation::Interpreted { call, .. } } => public(*call),
             Event::Adapted { change: Adaptation::Recalled { call, .. } } => {
                 public(*call).from(Origin::Outside { awaited: false })
             }

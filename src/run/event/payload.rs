@@ -226,6 +226,10 @@ pub struct ResultNotes {
     /// The result of a read that was rejected for that: no evidence for anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Value>,
+    /// Whether `rejected` is the whole result of a read that has another shape than expected, and whose tool lets a model
+    /// say where the expected values are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mappable: bool,
     /// The key under which the result is found later, when an equal call fails: SHA-256 in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remember: Option<String>,

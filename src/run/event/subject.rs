@@ -92,6 +92,8 @@ pub enum Purpose {
     Embedding,
     /// Choose how to continue after a call failed.
     Recovery,
+    /// Say where the values of the expected result are in data of another shape.
+    Interpretation,
     /// Change the part of the plan that is not finished.
     Adaptation,
     /// Plan a path through a flow.
@@ -108,7 +110,7 @@ impl Purpose {
 
     /// Whether it decides about something unexpected: what helps now may not help in an hour.
     pub fn is_consultation(self) -> bool {
-        matches!(self, Purpose::Recovery | Purpose::Adaptation)
+        matches!(self, Purpose::Recovery | Purpose::Interpretation | Purpose::Adaptation)
     }
 }
 
@@ -133,6 +135,7 @@ impl Subject {
             Subject::Consultation { consultation, kind } => {
                 let purpose = match kind {
                     ConsultationKind::Recovery => Purpose::Recovery,
+                    ConsultationKind::Interpretation => Purpose::Interpretation,
                     ConsultationKind::Adaptation => Purpose::Adaptation,
                 };
                 facts(purpose, consultation, "consulting")

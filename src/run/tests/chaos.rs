@@ -17,8 +17,8 @@ use crate::plan::{PlanProblem, StepStatus};
 use crate::planner;
 use crate::run::{
     Adaptation, ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect,
-    Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RecalledResult, Reply, RunStatus, Subject,
-    UnexpectedSubject, Usage, Verdict,
+    Event, Fault, InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, RecalledResult, Reply,
+    RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
 };
 
 /// Any event, with small numbers, so that many are almost legal.
@@ -42,7 +42,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         1 => ApprovalSubject::Call { call: other },
         _ => ApprovalSubject::Outcome { call: other },
     };
-    match dice.pick(37) {
+    match dice.pick(38) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
@@ -181,6 +181,11 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             let found = (dice.pick(3) > 0).then(|| Box::new(found));
             Event::Adapted { change: Adaptation::Recalled { call: number, found } }
         }
+        37 => {
+            let found = InterpretedResult { result: Value::Null, say: None, whole: None };
+            let found = (dice.pick(3) > 0).then(|| Box::new(found));
+            Event::Adapted { change: Adaptation::Interpreted { call: number, found } }
+        }
         _ => Event::RunCancelled { by: String::new() },
     }
 }
@@ -268,6 +273,7 @@ fn covered_cases(sim: &Sim) -> BTreeSet<&'static str> {
                     "skip" => "a chosen omission",
                     "ask_user" => "a chosen question",
                     "patch" => "a chosen patch",
+                    "mapping" => "a chosen mapping",
                     _ => "a chosen end",
                 });
             }
@@ -408,6 +414,8 @@ fn generated_worlds_cover_every_case() {
         "a chosen question",
         "a chosen end",
         "a chosen patch",
+        "a chosen mapping",
+        "adapted",
         "a plan left as it is",
         "a step removed",
         "a step replaced",

@@ -231,6 +231,16 @@ impl RunChecker {
                     call.seen = CallProgress::Done;
                 }
             }
+            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
+                let may = self.settings.mode > Some(ExecutionMode::Strict)
+                    && self.settings.level >= Some(ExecutionLevel::Intelligent);
+                assert!(may, "a result is interpreted below the level intelligent");
+                let call = self.calls.get_mut(call).unwrap();
+                assert_eq!((call.requested.effect, call.seen), (Effect::Read, CallProgress::Harmless));
+                if found.is_some() {
+                    call.seen = if call.overtaken { CallProgress::Cleared } else { CallProgress::Done };
+                }
+            }
             Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
             Event::ToolSkipped { call, first } => {
                 let seen = self.calls[&state.resolved(*first)].seen;
@@ -329,7 +339,8 @@ impl RunChecker {
                     return;
                 }
                 assert!(chosen.is_none() || question.is_some() || state.consultations.len() > 1);
-                let Some(ConsultationChoice::Recovery { action }) = chosen.filter(|_| refused.is_none())
+                let Some(ConsultationChoice::Recovery { action }) =
+                    chosen.clone().filter(|_| refused.is_none())
                 else {
                     return;
                 };
@@ -741,7 +752,8 @@ impl RunChecker {
         for call in self.calls.values_mut().filter(reads).filter(|c| everywhere || c.scene == scene) {
             match call.seen {
                 CallProgress::Done => call.seen = CallProgress::Cleared,
-                CallProgress::Flying => call.overtaken = true,
+                // The result of a read that failed may still be interpreted.
+                CallProgress::Flying | CallProgress::Harmless => call.overtaken = true,
                 _ => {}
             }
         }

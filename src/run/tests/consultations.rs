@@ -58,7 +58,7 @@ fn choice(run: &Script, consultation: u32, question: u32, id: &str) -> Event {
         subject: own.subject,
         question: Some(question),
         how: run.state.consultation_outcome(question),
-        chosen: Some(chosen),
+        chosen: Some(chosen.clone()),
         refused: run.state.choice_refusal(consultation, &chosen),
         reason: "it may pass".to_owned(),
         model: None,

@@ -161,6 +161,7 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
         optional,
         alternative: None,
         cached: None,
+        interpret: false,
     };
     for (mode, optional, left_out) in [
         (ExecutionMode::Adaptive, true, true),

@@ -214,7 +214,8 @@ fn policies(dice: &mut Dice, tool: &str) -> ToolPolicies {
         same_result: false,
     });
     let cached = Some(CachedResult { max_age_s: 60 });
-    ToolPolicies { by_class, optional: dice.pick(2) == 1, alternative, cached }
+    let (optional, interpret) = (dice.pick(2) == 1, dice.pick(3) == 2);
+    ToolPolicies { by_class, optional, alternative, cached, interpret }
 }
 
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {

@@ -6,7 +6,7 @@ use proptest::test_runner::TestRunner;
 
 use super::sim::Sim;
 use super::world::{calm_worlds, worlds};
-use crate::adapt::ExecutionMode;
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{Adaptation, CallStatus, Effect, Event, Outcome, RULES_REVISION, RunStatus};
 
@@ -19,12 +19,13 @@ fn cases(cases: u32) -> ProptestConfig {
 
 /// The properties hold of runs that call alternatives and use earlier results, because there are such runs.
 #[test]
-fn generated_worlds_replace_calls_and_recall_results() {
+fn generated_worlds_replace_calls_and_recall_and_interpret_results() {
     let mut runner = TestRunner::deterministic();
-    let mut seen = [0; 3];
-    for _ in 0..60 {
+    let mut seen = [0; 4];
+    for round in 0..120 {
         let mut world = worlds().new_tree(&mut runner).unwrap().current();
-        (world.settings.mode, world.settings.level) = (Some(ExecutionMode::Adaptive), None);
+        let level = (round % 2 == 1).then_some(ExecutionLevel::Intelligent);
+        (world.settings.mode, world.settings.level) = (Some(ExecutionMode::Adaptive), level);
         (world.settings.rules, world.trouble) = (RULES_REVISION, 8);
         (world.plan_only, world.dry_run) = (false, false);
         let sim = Sim::run(world);
@@ -34,6 +35,7 @@ fn generated_worlds_replace_calls_and_recall_results() {
                 Adaptation::Substituted { requested, .. } if requested.effect == Effect::Read => 0,
                 Adaptation::Substituted { .. } => 1,
                 Adaptation::Recalled { .. } => 2,
+                Adaptation::Interpreted { .. } => 3,
             };
             seen[at] += 1;
         }

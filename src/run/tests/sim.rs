@@ -8,13 +8,14 @@ use super::checker::RunChecker;
 use super::consent::ConsentChecker;
 use super::generators;
 use super::world::{Dice, Style, World};
-use crate::adapt::RecoveryAction;
+use crate::adapt::{MappedPlace, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command, PatchReply};
 use crate::run::{
-    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Event,
-    Fault, Outcome, PlanMade, PlanMaker, PlanRecall, RecallOutcome, RecalledResult, Reply, RunId, RunQueued,
-    RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
+    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Effect,
+    Event, Fault, FaultClass, InterpretedResult, Outcome, POSTCONDITION, PlanMade, PlanMaker, PlanRecall,
+    RecallOutcome, RecalledResult, Reply, ResultNotes, RunId, RunQueued, RunStarted, RunState, RunStatus,
+    Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -234,6 +235,7 @@ impl Sim {
                         action,
                         Action::Substitute { .. }
                             | Action::Recall { .. }
+                            | Action::Interpret { .. }
                             | Action::Record {
                                 event: Event::Unexpected { .. }
                                     | Event::BackedOff { .. }
@@ -388,6 +390,7 @@ impl Sim {
             | Action::Prepare { .. }
             | Action::Substitute { .. }
             | Action::Recall { .. }
+            | Action::Interpret { .. }
             | Action::LookUpPlan => self.state.next().contains(action),
         }
     }
@@ -434,6 +437,15 @@ impl Sim {
                 let found = Some(found).filter(|found| self.state.may_recall(*call, found.at)).map(Box::new);
                 assert_eq!(found.is_some(), age < 60, "a result is used up to its age");
                 self.record(Event::Adapted { change: Adaptation::Recalled { call: *call, found } });
+            }
+            Action::Interpret { call } => {
+                let found = InterpretedResult {
+                    result: self.state.data_to_map(*call).unwrap()["value"].clone(),
+                    say: None,
+                    whole: None,
+                };
+                let found = (self.dice.pick(4) > 0).then(|| Box::new(found));
+                self.record(Event::Adapted { change: Adaptation::Interpreted { call: *call, found } });
             }
             Action::Substitute { call } => {
                 let event = planner::substitute(&self.state, self.catalogue(), *call);
@@ -513,6 +525,7 @@ impl Sim {
             Subject::Consultation { consultation, .. } => {
                 match self.state.consultations[&consultation].subject {
                     ConsultationSubject::Recovery { .. } => self.choice(call, consultation),
+                    ConsultationSubject::Interpretation { .. } => self.mapping(call, consultation),
                     ConsultationSubject::Adaptation { step } => self.patch(call, consultation, step),
                 }
             }
@@ -561,7 +574,7 @@ impl Sim {
                 subject: own.subject,
                 question: Some(call),
                 how: self.state.consultation_outcome(call),
-                chosen: Some(chosen),
+                chosen: Some(chosen.clone()),
                 refused: self.state.choice_refusal(consultation, &chosen),
                 reason: String::new(),
                 model: None,
@@ -576,6 +589,46 @@ impl Sim {
         let event = end(own.options[picked]);
         self.dice.pick(options);
         event
+    }
+
+    /// A model says where the expected values are, or that they are not there. No other place is admitted.
+    fn mapping(&mut self, call: u32, consultation: u32) -> Event {
+        let own = self.state.consultations[&consultation].clone();
+        let end = |from: Option<&str>| {
+            let place = |from: &str| MappedPlace { to: String::new(), from: from.to_owned() };
+            Event::Consultation {
+                consultation,
+                subject: own.subject,
+                question: Some(call),
+                how: self.state.consultation_outcome(call),
+                chosen: from.map(|from| ConsultationChoice::Interpretation { mapping: vec![place(from)] }),
+                refused: None,
+                reason: String::new(),
+                model: None,
+                ask: None,
+                error: None,
+            }
+        };
+        assert!(self.state.check(&end(Some("/nowhere"))).is_err(), "a place that is not there is admitted");
+        let event = end([Some("/value"), Some(""), None][self.dice.clone().pick(3)]);
+        self.dice.pick(3);
+        event
+    }
+
+    /// A read returns data of another shape than its tool declares, at times.
+    fn odd_result(&mut self, call: u32) -> Option<Event> {
+        let requested = &self.state.calls[&call].requested;
+        let interprets = requested.policies.as_ref().is_some_and(|policies| policies.interpret);
+        let counts = interprets && requested.effect == Effect::Read && self.state.settings().mode.is_some();
+        if !counts || !self.dice.chance(self.world.trouble, 24) {
+            return None;
+        }
+        let error = Fault::new(POSTCONDITION, "another shape").classed(FaultClass::BadData);
+        let rejected = Some(serde_json::json!({"value": self.dice.pick(9)}));
+        let breaches = vec!["another shape".to_owned()];
+        let notes = ResultNotes { breaches, rejected, mappable: true, remember: None };
+        let (outcome, notes) = (Outcome::Failed { error }, Some(Box::new(notes)));
+        Some(Event::ToolCompleted { call, outcome, millis: 1, notes })
     }
 
     /// One item of work in flight ends.
@@ -599,12 +652,12 @@ impl Sim {
                 millis: 1,
                 attempts: vec![],
             },
-            Flight::Call(call) => Event::ToolCompleted {
+            Flight::Call(call) => self.odd_result(call).unwrap_or_else(|| Event::ToolCompleted {
                 call,
                 outcome: generators::outcome(&mut self.dice, trouble),
                 millis: 1,
                 notes: None,
-            },
+            }),
         };
         self.record(event);
     }

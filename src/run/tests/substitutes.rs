@@ -31,6 +31,7 @@ fn declared(by: &str, actions: &[PolicyAction]) -> Box<ToolPolicies> {
         optional: false,
         alternative: Some(alternative),
         cached: None,
+        interpret: false,
     })
 }
 

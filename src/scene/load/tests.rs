@@ -454,12 +454,18 @@ fn expectations_are_checked() {
         ("ranges = { '/c' = { least = 2 } }", "expect_range"),
         ("ranges = { '/c' = 2 }", "expect_range"),
         ("schema = { type = 'thing' }", "expect_schema"),
+        ("interpret = true", "expect_interpret"),
     ] {
         let faults = with(text).faults;
         let codes: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
         assert_eq!(codes, [format!("scene.{code}")], "{text}");
         assert!(faults[0].line.is_some() && !faults[0].remedy.is_empty());
     }
+    let loaded = with("interpret = true\nschema = { type = 'object' }");
+    assert!(loaded.faults.is_empty() && loaded.scenes[0].tools[0].policies.interpret, "{:?}", loaded.faults);
+    let write = format!("{GOOD}[tools.expect]\ninterpret = true\nschema = {{ type = 'object' }}\n");
+    let write = write.replace("effect = \"read\"", "effect = \"write\"");
+    assert!(load_one(&write).faults.iter().any(|fault| fault.code == "scene.expect_interpret"));
 }
 
 fn alternatives_are_checked() {
