@@ -57,7 +57,7 @@ pub async fn ask(
         .tool(get.say("en", "Order {{ number }} is in {{ place }}."));
     let mut config = Config::default(); // no model is configured, so the embedded rules plan
     config.store.data_dir = dir;
-    config.execution.level = Some(ExecutionLevel::Adaptive); // whoever decides about failures may be asked
+    config.execution.level = Some(ExecutionLevel::Adaptive); // a recovery policy may be asked
     config.execution.policies.attempts = 1; // predefined logic repeats nothing
     let engine = Engine::builder(config)
         .scene(orders.build().map_err(|f| format!("{f:?}"))?)

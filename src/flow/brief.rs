@@ -1,4 +1,4 @@
-//! What a path planner is told of a flow: its graph, without prompts, schemas and names of functions.
+//! The description of a flow for a path planner: its graph, without prompts, schemas and names of functions.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub struct NodeBrief {
 }
 
 impl FlowBrief {
-    /// What a path planner is told of `flow`.
+    /// The description of `flow` for a path planner.
     pub fn of(flow: &Flow) -> Self {
         let node = |node: &Node| NodeBrief {
             name: node.name.clone(),

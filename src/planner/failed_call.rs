@@ -1,4 +1,4 @@
-//! The facts about a failed call that whoever decides about it is told.
+//! The facts about a failed call that a model, or a policy of the library's user, decides by.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::scene::Catalogue;
 /// Characters of a definition's hash in the question: whether a tool has changed, not how.
 const DEFINITION_CHARACTERS: usize = 16;
 
-/// A failed call, as a model or a policy of the library's user is told of it. Holds no values of the run: neither the
+/// A failed call, as a model or a policy of the library's user sees it. Holds no values of the run: neither the
 /// request, arguments, times and ordinals nor a word of a back end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedCall {

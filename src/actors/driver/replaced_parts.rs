@@ -137,7 +137,7 @@ impl PartCall {
     }
 }
 
-/// What a policy of the library's user is told of a failed call: what a model would be told.
+/// The facts about a failed call that a policy of the library's user gets: the same as a model gets.
 fn recovery_request(
     shared: &RunServices,
     state: &RunState,
