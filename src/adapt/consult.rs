@@ -27,6 +27,8 @@ pub enum ConsultationKind {
     Recovery,
     /// Where the values of the expected result are in data of another shape.
     Interpretation,
+    /// Which of several alternatives is called in place of a failed call.
+    Decision,
     /// What to change in the part of the plan that is not finished.
     Adaptation,
 }
@@ -148,11 +150,19 @@ pub struct ConsultationLimits {
     pub max_patches: u32,
     /// How many steps in a row, of plans after the first, may end without a result before the run ends.
     pub max_idle_steps: u32,
+    /// How many models vote in a decision. In a run, at most as many as there are models for decisions.
+    #[serde(skip_serializing_if = "is_one")]
+    pub vote: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+pub(super) fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 impl Default for ConsultationLimits {
     fn default() -> Self {
-        Self { max_per_run: 4, timeout_ms: 15_000, max_patches: 2, max_idle_steps: 3 }
+        Self { max_per_run: 4, timeout_ms: 15_000, max_patches: 2, max_idle_steps: 3, vote: 1 }
     }
 }
 

@@ -12,6 +12,7 @@ mod level;
 mod mapping;
 mod policy;
 mod respond;
+mod vote;
 
 pub use backoff::{MAX_TIMER_MS, backoff_ms};
 pub use capabilities::{Capabilities, capabilities, capabilities_table};
@@ -22,8 +23,12 @@ pub use consult::{
 pub use health::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
 pub use level::{ExecutionLevel, ExecutionMode, completed};
 pub use mapping::{MAX_MAPPED_BYTES, MappedPlace, MappingProblem, map_data, shape};
-pub use policy::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
-pub use respond::{
-    CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, is_final,
-    recovery_choices, recovery_options, recovery_refusal, respond,
+pub use policy::{
+    AlternativeTool, CachedResult, FaultPolicy, MAX_ALTERNATIVES, PolicyAction, PolicyDefaults, ToolPolicies,
 };
+pub use respond::{
+    CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, decision_id,
+    decision_options, decision_refusal, is_final, recovery_choices, recovery_options, recovery_refusal,
+    respond,
+};
+pub use vote::{settled, winner};

@@ -71,6 +71,9 @@ pub struct FaultPolicy {
     pub max_wait_ms: Option<u64>,
 }
 
+/// Most alternatives of a tool.
+pub const MAX_ALTERNATIVES: usize = 4;
+
 /// The tool that is called in place of one that failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -121,6 +124,12 @@ pub struct ToolPolicies {
     /// What is called in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alternative: Option<AlternativeTool>,
+    /// What else can be called in its place, in this order: each another tool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<AlternativeTool>,
+    /// By what a model chooses among several alternatives; without it, they are called in their order.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub choose_by: String,
     /// Whether its last good result may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<CachedResult>,
@@ -135,11 +144,21 @@ impl ToolPolicies {
         *self == Self::default()
     }
 
+    /// What can be called in its place, in order: its place among these names an alternative elsewhere.
+    pub fn alternatives(&self) -> impl Iterator<Item = &AlternativeTool> {
+        self.alternative.iter().chain(&self.others)
+    }
+
+    /// The alternative at this place, from 0.
+    pub fn alternative_at(&self, at: u32) -> Option<&AlternativeTool> {
+        self.alternatives().nth(at as usize)
+    }
+
     /// What is declared for calls that take the place of failed ones: these are neither left out
     /// nor replaced again, and their results are neither used later nor interpreted.
     #[must_use]
     pub fn of_substitute(&self) -> Self {
-        Self { optional: false, alternative: None, cached: None, interpret: false, ..self.clone() }
+        Self { by_class: self.by_class.clone(), ..Self::default() }
     }
 }
 

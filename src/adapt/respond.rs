@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::backoff::backoff_ms;
+use super::consult::is_one;
 use super::{Capabilities, ConsultationKind, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 use crate::fault::FaultClass;
 
+mod decision_options;
 mod recovery_options;
 
+pub use decision_options::{decision_id, decision_options, decision_refusal};
 pub use recovery_options::{RecoveryAction, is_final, recovery_choices, recovery_options, recovery_refusal};
 
 /// A retry makes sense only if about this much time is left for it afterwards, in milliseconds.
@@ -53,6 +56,8 @@ pub struct CallFailure<'a> {
     pub left_ms: u64,
     /// Whether an alternative was called in its place already, or it is called in place of another call.
     pub used_alternative: bool,
+    /// The places of the declared alternatives that were not called in its place, in order.
+    pub open_alternatives: &'a [u32],
     /// Whether the last good result was looked for already.
     pub used_cached: bool,
     /// Whether the run has begun a write, which may have changed what the call returns.
@@ -70,8 +75,12 @@ pub enum PolicyChoice {
         /// After so many milliseconds.
         delay_ms: u64,
     },
-    /// The alternative tool is called in its place.
-    Alternative,
+    /// An alternative tool is called in its place.
+    Alternative {
+        /// Its place among those that are declared, from 0.
+        #[serde(default, skip_serializing_if = "is_first")]
+        at: u32,
+    },
     /// The last good result is used, if there is one.
     Cached {
         /// Its greatest age in seconds.
@@ -88,7 +97,14 @@ pub enum PolicyChoice {
         /// What the model is asked; absent for a recovery and for a change of the plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<ConsultationKind>,
+        /// How many models vote; one model decides where it is 1.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        voters: u32,
     },
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl PolicyChoice {
@@ -96,13 +112,18 @@ impl PolicyChoice {
     pub fn action(self) -> PolicyAction {
         match self {
             PolicyChoice::Retry { .. } => PolicyAction::Retry,
-            PolicyChoice::Alternative => PolicyAction::Alternative,
+            PolicyChoice::Alternative { .. } => PolicyAction::Alternative,
             PolicyChoice::Cached { .. } => PolicyAction::Cached,
             PolicyChoice::Skip => PolicyAction::Skip,
             PolicyChoice::Fail => PolicyAction::Fail,
             PolicyChoice::Consult { .. } => PolicyAction::Consult,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+pub(super) fn is_first(at: &u32) -> bool {
+    *at == 0
 }
 
 /// An action that was considered.
@@ -286,14 +307,14 @@ fn alternative(
         Err(RefusedAction::NotAllowed)
     } else if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) {
         Err(RefusedAction::MayBeDone)
-    } else if failure.used_alternative {
-        Err(RefusedAction::Used)
-    } else if declared.is_none_or(|declared| declared.alternative.is_none()) {
-        Err(RefusedAction::NotDeclared)
-    } else if failure.left_ms <= MIN_ATTEMPT_MS {
-        Err(RefusedAction::NoTimeLeft)
     } else {
-        Ok(PolicyChoice::Alternative)
+        let is_declared = declared.is_some_and(|declared| declared.alternative.is_some());
+        match failure.open_alternatives.first() {
+            None if failure.used_alternative || is_declared => Err(RefusedAction::Used),
+            None => Err(RefusedAction::NotDeclared),
+            Some(_) if failure.left_ms <= MIN_ATTEMPT_MS => Err(RefusedAction::NoTimeLeft),
+            Some(at) => Ok(PolicyChoice::Alternative { at: *at }),
+        }
     }
 }
 

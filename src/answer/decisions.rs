@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapt::ConsultationKind;
+use crate::adapt::{ConsultationKind, decision_id};
 use crate::run::{
     Ask, AskStatus, ConsultationChoice, ConsultationState, ConsultationSubject, Purpose, RunState, Subject,
 };
@@ -73,6 +73,10 @@ fn decision(state: &RunState, ask: &Ask, model: String) -> AnswerDecision {
             Some(own) => consulted(state, own, decision),
             None => decision,
         },
+        Subject::Vote { consultation, voter } => match state.consultations.get(&consultation) {
+            Some(own) => voted(state, own, voter, decision),
+            None => decision,
+        },
         Subject::Answer | Subject::Ranking => decision,
     }
 }
@@ -101,6 +105,12 @@ fn consulted(state: &RunState, own: &ConsultationState, decision: AnswerDecision
         decided: own.ended.then(|| decided.to_owned()),
         ..decision
     }
+}
+
+/// The decision with what one of several models voted for.
+fn voted(state: &RunState, own: &ConsultationState, voter: u32, decision: AnswerDecision) -> AnswerDecision {
+    let vote = own.votes.get(&voter).map(|vote| decision_id(vote.at).to_owned());
+    AnswerDecision { decided: vote, ..consulted(state, own, decision) }
 }
 
 impl AnswerDecision {

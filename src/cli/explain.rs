@@ -122,6 +122,9 @@ fn consulted_text(told: &ExplainedConsultation) -> String {
     if let Some(chosen) = &told.chosen {
         text.push_str(&format!(": {chosen}"));
     }
+    if !told.votes.is_empty() {
+        text.push_str(&format!(" ({})", short(&told.votes.join("; "), WORDS)));
+    }
     if !told.mapping.is_empty() {
         text.push_str(&format!(" ({})", short(&told.mapping.join("; "), WORDS)));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proscenium::adapt::{ConsultationOutcome, PolicyChoice};
+use proscenium::adapt::{ConsultationOutcome, PolicyChoice, decision_id};
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, InterpretedResult,
@@ -134,6 +134,13 @@ impl Narrator {
             Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
                 self.interpreted(*call, found.as_deref())
             }
+            Event::Voted { consultation, model, at, .. } => {
+                let (model, option) = (model.as_deref().unwrap_or("a model"), decision_id(*at));
+                line(
+                    Mark::Note,
+                    format!("consultation {consultation}: {} votes for {option}", one_line(model)),
+                )
+            }
             Event::Consultation { .. } => self.consultation(event),
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
@@ -233,7 +240,7 @@ impl Narrator {
             }
             PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
             // What takes its place, or the end of the consultation, follows.
-            PolicyChoice::Alternative
+            PolicyChoice::Alternative { .. }
             | PolicyChoice::Cached { .. }
             | PolicyChoice::Fail
             | PolicyChoice::Consult { .. } => Vec::new(),
@@ -282,9 +289,9 @@ impl Narrator {
             return Vec::new();
         };
         let called = match *subject {
-            ConsultationSubject::Recovery { call, .. } | ConsultationSubject::Interpretation { call, .. } => {
-                self.called(call)
-            }
+            ConsultationSubject::Recovery { call, .. }
+            | ConsultationSubject::Interpretation { call, .. }
+            | ConsultationSubject::Decision { call, .. } => self.called(call),
             ConsultationSubject::Adaptation { step } => self.step(step),
         };
         let text = match (chosen, refused) {
@@ -295,6 +302,7 @@ impl Narrator {
                     "cached" => "to use the last good result",
                     "skip" => "to leave it out",
                     "ask_user" => "to ask the user",
+                    id if id.starts_with("alternative_") => "another tool in its place",
                     "mapping" => "where the expected values are in its result",
                     "patch" => "to change the plan",
                     _ => "to end this part",

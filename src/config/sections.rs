@@ -262,11 +262,13 @@ impl ExecutionConfig {
         review.range("execution.policies.max_wait_per_run_ms", max_wait_per_run_ms, 0..=DAY_MS);
         review.range("execution.breaker.failures", self.breaker.failures, 0..=10_000);
         review.range("execution.breaker.pause_ms", self.breaker.pause_ms, 0..=300_000);
-        let ConsultationLimits { max_per_run, timeout_ms, max_patches, max_idle_steps } = self.consultations;
+        let ConsultationLimits { max_per_run, timeout_ms, max_patches, max_idle_steps, vote } =
+            self.consultations;
         review.range("execution.consultations.max_per_run", max_per_run, 0..=100);
         review.range("execution.consultations.timeout_ms", timeout_ms, 100..=120_000);
         review.range("execution.consultations.max_patches", max_patches, 0..=20);
         review.range("execution.consultations.max_idle_steps", max_idle_steps, 1..=50);
+        review.range("execution.consultations.vote", vote, 1..=5);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
         if let Some(language) = self.language.as_deref().filter(|code| !phrase::is_language(code)) {

@@ -14,4 +14,6 @@ pub struct Caller {
     pub run: Option<RunId>,
     /// Overrides the configured cache mode of its purpose.
     pub cache: Option<Mode>,
+    /// The only model that is asked: its place, from 0, among those of the purpose. `None` for all in their order.
+    pub voter: Option<usize>,
 }

@@ -17,5 +17,7 @@ pub const ASK_USER: &str = "AskUser";
 pub const CHOOSE_RECOVERY: &str = "ChooseRecovery";
 /// The forced function of a consultation about data of another shape.
 pub const INTERPRET_DATA: &str = "InterpretData";
+/// The forced function of a consultation about which alternative is called.
+pub const MAKE_DECISION: &str = "MakeDecision";
 /// The forced function by which a scene's model decides what comes next.
 pub const NEXT_CALL: &str = "NextCall";

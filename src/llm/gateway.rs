@@ -318,9 +318,10 @@ impl Gateway {
             .unwrap_or(0)
     }
 
-    /// The reservation for the first attempt at a question; `None` if it is free.
-    pub fn reserved(&self, request: &Request) -> Option<AskReservation> {
-        let mut models = self.core.models_for(request.purpose);
+    /// The reservation for the first attempt at a question, to the only model that votes if `voter` says which;
+    /// `None` if it is free.
+    pub fn reserved(&self, request: &Request, voter: Option<usize>) -> Option<AskReservation> {
+        let mut models = self.core.models_of(request.purpose, voter).into_iter();
         let model = models.find(|model| !self.guards.disabled.contains(model.provider.name()))?;
         model.identity.as_ref()?;
         // What is free need not be counted.
@@ -431,10 +432,19 @@ impl Core {
         listed.chain(all).chain(rules)
     }
 
+    /// The models for `purpose`, or the only one that votes.
+    fn models_of(&self, purpose: Purpose, voter: Option<usize>) -> Vec<&GatewayModel> {
+        let models = self.models_for(purpose);
+        match voter {
+            None => models.collect(),
+            Some(at) => models.skip(at).take(1).collect(),
+        }
+    }
+
     async fn ask(&self, call: &GatewayCall<'_>, fallback: bool) -> Result<Replied, Error> {
         let request = call.request;
         let configured: Vec<&GatewayModel> =
-            if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
+            if fallback { vec![&self.offline] } else { self.models_of(request.purpose, call.caller.voter) };
         let is_on = |model: &&&GatewayModel| !call.guards.disabled.contains(model.provider.name());
         let models: Vec<&GatewayModel> = configured.iter().filter(is_on).copied().collect();
         if let (Some(first), true) = (configured.first(), models.is_empty()) {
@@ -489,8 +499,14 @@ impl Core {
         let purpose = request.purpose;
         let asked = Instant::now();
         let usage = cache::CacheUse { mode, purpose, max_output: call.max_output(model) };
-        let found = cache::resolve(&guards.cache, key, usage, ctl, ask).await?;
-        if let Some(saved) = found.saved {
+        let found = cache::resolve(&guards.cache, key, usage, ctl, ask).await;
+        let shared = match &found {
+            Ok(found) => found.saved,
+            Err(unresolved) => {
+                unresolved.joined.then_some(cache::Saved { how: Attempt::JOINED, nano_usd: 0 })
+            }
+        };
+        if let Some(saved) = shared {
             tried.push(Attempt {
                 model: model.provider.name().to_owned(),
                 purpose: request.purpose.name().to_owned(),
@@ -500,7 +516,7 @@ impl Core {
                 ..Attempt::default()
             });
         }
-        Ok(found)
+        found.map_err(|unresolved| unresolved.error)
     }
 
     /// Calls one model, with retries while they are safe and there is time. Every attempt is added to `tried`.

@@ -34,7 +34,7 @@ pub struct Options {
     /// none, the offline model serve.
     pub models: Vec<ModelOptions>,
     /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`,
-    /// `recovery`, `interpretation`, `adaptation`.
+    /// `recovery`, `interpretation`, `decision`, `adaptation`.
     /// `offline` names the offline model. Only models with `embeddings` serve `embedding`, and nothing else.
     pub purposes: BTreeMap<Purpose, Vec<String>>,
     /// Milliseconds, by purpose, after which the next model is asked instead of one whose reply has not begun. The last

@@ -55,7 +55,8 @@ impl AnswerPreview {
             | Subject::Path { .. }
             | Subject::Node { .. }
             | Subject::Ranking
-            | Subject::Consultation { .. } => return None,
+            | Subject::Consultation { .. }
+            | Subject::Vote { .. } => return None,
         };
         Some(Self { source, held: String::new(), begun: false })
     }

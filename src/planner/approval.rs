@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::constraints::scene_tools_of_flow;
-use crate::adapt::AlternativeTool;
 use crate::flow::Flow;
 use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step, StepKind};
 use crate::run::{
@@ -89,11 +88,14 @@ pub fn required_plan_approval(
 
 /// What may be called in place of a tool that fails, for the person who approves a plan.
 fn alternative_of(state: &RunState, tool: &SceneTool) -> String {
-    let declared = tool.policies.alternative.as_ref().filter(|_| state.may().alternatives);
-    let instead = |by: &AlternativeTool| {
-        format!("; if it fails, {} may take its place, which is asked by itself", by.tool)
-    };
-    declared.map(instead).unwrap_or_default()
+    let tools: Vec<&str> = tool.policies.alternatives().map(|by| by.tool.as_str()).collect();
+    match tools.split_last() {
+        Some((last, others)) if state.may().alternatives => {
+            let others: String = others.iter().map(|other| format!("{other} or ")).collect();
+            format!("; if it fails, {others}{last} may take its place, which is asked by itself")
+        }
+        _ => String::new(),
+    }
 }
 
 /// A call that may need an approval.

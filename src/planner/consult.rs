@@ -2,11 +2,13 @@
 //!
 //! **Invariant:** the question about a failed call holds no values of the run: neither the request, arguments, times and
 //! ordinals nor a word of a back end. So equal failures are equal questions, which share a reply, and no back end can speak
-//! to the model. Questions about a plan are in `patch.rs`, those about data of another shape in `interpret.rs`.
+//! to the model. Questions about a plan are in `patch.rs`, those about data of another shape in `interpret.rs`, those about
+//! alternatives in `decide.rs`.
 
 use serde::Deserialize;
 use serde_json::json;
 
+use super::decide;
 use super::failed_call::failed_call;
 use super::interpret;
 use super::patch::{self, PatchReply};
@@ -25,8 +27,8 @@ use crate::scene::Catalogue;
 /// Most characters of a model's reason that are kept.
 const MAX_REASON: usize = 300;
 
-/// Most tokens of a reply.
-const MAX_OUTPUT_TOKENS: u32 = 400;
+/// Most tokens of a reply that chooses an option.
+pub(super) const MAX_OUTPUT_TOKENS: u32 = 400;
 
 const RECOVERY: &str = "\
 You decide how a program continues after a call of one of its tools failed. Call the function ChooseRecovery exactly once.
@@ -35,13 +37,24 @@ You decide how a program continues after a call of one of its tools failed. Call
 - retry helps only if such a failure passes by itself. ask_user helps only if the user can change what was asked for. \
 abort ends this part of the request: choose it if nothing else helps.";
 
-/// The reply to a question how to continue.
+/// The reply to a question with options.
 #[derive(Debug, Deserialize)]
-struct RecoveryReply {
+pub(super) struct ChoiceReply {
     /// The id of an option.
     choice: String,
     #[serde(default)]
-    reason: String,
+    pub(super) reason: String,
+}
+
+impl ChoiceReply {
+    /// The place of the chosen id among these.
+    pub(super) fn place(&self, ids: &[&str]) -> Result<usize, Vec<PlanProblem>> {
+        let chosen = ids.iter().position(|id| self.choice.trim().eq_ignore_ascii_case(id));
+        chosen.ok_or_else(|| {
+            let what = format!("choice must be one of: {}", ids.join(", "));
+            vec![PlanProblem::new("consultation.choice", what)]
+        })
+    }
 }
 
 /// The question of a consultation.
@@ -52,10 +65,17 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
         return patch::request(state, catalogue, step, state.tries(about));
     }
     let call = own.and_then(|own| state.calls.get(&own.subject.call()?));
-    if let (Some(ConsultationSubject::Interpretation { .. }), Some(pair)) =
-        (own.map(|own| own.subject), own.zip(call))
-    {
-        return interpret::request(state, catalogue, pair, interpret::tries_of(state, number, pair.0));
+    if let Some((own, call)) = own.zip(call) {
+        let tries = interpret::tries_of(state, number, own);
+        match own.subject {
+            ConsultationSubject::Interpretation { .. } => {
+                return interpret::request(state, catalogue, (own, call), tries);
+            }
+            ConsultationSubject::Decision { .. } => {
+                return decide::request(state, catalogue, Some((own, call)), tries);
+            }
+            ConsultationSubject::Recovery { .. } | ConsultationSubject::Adaptation { .. } => {}
+        }
     }
     let mut data = String::new();
     let mut ids = Vec::new();
@@ -77,14 +97,21 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
 }
 
 /// What failed, as one line of JSON.
-fn failure(state: &RunState, catalogue: &Catalogue, own: &ConsultationState, call: &CallState) -> String {
+pub(super) fn failure(
+    state: &RunState,
+    catalogue: &Catalogue,
+    own: &ConsultationState,
+    call: &CallState,
+) -> String {
     json!(failed_call(state, catalogue, own, call)).to_string()
 }
 
 fn effect_of(option: RecoveryAction) -> &'static str {
     match option {
         RecoveryAction::Retry { .. } => "calls the same tool once more, after a short wait",
-        RecoveryAction::Alternative => "calls another tool in its place, which may answer in another way",
+        RecoveryAction::Alternative { .. } => {
+            "calls another tool in its place, which may answer in another way"
+        }
         RecoveryAction::Cached { .. } => {
             "uses the last good result, if there is a recent one, and says how old it is"
         }
@@ -111,15 +138,16 @@ pub(super) fn read(
         let chosen = mapping.map(|mapping| ConsultationChoice::Interpretation { mapping });
         return Ok(end(state, (number, own.subject), call, chosen, &reason));
     }
+    if let ConsultationSubject::Decision { .. } = own.subject {
+        let (at, reason) = decide::read(state, reply, own)?;
+        let chosen = Some(ConsultationChoice::Decision { at });
+        return Ok(end(state, (number, own.subject), call, chosen, &reason));
+    }
     let value = reader::read(reply, CHOOSE_RECOVERY, state.settings().reader)?;
-    let said: RecoveryReply = from_arguments(value, CHOOSE_RECOVERY)?;
-    let offered = |option: &&RecoveryAction| said.choice.trim().eq_ignore_ascii_case(option.id());
-    let Some(action) = own.options.iter().find(offered).copied() else {
-        let ids: Vec<&str> = own.options.iter().map(|option| option.id()).collect();
-        let what = format!("choice must be one of: {}", ids.join(", "));
-        return Err(vec![PlanProblem::new("consultation.choice", what)]);
-    };
-    let chosen = Some(ConsultationChoice::Recovery { action });
+    let said: ChoiceReply = from_arguments(value, CHOOSE_RECOVERY)?;
+    let ids: Vec<&str> = own.options.iter().map(|option| option.id()).collect();
+    let action = own.options.get(said.place(&ids)?).copied();
+    let chosen = action.map(|action| ConsultationChoice::Recovery { action });
     Ok(end(state, (number, own.subject), call, chosen, &said.reason))
 }
 
@@ -140,11 +168,16 @@ fn end(
         how: state.consultation_outcome(call),
         refused: chosen.as_ref().and_then(|chosen| state.choice_refusal(number, chosen)),
         chosen,
-        reason: one_line(reason).chars().take(MAX_REASON).collect(),
+        reason: short_reason(reason),
         model: origin.and_then(|origin| origin.model.clone()),
         ask: asks.then(|| state.question_how_to_continue(subject)).flatten(),
         error: None,
     }
+}
+
+/// A model's reason as it is kept.
+pub(super) fn short_reason(reason: &str) -> String {
+    one_line(reason).chars().take(MAX_REASON).collect()
 }
 
 /// The event that a reply about the plan yields: a version of it, or the end of the consultation where it stays as it is.

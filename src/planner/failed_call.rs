@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::approval::effective_definition;
 use crate::run::{CallState, ConsultationState, Effect, FaultClass, RunState};
-use crate::scene::Catalogue;
+use crate::scene::{Catalogue, SceneTool};
 
 /// Characters of a definition's hash in the question: whether a tool has changed, not how.
 const DEFINITION_CHARACTERS: usize = 16;
@@ -53,12 +53,11 @@ pub(super) fn failed_call(
     call: &CallState,
 ) -> FailedCall {
     let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
-    let definition = tool.map(effective_definition).unwrap_or_default();
     FailedCall {
         scene: call.scene.clone(),
         tool: call.requested.tool.clone(),
         description: tool.map_or_else(String::new, |tool| tool.description.trim().to_owned()),
-        definition: definition.chars().take(DEFINITION_CHARACTERS).collect(),
+        definition: tool.map(short_definition).unwrap_or_default(),
         effect: call.requested.effect,
         class: own.class,
         code: own.code.clone(),
@@ -69,6 +68,11 @@ pub(super) fn failed_call(
             .any(|step| step.step.depends_on_step.iter().any(|on| on == call.step)),
         others_succeeded: state.steps.values().any(|step| state.has_result(step)),
     }
+}
+
+/// The beginning of the hash of what a call of the tool does.
+pub(super) fn short_definition(tool: &SceneTool) -> String {
+    effective_definition(tool).chars().take(DEFINITION_CHARACTERS).collect()
 }
 
 /// The facts about the failed call of this consultation, if it is about one.

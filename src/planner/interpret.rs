@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::prompt::forced;
 use super::read::from_arguments;
+use super::step_expectations::step_expectations;
 use super::tools::{INTERPRET_DATA, interpret_data};
 use crate::adapt::{self, MappedPlace};
 use crate::llm::{Purpose, Request, reader, sections};
@@ -99,7 +100,10 @@ fn interpretation(
     let arguments = &call.requested.arguments;
     let value = adapt::map_data(mapping, data)
         .map_err(|all| all.into_iter().take(MAX_PROBLEMS).map(problem).collect::<Vec<_>>())?;
-    let broken = tool.expectations.broken_places(arguments, &value);
+    let mut broken = tool.expectations.broken_places(arguments, &value);
+    // What a person expects of it in this plan holds, too.
+    let of_step = step_expectations(state, catalogue, call);
+    broken.extend(of_step.iter().flat_map(|expected| expected.broken_places(arguments, &value)));
     if !broken.is_empty() {
         let broken = broken.into_iter().take(MAX_PROBLEMS);
         return Err(broken.map(|message| problem(("mapping.unexpected", message))).collect());

@@ -13,6 +13,7 @@ mod confirmation;
 pub mod consent;
 mod constraints;
 mod consult;
+mod decide;
 mod failed_call;
 mod flow_node;
 mod flow_path;
@@ -60,7 +61,7 @@ pub use substitute::substitute;
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, NEXT_CALL,
-    PLAN_FLOW_PATH, REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
+    NEXT_CALL, PLAN_FLOW_PATH, REPORT_NODE,
 };
 pub use window::unfit_request;

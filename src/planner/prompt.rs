@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::completed_work::{completed_work, dependency_results};
 use super::constraints::push_current_state;
 use super::consult;
+use super::decide;
 use super::flow_node;
 use super::flow_path;
 use super::plan_prompt;
@@ -95,6 +96,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
         Subject::Consultation { consultation, .. } => consult::request(state, catalogue, consultation),
+        Subject::Vote { consultation, .. } => decide::vote_request(state, catalogue, consultation, subject),
         // A text, not a prompt; it has a bound of its own.
         Subject::Ranking => return shortlist::ranking_request(state),
     };

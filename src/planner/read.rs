@@ -9,6 +9,7 @@ use super::approval::{ApprovableCall, call_approval, effective_definition};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
 use super::constraints::forbidden_call;
 use super::consult;
+use super::decide;
 use super::flow_node;
 use super::flow_path;
 use super::plan_reply;
@@ -56,6 +57,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Consultation { consultation, .. } => {
             consult::read(state, catalogue, reply, (call, consultation))
         }
+        Subject::Vote { consultation, voter } => decide::read_vote(state, reply, (call, consultation, voter)),
         Subject::Ranking => shortlist::read_ranking(reply, call),
     };
     event.unwrap_or_else(|problems| Event::ReplyRejected { call, problems })

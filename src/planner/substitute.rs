@@ -2,7 +2,8 @@
 
 use super::confirmation::PlanDoubts;
 use super::read::{SceneReplyCall, read_call, unusable};
-use crate::run::{Adaptation, CallState, Event, Fault, ReplyCall, RequestedCall, RunState};
+use crate::adapt::PolicyChoice;
+use crate::run::{Adaptation, CallState, CallStatus, Event, Fault, ReplyCall, RequestedCall, RunState};
 use crate::scene::Catalogue;
 
 /// The event with the call that takes the place of `call`. Whatever the catalogue holds by now, there is one: a call that
@@ -21,7 +22,11 @@ pub fn substitute(state: &RunState, catalogue: &Catalogue, call: u32) -> Event {
 
 fn substitute_call(state: &RunState, catalogue: &Catalogue, original: &CallState) -> RequestedCall {
     let policies = original.requested.policies.as_ref();
-    let declared = policies.and_then(|policies| policies.alternative.clone()).unwrap_or_default();
+    let at = match original.status {
+        CallStatus::Failing { chosen: Some(PolicyChoice::Alternative { at }), .. } => at,
+        _ => 0,
+    };
+    let declared = policies.and_then(|policies| policies.alternative_at(at).cloned()).unwrap_or_default();
     let arguments = declared.arguments_for(&original.requested.arguments);
     let written =
         ReplyCall { id: String::new(), name: declared.tool.clone(), arguments: arguments.to_string() };

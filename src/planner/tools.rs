@@ -10,8 +10,8 @@ use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
 pub use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, NEXT_CALL,
-    PLAN_FLOW_PATH, REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
+    NEXT_CALL, PLAN_FLOW_PATH, REPORT_NODE,
 };
 
 /// The field of plans that says whether any scene has to act.
@@ -342,9 +342,19 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
 
 /// `ChooseRecovery`: how to continue after a call failed, with the ids of what is offered.
 pub fn choose_recovery(ids: &[&str]) -> ToolSpec {
+    choice(CHOOSE_RECOVERY, "Says how to continue after a tool failed.", ids)
+}
+
+/// `MakeDecision`: which alternative is called in place of a failed call, with the ids of those that are open.
+pub fn make_decision(ids: &[&str]) -> ToolSpec {
+    choice(MAKE_DECISION, "Says which tool is called in place of one that failed.", ids)
+}
+
+/// A function that chooses one of these ids, with a reason.
+fn choice(name: &str, description: &str, ids: &[&str]) -> ToolSpec {
     ToolSpec {
-        name: CHOOSE_RECOVERY.to_owned(),
-        description: "Says how to continue after a tool failed.".to_owned(),
+        name: name.to_owned(),
+        description: description.to_owned(),
         parameters: Schema::from(json!({
             "type": "object",
             "additionalProperties": false,

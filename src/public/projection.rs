@@ -284,9 +284,9 @@ impl PublicProjection {
             data["refused"] = json!(refused);
         }
         match *subject {
-            ConsultationSubject::Recovery { call, .. } | ConsultationSubject::Interpretation { call, .. } => {
-                self.with_call(call, data)
-            }
+            ConsultationSubject::Recovery { call, .. }
+            | ConsultationSubject::Interpretation { call, .. }
+            | ConsultationSubject::Decision { call, .. } => self.with_call(call, data),
             ConsultationSubject::Adaptation { step } => self.with_step(step, data),
         }
     }

@@ -415,6 +415,7 @@ fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
         Event::NodeReplied { step, .. } => subject == Subject::Node { step: *step },
         Event::Continuation { round, .. } => subject == Subject::Continuation { round: *round },
         Event::Answered { .. } => subject == Subject::Answer,
+        Event::Voted { question, .. } => *question == call,
         Event::Consultation { question, .. } => *question == Some(call),
         _ => false,
     }
@@ -467,6 +468,9 @@ fn describe_action(action: &Action) -> String {
                 Subject::Ranking => "the question for the ranking of scenes".to_owned(),
                 Subject::Consultation { consultation, .. } => {
                     format!("the question of consultation {consultation}")
+                }
+                Subject::Vote { consultation, voter } => {
+                    format!("the question of consultation {consultation} to voter {voter}")
                 }
             };
             if *fallback { format!("{what} to the embedded rules") } else { what }

@@ -35,7 +35,7 @@ impl RunState {
         let (number, class, code) = ended.filter_map(|(n, step)| self.reason_to_adapt(*n, step)).next()?;
         let unasked = self.ask_refusal(self.opening_facts());
         let chosen = match unasked {
-            None => PolicyChoice::Consult { consultation: self.next_consultation(), kind: None },
+            None => PolicyChoice::Consult { consultation: self.next_consultation(), kind: None, voters: 1 },
             Some(_) => PolicyChoice::Fail,
         };
         Some(Event::Unexpected {

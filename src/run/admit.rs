@@ -105,11 +105,13 @@ impl RunState {
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "no cancellation was requested, or a write is in flight",
             ),
+            Event::Voted { .. } => self.admit_vote(event),
             Event::Consultation {
                 question: Some(question),
-                chosen: Some(ConsultationChoice::Recovery { action }),
+                chosen:
+                    Some(chosen @ (ConsultationChoice::Recovery { .. } | ConsultationChoice::Decision { .. })),
                 ..
-            } => self.admit_choice(event, *question, *action),
+            } => self.admit_choice(event, *question, chosen),
             Event::Consultation {
                 subject: ConsultationSubject::Adaptation { .. },
                 question: Some(question),
@@ -161,7 +163,7 @@ impl RunState {
             Event::ModelAsked { call, subject, attempt, fallback, .. } => {
                 // Several questions of one `next` may be asked in any order, so ordinals may be out of
                 // order and have gaps, but never repeat.
-                let highest = self.next_ask() as usize + self.steps.len() + self.consultations.len();
+                let highest = self.next_ask() as usize + self.steps.len() + self.voters();
                 require(!self.asks.contains_key(call), "the question was asked before")?;
                 require((1..=highest).contains(&(*call as usize)), "question ordinals must increase")?;
                 let due = |a: &Action| {
@@ -253,21 +255,26 @@ impl RunState {
     }
 
     /// A choice must be the reading of a reply that is due, one of the options, and say truthfully what holds now.
-    fn admit_choice(&self, event: &Event, question: u32, action: RecoveryAction) -> Result<(), String> {
+    fn admit_choice(&self, event: &Event, question: u32, chosen: &ConsultationChoice) -> Result<(), String> {
         let Event::Consultation { consultation, subject, how, refused, ask, .. } = event else {
             return Ok(());
         };
         let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
         let due = Action::Read { call: question, subject: about };
-        require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
         let own = self.consultations.get(consultation);
+        // Then the state machine counts the votes.
+        if own.is_some_and(|own| own.voters > 1) {
+            return self.is_requested(event);
+        }
+        require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
         require(own.is_some_and(|own| own.subject == *subject), "the consultation is about something else")?;
-        let chosen = ConsultationChoice::Recovery { action };
-        require(own.is_some_and(|own| own.options.contains(&action)), "that was not offered")?;
-        require(*refused == self.choice_refusal(*consultation, &chosen), "that is not what holds now")?;
+        let option = chosen.option().filter(|_| chosen.kind() == subject.kind());
+        let is_offered = |option| own.is_some_and(|own| own.options.contains(&option));
+        require(option.is_some_and(is_offered), "that was not offered")?;
+        require(*refused == self.choice_refusal(*consultation, chosen), "that is not what holds now")?;
         require(*how == self.consultation_outcome(question), "the reply did not come about like that")?;
         require(
-            ask.is_some() == (action == RecoveryAction::AskUser),
+            ask.is_some() == (option == Some(RecoveryAction::AskUser)),
             "a question comes with that choice alone",
         )
     }

@@ -136,6 +136,7 @@ impl RunState {
             | Event::ToolSkipped { .. }
             | Event::Compensating { .. } => self.fold_call(event),
             Event::Unexpected { .. }
+            | Event::Voted { .. }
             | Event::Consultation { .. }
             | Event::BackedOff { .. }
             | Event::TimerFired { .. }
@@ -157,8 +158,8 @@ impl RunState {
                     reserved: reserved.clone(),
                     origin: None,
                 };
-                if let Subject::Consultation { consultation, .. } = subject {
-                    self.fold_consultation_question(*consultation, *call);
+                if let Some(consultation) = subject.consultation() {
+                    self.fold_consultation_question(consultation, *call);
                 }
                 self.asks.insert(*call, ask);
                 self.open_asks.insert(*call);

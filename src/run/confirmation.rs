@@ -152,6 +152,14 @@ impl RunState {
         plans.filter(move |_| executes).flat_map(|made| &made.plan.unserved).map(String::as_str)
     }
 
+    /// The parts of a request without any step that its own constraints do not allow, as its plan words them.
+    pub fn forbidden_parts(&self) -> impl Iterator<Item = &str> {
+        let guidance = self.queued.as_ref().and_then(|queued| queued.guidance.as_deref());
+        let is_constrained = guidance.is_some_and(|guidance| !guidance.constraints.is_empty());
+        let plan = self.plan().filter(|_| is_constrained && self.steps.is_empty());
+        plan.into_iter().flat_map(|made| &made.plan.unserved).map(String::as_str)
+    }
+
     /// The calls of a step that a limit refused and that no other call did.
     pub fn cut_calls<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
         let cut = |call: &&CallState| {

@@ -3,12 +3,15 @@
 //! A consultation never calls, writes, approves or confirms. Its choice puts a call into a status from which predefined
 //! logic continues.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::action::Action;
 use super::event::{ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Question, Subject};
 use super::next::record;
 use super::state::{AskStatus, CallStatus, DueQuestion, RunState};
+use super::vote::Vote;
 use crate::adapt::{
     self, AskRefusal, AskingFacts, ConsultationOutcome, RecoveryAction, RefusedAction, ReplyOrigin,
 };
@@ -28,6 +31,12 @@ pub struct ConsultationState {
     /// The shape of the data that a model is asked about, see [`adapt::shape`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
+    /// How many models vote; one decides where it is 1.
+    #[serde(skip_serializing_if = "is_single")]
+    pub voters: u32,
+    /// The votes so far, by voter.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub votes: BTreeMap<u32, Vote>,
     /// Its last question, if one was put.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<u32>,
@@ -39,9 +48,14 @@ pub struct ConsultationState {
     /// The configured name of the model that chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether its question was sent and no model replied.
+    /// Whether no model replied to its question, or to an equal one that it waited for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_single(voters: &u32) -> bool {
+    *voters == 1
 }
 
 /// Where the reply to a consultation's question came from.
@@ -95,6 +109,9 @@ impl RunState {
                 return vec![record(event)];
             }
         }
+        if consultation.voters > 1 {
+            return self.vote_actions(number, consultation);
+        }
         let subject = Subject::Consultation { consultation: number, kind: consultation.subject.kind() };
         match self.due_question(subject, self.settings().max_retries) {
             DueQuestion::GiveUp(error) => {
@@ -125,7 +142,13 @@ impl RunState {
             let call = self.calls.get(&consultation.subject.call()?)?;
             Some((call.scene.as_str(), call.requested.tool.as_str()))
         };
-        let ids = |c: &ConsultationState| c.options.iter().map(|option| option.id()).collect::<Vec<_>>();
+        let place = |option: &RecoveryAction| match option {
+            RecoveryAction::Alternative { at } => Some(*at),
+            _ => None,
+        };
+        let ids = |c: &ConsultationState| {
+            c.options.iter().map(|option| (option.id(), place(option))).collect::<Vec<_>>()
+        };
         a.subject.kind() == b.subject.kind()
             && (a.class, &a.code) == (b.class, &b.code)
             && tool(a) == tool(b)
@@ -148,8 +171,10 @@ impl RunState {
     ) -> Option<Event> {
         let earlier_choice = earlier.chosen.as_ref()?;
         let chosen = match earlier_choice {
-            // That it fits these values, too, shows when it is applied.
-            ConsultationChoice::Interpretation { .. } => earlier_choice.clone(),
+            // That it fits these values, too, shows when it is applied. The alternatives are the same.
+            ConsultationChoice::Interpretation { .. } | ConsultationChoice::Decision { .. } => {
+                earlier_choice.clone()
+            }
             _ => ConsultationChoice::Recovery { action: own.option(earlier_choice.id())? },
         };
         let asks = chosen == ConsultationChoice::Recovery { action: RecoveryAction::AskUser };
@@ -188,8 +213,10 @@ impl RunState {
 
     /// The end of a consultation about which nobody is asked, if so.
     fn unasked_end(&self, number: u32, own: &ConsultationState) -> Option<Event> {
-        let facts =
-            AskingFacts { left_ms: self.left_ms(), model_failed: self.model_failed(), ..self.asking_facts() };
+        // The votes were counted when the consultation was opened.
+        let asked_in_run = if own.voters > 1 { 0 } else { self.consulted };
+        let (left_ms, model_failed) = (self.left_ms(), self.model_failed());
+        let facts = AskingFacts { left_ms, model_failed, asked_in_run, ..self.asking_facts() };
         let (how, why) = adapt::whether_to_ask(&facts)?;
         let error = match why {
             Some(AskRefusal::NoTime) => {
@@ -254,14 +281,11 @@ impl RunState {
     /// Why a choice cannot be carried out now: the rules by which it was offered, with what is known now.
     pub fn choice_refusal(&self, number: u32, chosen: &ConsultationChoice) -> Option<RefusedAction> {
         let subject = self.consultations.get(&number)?.subject;
-        let (ConsultationSubject::Recovery { call, .. }, &ConsultationChoice::Recovery { action }) =
-            (subject, chosen)
-        else {
-            return None;
-        };
+        let (call, option) = (subject.call()?, chosen.option()?);
         let state = self.calls.get(&call)?;
-        self.with_failure(call, state, |failure, declared, may| {
-            adapt::recovery_refusal(action, failure, declared, &self.settings().policies, may)
+        self.with_failure(call, state, |failure, declared, may| match subject {
+            ConsultationSubject::Decision { .. } => adapt::decision_refusal(option, failure, declared, may),
+            _ => adapt::recovery_refusal(option, failure, declared, &self.settings().policies, may),
         })?
     }
 
@@ -280,8 +304,9 @@ impl RunState {
     }
 
     /// Whether any question of the consultation was replied to.
-    pub(super) fn is_replied(&self, subject: Subject) -> bool {
-        let asked = self.tries(subject).iter().filter_map(|call| self.asks.get(call));
+    pub(super) fn is_replied(&self, number: u32) -> bool {
+        let own = self.tries.iter().filter(|(subject, _)| subject.consultation() == Some(number));
+        let asked = own.flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call));
         let mut replied = asked.filter(|ask| {
             matches!(
                 ask.status,
@@ -294,7 +319,7 @@ impl RunState {
     /// The run was reopened: what was chosen before does not count any more.
     pub(super) fn forget_consultations(&mut self) {
         self.consulted = 0;
-        self.tries.retain(|subject, _| !matches!(subject, Subject::Consultation { .. }));
+        self.tries.retain(|subject, _| subject.consultation().is_none());
         for consultation in self.consultations.values_mut() {
             consultation.ended = true;
             consultation.chosen = None;
@@ -303,7 +328,12 @@ impl RunState {
     }
 }
 
-fn without_choice(number: u32, own: &ConsultationState, how: ConsultationOutcome, error: Fault) -> Event {
+pub(super) fn without_choice(
+    number: u32,
+    own: &ConsultationState,
+    how: ConsultationOutcome,
+    error: Fault,
+) -> Event {
     Event::Consultation {
         consultation: number,
         subject: own.subject,

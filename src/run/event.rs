@@ -417,6 +417,23 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<RecoveryAction>,
     },
+    /// One of several models has voted in a decision: the meaning of its reply.
+    Voted {
+        /// The consultation's ordinal.
+        consultation: u32,
+        /// The voter, from 1.
+        voter: u32,
+        /// The question's ordinal.
+        question: u32,
+        /// The alternative that it voted for: its place among those that the tool declares, from 0.
+        at: u32,
+        /// The model's reason, at most 300 characters. Never shown to end users.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// The configured name of the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
     /// A consultation has ended: a model has chosen, or predefined logic decides.
     Consultation {
         /// Its ordinal in the run, from 1.

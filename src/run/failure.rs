@@ -36,8 +36,12 @@ impl RunState {
             let defaults = &self.settings().policies;
             let (mut chosen, mut weighed) = adapt::respond(failure, declared, defaults, may);
             let mut options = adapt::recovery_options(failure, declared, defaults, may);
+            let decides = self.asks_for_choice(call, (chosen, others_decide), (failure, declared, may));
             let others_decide = others_decide || adapt::is_final(failure.class, declared);
-            let maps = self.asks_for_mapping(call, (chosen, others_decide), may);
+            let kind = match self.asks_for_mapping(call, (chosen, others_decide), may) {
+                true => Some(ConsultationKind::Interpretation),
+                false => decides.then_some(ConsultationKind::Decision),
+            };
             let facts = AskingFacts {
                 // Without a mapping, the failure stands.
                 decided: others_decide || chosen != PolicyChoice::Fail || call.interpretation_tried,
@@ -46,14 +50,19 @@ impl RunState {
                 choices: adapt::recovery_choices(&options, failure.class),
                 ..self.opening_facts()
             };
-            let unasked = self.ask_refusal(facts).filter(|_| !maps);
+            let unasked = self.ask_refusal(facts).filter(|_| kind.is_none());
             match (unasked, weighed.last_mut()) {
                 (None, Some(last)) => {
-                    let kind = maps.then_some(ConsultationKind::Interpretation);
-                    chosen = PolicyChoice::Consult { consultation: self.next_consultation(), kind };
+                    let decides = kind == Some(ConsultationKind::Decision);
+                    let voters = if decides { self.voters_now() } else { 1 };
+                    chosen = PolicyChoice::Consult { consultation: self.next_consultation(), kind, voters };
                     last.action = chosen.action();
-                    if maps {
-                        options.clear();
+                    match kind {
+                        Some(ConsultationKind::Decision) => {
+                            options = adapt::decision_options(failure, declared);
+                        }
+                        Some(_) => options.clear(),
+                        None => {}
                     }
                 }
                 _ => options.clear(),
@@ -103,6 +112,7 @@ impl RunState {
             (may.alternatives, may.cached, may.skips) = (false, false, false);
         }
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
+        let open_alternatives = self.open_alternatives(number, call);
         let failure = CallFailure {
             class: fault.class,
             repetition: repetition(call, outcome, fault),
@@ -113,6 +123,7 @@ impl RunState {
             asked_ms: fault.retry_after_ms,
             left_ms: self.left_ms(),
             used_alternative: self.has_used_alternative(number, call),
+            open_alternatives: &open_alternatives,
             used_cached: call.recalled,
             wrote: self.has_begun_a_write(),
             seed: &seed,

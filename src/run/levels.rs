@@ -53,7 +53,7 @@ impl RunState {
             }
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
             // That was decided when it was opened.
-            Subject::Consultation { .. } => true,
+            Subject::Consultation { .. } | Subject::Vote { .. } => true,
         }
     }
 

@@ -14,6 +14,7 @@ mod compensation;
 mod confirmation;
 mod consult;
 mod context;
+mod decision;
 mod event;
 mod failure;
 mod failure_text;
@@ -39,6 +40,7 @@ mod substitution;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod vote;
 mod work;
 
 pub use crate::sentences::FailureKind;
@@ -77,4 +79,5 @@ pub use state::{
     StepState,
 };
 pub use timers::RunTimer;
+pub use vote::Vote;
 pub use work::{FlowWork, NodeWork, PlannedPath, Round, SceneWork, StepWork};

@@ -306,8 +306,8 @@ impl RunState {
                 CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation, .. }), .. } => {
                     actions.extend(self.consultation_actions(*consultation));
                 }
-                CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. }
-                    if call.replaced_by.is_none() =>
+                CallStatus::Failing { chosen: Some(PolicyChoice::Alternative { .. }), .. }
+                    if !self.has_open_substitute(call) =>
                 {
                     actions.push(Action::Substitute { call: number });
                 }
@@ -315,7 +315,7 @@ impl RunState {
                     actions.push(Action::Recall { call: number });
                 }
                 // Its substitute is open.
-                CallStatus::Failing { chosen: Some(PolicyChoice::Alternative), .. } => {}
+                CallStatus::Failing { chosen: Some(PolicyChoice::Alternative { .. }), .. } => {}
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
                 CallStatus::Requested => {
                     let Some(action) = self.action_for_call(number, started, waiting) else {
@@ -533,6 +533,12 @@ impl RunState {
         let checked = self.verdicts.last().and_then(|v| v.answer.as_deref());
         let checked = checked.filter(|text| !more && !text.trim().is_empty());
         let planned = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_deref());
+        let forbidden: Vec<&str> = self.forbidden_parts().collect();
+        if !forbidden.is_empty() {
+            let told = sentences::not_allowed(self.language(), &forbidden.join("; "));
+            let text = planned.map_or_else(|| told.clone(), |text| format!("{text}\n{told}"));
+            return vec![record(Event::Answered { text, degraded: false })];
+        }
         if let Some(text) = checked.or(planned) {
             return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
         }
@@ -591,6 +597,7 @@ impl RunState {
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))
             || verdict.is_some_and(|v| v.should_continue)
             || self.unserved().next().is_some()
+            || self.forbidden_parts().next().is_some()
             || self.steps.values().any(|s| self.is_cut(s) || self.undecided(s).next().is_some())
         {
             RunStatus::Partial

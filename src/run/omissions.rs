@@ -101,7 +101,7 @@ impl RunState {
         let result = result.filter(|_| of_arguments().next().is_none());
         let own: Vec<String> = of_arguments()
             .chain(result.into_iter().flat_map(leaf_values))
-            .filter(|value| !self.is_shared(number, call, value))
+            .filter(|value| !self.is_shared(number, value))
             .collect();
         let is_mentioned = text.has(&line)
             || (!own.is_empty() && own.iter().filter(|value| text.has_value(value)).count() > own.len() / 2)
@@ -110,11 +110,11 @@ impl RunState {
     }
 
     /// Whether another executed write has the same value.
-    fn is_shared(&self, number: u32, of: &CallState, value: &str) -> bool {
+    fn is_shared(&self, number: u32, value: &str) -> bool {
         self.calls.iter().any(|(other, call)| {
             *other != number
                 // One act has one line.
-                && ![of.replaces, of.replaced_by].contains(&Some(*other))
+                && self.place(*other) != self.place(number)
                 && call.requested.effect == Effect::Write
                 && call.attempts > 0
                 && leaf_values(&call.requested.arguments).any(|one| one == value)

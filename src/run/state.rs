@@ -293,6 +293,9 @@ pub struct CallState {
     /// Whether a model was to be asked about the shape of its result, whatever came of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) interpretation_tried: bool,
+    /// Whether a model was to choose among its alternatives, whatever came of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) decision_tried: bool,
     /// The result of its last attempt, where that has another shape than expected and a model may be asked about it. Shown
     /// to nobody.
     #[serde(skip)]
@@ -500,6 +503,7 @@ impl CallState {
             stale_since: None,
             interpreted: false,
             interpretation_tried: false,
+            decision_tried: false,
             odd_data: None,
             breaches: Vec::new(),
             unnoted: false,

@@ -2,7 +2,8 @@
 //!
 //! A failed call whose alternative was called has [`CallState::replaced_by`], the substitute has
 //! [`CallState::replaces`]. The substitute speaks for both while it succeeded, may have succeeded, or waits for a yes;
-//! where it failed, too, the failed call speaks for itself and predefined logic goes on with it.
+//! where it failed, too, the failed call speaks for itself and predefined logic goes on with it: another alternative may
+//! be called then. An alternative counts as used once its tool was called in place of the call.
 
 use super::confirmation::UNCONFIRMED;
 use super::event::{Outcome, RequestedCall};
@@ -52,30 +53,52 @@ impl RunState {
     /// Whether the result of a call may be taken for one of its own tool.
     pub(super) fn has_own_result(&self, number: u32) -> bool {
         let by = self.calls.get(&self.resolved(number));
-        self.calls.get(&number).is_some_and(|call| {
-            let declared =
-                call.requested.policies.as_ref().and_then(|policies| policies.alternative.as_ref());
-            by.is_some_and(|by| by.requested.tool == call.requested.tool)
-                || declared.is_some_and(|alternative| alternative.same_result)
+        self.calls.get(&number).zip(by).is_some_and(|(call, by)| {
+            let declared = call.requested.policies.iter().flat_map(|policies| policies.alternatives());
+            let mut by_it = declared.filter(|alternative| alternative.tool == by.requested.tool);
+            by.requested.tool == call.requested.tool || by_it.any(|alternative| alternative.same_result)
         })
+    }
+
+    /// The calls that were requested in place of this one, in order.
+    fn substitutes(&self, number: u32) -> impl Iterator<Item = &CallState> {
+        self.calls.range(number..).map(|(_, call)| call).filter(move |call| call.replaces == Some(number))
+    }
+
+    /// The places of the declared alternatives that were not called in place of the call. What takes the place of another
+    /// call has none.
+    pub(super) fn open_alternatives(&self, number: u32, call: &CallState) -> Vec<u32> {
+        if call.replaces.is_some() {
+            return Vec::new();
+        }
+        let declared = call.requested.policies.iter().flat_map(|policies| policies.alternatives());
+        let is_used = |tool: &str| self.substitutes(number).any(|by| by.requested.tool == tool);
+        (0..).zip(declared).filter(|(_, by)| !is_used(&by.tool)).map(|(at, _)| at).collect()
+    }
+
+    /// Whether a call that takes the place of this one has not ended.
+    pub(super) fn has_open_substitute(&self, call: &CallState) -> bool {
+        call.replaced_by.is_some_and(|by| self.calls.is_open(by))
     }
 
     /// Whether an alternative was called in place of the call, or it is called in place of another.
     pub(super) fn has_used_alternative(&self, number: u32, call: &CallState) -> bool {
-        call.replaces.is_some() || self.calls.range(number..).any(|(_, c)| c.replaces == Some(number))
+        call.replaces.is_some() || self.substitutes(number).next().is_some()
     }
 
-    /// Whether two calls are the same act: equal, or one takes the place of a call that equals the other.
+    /// Whether two calls are the same act: equal, or one takes the place of a call, or stands beside a substitute of it,
+    /// that equals the other.
     pub(super) fn is_same_act(&self, a: &CallState, b: &CallState) -> bool {
         let theirs = self.act_keys(b);
         self.act_keys(a).iter().any(|key| theirs.contains(key))
     }
 
-    /// The keys of a call and of those that it takes the place of or that took its place.
+    /// The keys of a call, of the one whose place it takes, and of all that took that place.
     fn act_keys<'a>(&'a self, call: &'a CallState) -> Vec<&'a str> {
-        let linked = [call.replaces, call.replaced_by].into_iter().flatten();
-        let linked = linked.filter_map(|other| self.calls.get(&other));
-        linked.chain([call]).map(|call| call.requested.key.as_str()).collect()
+        let of_substitute = call.replaced_by.and_then(|by| self.calls.get(&by)?.replaces);
+        let Some(place) = call.replaces.or(of_substitute) else { return vec![&call.requested.key] };
+        let first = self.calls.get(&place).into_iter();
+        first.chain(self.substitutes(place)).map(|call| call.requested.key.as_str()).collect()
     }
 
     /// Adds the call that takes the place of `call`, directly before it, so that it keeps its turn.
@@ -102,7 +125,8 @@ impl RunState {
         let Some(original) = state.replaces else { return };
         let speaks = speaks_for_both(state);
         self.calls.change(original, |call| {
-            let CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative) } = &call.status
+            let CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative { .. }) } =
+                &call.status
             else {
                 return;
             };

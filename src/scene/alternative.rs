@@ -1,4 +1,4 @@
-//! Checks `alternative` of a tool: the tool of the same scene that is called in its place when it fails.
+//! Checks `alternative` of a tool: the tools of the same scene that are called in its place when it fails.
 
 use serde_json::{Map, Value};
 
@@ -6,11 +6,69 @@ use super::document::Located;
 use super::draft::AlternativeDraft;
 use super::fault::FaultReport;
 use super::{SceneTool, parameters};
-use crate::adapt::AlternativeTool;
+use crate::adapt::{AlternativeTool, MAX_ALTERNATIVES};
 use crate::nearest::{did_you_mean, name_list};
 
-/// The checked alternative of `tool`, whose scene has `tools`; `None` if an error was reported.
+/// Most characters of the criteria by which a model chooses.
+const MAX_CRITERIA: usize = 300;
+
+/// The alternatives of a tool as declared.
+pub(super) struct DeclaredAlternatives {
+    pub(super) drafts: Vec<AlternativeDraft>,
+    pub(super) choose_by: Option<Located<String>>,
+}
+
+/// The checked alternatives of `tool`, whose scene has `tools`, and by what a model chooses among them. Those that are
+/// wrong are reported and left out.
 pub(super) fn check(
+    tools: &[SceneTool],
+    tool: &SceneTool,
+    declared: DeclaredAlternatives,
+    report: &FaultReport,
+) -> (Vec<AlternativeTool>, String) {
+    let DeclaredAlternatives { drafts, choose_by } = declared;
+    let criteria = check_criteria(tool, choose_by, drafts.len(), report);
+    if let Some(draft) = drafts.get(MAX_ALTERNATIVES) {
+        let message = format!("{} has more than {MAX_ALTERNATIVES} alternatives", tool.name);
+        report.error(draft.line, "alternative_tool", message, "remove some of them");
+    }
+    let mut all: Vec<AlternativeTool> = Vec::new();
+    for draft in drafts {
+        let line = draft.line;
+        let Some(alternative) = check_one(tools, tool, draft, report) else { continue };
+        if all.iter().any(|earlier| earlier.tool == alternative.tool) {
+            let message = format!("{} is an alternative of {} twice", alternative.tool, tool.name);
+            report.error(line, "alternative_tool", message, "name another tool, or remove one of them");
+        }
+        all.push(alternative);
+    }
+    (all, criteria)
+}
+
+/// The criteria, which only count among several alternatives.
+fn check_criteria(
+    tool: &SceneTool,
+    given: Option<Located<String>>,
+    alternatives: usize,
+    report: &FaultReport,
+) -> String {
+    let Some(given) = given else { return String::new() };
+    let text = given.value.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() || text.chars().count() > MAX_CRITERIA {
+        let message = format!("choose_by of {} has {} characters", tool.name, text.chars().count());
+        let remedy = format!("write a sentence of 1 to {MAX_CRITERIA} characters");
+        report.error(given.line, "alternative_criteria", message, remedy);
+    }
+    if alternatives < 2 {
+        let message = format!("{} says by what to choose among alternatives, and has no two", tool.name);
+        let remedy = "add another [[tools.alternative]], or remove `choose_by`";
+        report.warning(given.line, "policy_unused", message, remedy);
+    }
+    text
+}
+
+/// The checked alternative of `tool`, whose scene has `tools`; `None` if an error was reported.
+fn check_one(
     tools: &[SceneTool],
     tool: &SceneTool,
     draft: AlternativeDraft,

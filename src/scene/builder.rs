@@ -210,7 +210,8 @@ impl SceneTool {
                 repeatable: None,
                 volatile: None,
                 optional: None,
-                alternative: None,
+                alternatives: Vec::new(),
+                choose_by: None,
                 cached: None,
                 expect: ExpectDraft::default(),
                 policies: Vec::new(),
@@ -316,11 +317,18 @@ impl ToolBuilder {
     }
 
     /// The tool of the same scene, with the same effect, that is called in its place when it fails, if a policy says so. A
-    /// string argument that begins with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …}` of the failed call.
+    /// string argument that begins with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …}` of the failed call. Up to
+    /// four, which are called in their order.
     pub fn alternative(mut self, tool: &str, arguments: Value) -> Self {
         let (tool, arguments) = (Located::without_line(tool.to_owned()), Located::without_line(arguments));
         let (tool, arguments) = (Some(tool), Some(arguments));
-        self.draft.alternative = Some(AlternativeDraft { line: None, tool, arguments, same_result: None });
+        self.draft.alternatives.push(AlternativeDraft { line: None, tool, arguments, same_result: None });
+        self
+    }
+
+    /// By what a model chooses among several alternatives, at the level `intelligent` and above.
+    pub fn choose_by(mut self, criteria: &str) -> Self {
+        self.draft.choose_by = Some(Located::without_line(criteria.to_owned()));
         self
     }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::alternative::{self, DeclaredAlternatives};
 use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::{Scene, SceneExample, SceneTool, ToolApproval, alternative, expectations, parameters, undo};
+use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, undo};
 use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, PLAN_FLOW_PATH,
-    REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
+    PLAN_FLOW_PATH, REPORT_NODE,
 };
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, FaultClass};
@@ -31,12 +32,13 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 9] = [
     ASK_USER,
     CREATE_PLAN,
     CHECK_CONTINUATION,
     CHOOSE_RECOVERY,
     INTERPRET_DATA,
+    MAKE_DECISION,
     ADAPT_PLAN,
     PLAN_FLOW_PATH,
     REPORT_NODE,
@@ -77,12 +79,15 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     let approval = draft.approval.map(|approval| approval.value).unwrap_or_default();
     let (mut tools, mut undos, mut alternatives) = (Vec::<SceneTool>::new(), Vec::new(), Vec::new());
     for mut draft in draft.tools {
-        let (undo, alternative) = (draft.undo.take(), draft.alternative.take());
-        let line = alternative.as_ref().and_then(|draft| draft.line);
-        let declared = alternative.is_some().then_some(line);
-        if let Some(tool) = check_tool(draft, declared, approval, around, report) {
+        let undo = draft.undo.take();
+        let declared = DeclaredAlternatives {
+            drafts: std::mem::take(&mut draft.alternatives),
+            choose_by: draft.choose_by.take(),
+        };
+        let line = declared.drafts.first().map(|draft| draft.line);
+        if let Some(tool) = check_tool(draft, line, approval, around, report) {
             undos.extend(undo.map(|undo| (tools.len(), undo)));
-            alternatives.extend(alternative.map(|alternative| (tools.len(), alternative)));
+            alternatives.push((tools.len(), declared));
             tools.push(tool);
         }
     }
@@ -90,9 +95,11 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         let undo = undo::check(&tools, &tools[at], draft, report);
         tools[at].undo = undo;
     }
-    for (at, draft) in alternatives {
-        let alternative = alternative::check(&tools, &tools[at], draft, report);
-        tools[at].policies.alternative = alternative;
+    for (at, declared) in alternatives {
+        let (all, choose_by) = alternative::check(&tools, &tools[at], declared, report);
+        let (mut all, policies) = (all.into_iter(), &mut tools[at].policies);
+        (policies.alternative, policies.others) = (all.next(), all.collect());
+        policies.choose_by = choose_by;
     }
     check_level(draft.level.as_ref(), &tools, report);
     if report.has_errors() {
@@ -228,7 +235,7 @@ fn positive_count(key: &str, given: Option<Located<u64>>, default: u32, report: 
     }
 }
 
-/// `alternative` is the line of the declared alternative, if there is one.
+/// `alternative` is the line of the first declared alternative, if there is one.
 fn check_tool(
     draft: ToolDraft,
     alternative: Option<Option<u32>>,

@@ -188,6 +188,14 @@ impl<'a> TableReader<'a> {
         }
     }
 
+    /// A table inside this one, or a list of tables.
+    pub(super) fn table_or_tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
+        match self.get(key, Presence::Optional).map(Spanned::get_ref) {
+            Some(DeValue::Array(_)) => self.tables(key),
+            _ => self.table(key).into_iter().collect(),
+        }
+    }
+
     /// A list of tables, written as `[[key]]`.
     pub(super) fn tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
         let Some(value) = self.get(key, Presence::Optional) else { return Vec::new() };

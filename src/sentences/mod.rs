@@ -22,6 +22,21 @@ pub(crate) fn dry_run(language: Option<&str>) -> &'static str {
     }
 }
 
+/// Says that the request's own constraints do not allow `parts` of it.
+pub(crate) fn not_allowed(language: Option<&str>, parts: &str) -> String {
+    let lead = pick(
+        language,
+        [
+            "Not done, since the request itself does not allow it:",
+            "Non fatto, perché la richiesta stessa non lo consente:",
+            "Nicht gemacht, weil die Anfrage selbst es nicht erlaubt:",
+            "Pas fait, car la demande elle-même ne le permet pas :",
+            "No se ha hecho, porque la propia petición no lo permite:",
+        ],
+    );
+    format!("{lead} «{parts}».")
+}
+
 /// The sentence in the language; they are in English, Italian, German, French and Spanish.
 fn pick(language: Option<&str>, sentences: [&'static str; 5]) -> &'static str {
     let [en, it, de, fr, es] = sentences;

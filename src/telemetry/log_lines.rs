@@ -116,7 +116,7 @@ pub(super) fn unexpected(
         PolicyChoice::Retry { delay_ms } => {
             warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, delay_ms, "a tool call is retried");
         }
-        PolicyChoice::Alternative => {
+        PolicyChoice::Alternative { .. } => {
             warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "another tool is called in its place");
         }
         PolicyChoice::Cached { .. } => {

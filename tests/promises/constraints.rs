@@ -143,6 +143,56 @@ fn command_line_takes_constraints_and_refuses_unknown_ones() {
 }
 
 #[test]
+fn request_of_which_nothing_is_allowed_says_so() {
+    let workspace = Workspace::new();
+    let task = "Traduci in inglese: «richiedi ferie dal 15 al 17 giugno»";
+    for (given, words, told) in [
+        (
+            r#"{"read_only": true}"#,
+            "Richiedi 3 giorni di ferie dal 15 al 17 giugno",
+            Some("Richiedi 3 giorni di ferie"),
+        ),
+        (r#"{"without_scenes": ["Weather"]}"#, "Che tempo fa a Milano?", Some("Che tempo fa a Milano")),
+        // What no scene serves anyway is declined as ever, and so is a task about a text.
+        (r#"{"without_scenes": ["Weather"]}"#, "Scrivi una poesia", None),
+        (r#"{"read_only": true}"#, task, None),
+    ] {
+        let ran = workspace.run(&["chat", "--json", "--constraints", given, words]);
+        let answer: Value = serde_json::from_str(&ran.out).unwrap();
+        let text = answer["answer"].as_str().unwrap();
+        let says = text.contains("la richiesta stessa non lo consente");
+        assert_eq!(says, told.is_some(), "{words}: {text}");
+        assert!(text.contains(told.unwrap_or_default()), "{words}: {text}");
+        assert_eq!(answer["status"], if says { "partial" } else { "completed" }, "{words}");
+        assert_eq!(answer["steps"].as_array().map_or(0, Vec::len), 0, "{words}");
+        // Nothing else is offered in its place.
+        assert!(!says || !text.contains("che cosa posso fare"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn models_plan_that_names_what_is_forbidden_is_told_after_its_answer() {
+    for answer in [Value::Null, json!("Good morning.")] {
+        let nothing = json!({"needs_execution": false, "reasoning": "", "steps": [],
+            "unserved": ["Book a parking space"], "answer": answer});
+        let llm = ModelRules::of(nothing).start();
+        let town = Town::open(&llm, |_| {}).await;
+        let given = constraints(json!({"read_only": true}));
+        let guidance = PlanGuidance { constraints: given, ..PlanGuidance::default() };
+        let told =
+            town.engine.chat(request(&town.engine, "Hello. Book a parking space.", guidance)).await.unwrap();
+        assert_eq!(told.status, RunStatus::Partial, "{told:#?}");
+        let sentence = "Not done, since the request itself does not allow it: «Book a parking space».";
+        let expected = match answer.as_str() {
+            Some(answer) => format!("{answer}\n{sentence}"),
+            None => sentence.to_owned(),
+        };
+        assert_eq!(told.answer, expected);
+        assert_eq!(requests(&llm, QuestionKind::Answer).len(), 0, "no model words it");
+    }
+}
+
+#[test]
 fn command_line_sends_the_guidance_here_and_over_the_server_that_owns_the_directory() {
     let nothing = json!({"needs_execution": false, "reasoning": "", "steps": []});
     let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {

@@ -358,7 +358,11 @@ fn reply(request: &Value, words: &str) -> Scripted {
         }
         (QuestionKind::Check, _) => Scripted::forced(request, final_verdict()),
         (
-            QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt,
+            QuestionKind::Answer
+            | QuestionKind::Recovery
+            | QuestionKind::Interpret
+            | QuestionKind::Decide
+            | QuestionKind::Adapt,
             _,
         ) => Scripted::Text("Good day.".to_owned()),
     }

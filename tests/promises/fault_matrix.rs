@@ -12,8 +12,10 @@ use proscenium::{CallOutcome, ChatRequest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::decision::ALTERNATIVES;
+use super::interpretation::{EXPECT, right};
 use super::process::{RunningProcess, Workspace};
-use crate::support::planner_engine::{ModelRules, QuestionKind, has_results, plan, requests, step};
+use crate::support::planner_engine::{ModelRules, QuestionKind, choice, has_results, plan, requests, step};
 use crate::support::{
     FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, Setup, TestEngine, section,
 };
@@ -70,7 +72,7 @@ pub(super) fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
     }
 }
 
-/// A scene with the three tools at `address`, and a twin of each with `Elsewhere` after its name; `more` is added to each
+/// A scene with the three tools at `address`, and two twins of each with `Elsewhere` and `Abroad` after its name; `more` is added to each
 /// of the three, with `{tool}` for its name; lines of it that begin with `{read}` or `{write}` only to those.
 pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
     let one = |name: &str, effect: &str, repeat: &str, method: &str, more: &str| {
@@ -82,11 +84,12 @@ pub(super) fn write_scene(dir: &Path, address: &str, more: &str) {
         )
     };
     let tool = |name: &str, effect: &str, repeat: &str, method: &str| {
-        let twin = one(&format!("{name}Elsewhere"), effect, repeat, method, "");
+        let twins = ["Elsewhere", "Abroad"]
+            .map(|where_to| one(&format!("{name}{where_to}"), effect, repeat, method, ""));
         let other = if effect == "read" { "{write}" } else { "{read}" };
         let more: Vec<&str> = more.lines().filter(|line| !line.contains(other)).collect();
         let more = more.join("\n").replace("{tool}", name).replace("{read}", "").replace("{write}", "");
-        format!("{}{twin}", one(name, effect, repeat, method, &more))
+        format!("{}{}", one(name, effect, repeat, method, &more), twins.concat())
     };
     let text = format!(
         "name = \"Desk\"\ndescription = \"Looks, books and pays.\"\ninstructions = \"Call the tools.\"\n{}{}{}",
@@ -276,9 +279,15 @@ enum Instead {
     No(End),
 }
 
-fn check_alternative(world: &World, (tool, class): (&str, &str), expected: Instead, run: &FinishedRun) {
+/// `by` is the alternative that is called, such as `Elsewhere`.
+fn check_alternative(
+    world: &World,
+    (tool, class, by): (&str, &str, &str),
+    expected: Instead,
+    run: &FinishedRun,
+) {
     let cell = format!("{tool} after {class}: {:#?}", names(run));
-    let (own, other) = (world.wire(tool, class), world.wire(&format!("{tool}Elsewhere"), class));
+    let (own, other) = (world.wire(tool, class), world.wire(&format!("{tool}{by}"), class));
     let requests = match expected {
         Instead::Replaced => (1, 1),
         Instead::No(Retried) => (2, 0),
@@ -293,7 +302,8 @@ fn check_alternative(world: &World, (tool, class): (&str, &str), expected: Inste
         Instead::No(_) => None,
     };
     assert_eq!(substitute, expected_substitute, "{cell}");
-    assert_eq!(calls[0].by.is_some(), substitute.is_some(), "{cell}");
+    let called = substitute.map(|_| format!("{tool}{by}"));
+    assert_eq!(calls[0].by, called, "{cell}");
     let asks = expected == Instead::Asked;
     assert_eq!(run.answer.status == RunStatus::NeedsInput, asks, "{cell}");
     assert_eq!(run.answer.approvals.len(), usize::from(expected == Instead::No(PutToAPerson)), "{cell}");
@@ -317,7 +327,79 @@ async fn matrix_with_alternatives(level: Option<&str>, mode: &str) {
     let runs = join_all(cells().map(|(row, _, tool)| world.ask(tool, row.0))).await;
     for ((row, at, tool), run) in cells().zip(&runs) {
         let expected = if mode == "strict" { row.2[at] } else { row.1[at] };
-        check_alternative(&world, (tool, row.0), expected, run);
+        check_alternative(&world, (tool, row.0, "Elsewhere"), expected, run);
+    }
+}
+
+/// With two alternatives and criteria: what predefined logic would replace, a model replaces by its choice, and nothing else.
+async fn matrix_with_decisions(level: &str) {
+    let classes = MATRIX.map(|row| format!("{} = {{ do = [\"alternative\"] }}", row.0)).join(", ");
+    let more = format!("{}\npolicies = {{ {classes} }}", ALTERNATIVES.split("policies =").next().unwrap());
+    let script = |place: &str, nth: usize| match place.contains("Elsewhere") || place.contains("Abroad") {
+        true => Misbehaviour::Answer,
+        false => misbehaviour(place, nth),
+    };
+    let llm = rules().decide(|request, _| Scripted::forced(request, choice("alternative_2"))).start();
+    let world = World::of_model(llm, Some(level), Some("adaptive"), &more, (script, |setup| setup)).await;
+    let cells = || {
+        let rows = WITH_ALTERNATIVE.iter();
+        rows.flat_map(|row| TOOLS.into_iter().enumerate().map(move |(at, tool)| (row, at, tool)))
+    };
+    let runs = join_all(cells().map(|(row, _, tool)| world.ask(tool, row.0))).await;
+    let mut decided = 0;
+    for ((row, at, tool), run) in cells().zip(&runs) {
+        check_alternative(&world, (tool, row.0, "Abroad"), row.1[at], run);
+        assert_eq!(world.wire(&format!("{tool}Elsewhere"), row.0), 0, "{tool} after {}", row.0);
+        let is_decided = !matches!(row.1[at], Instead::No(_));
+        assert_eq!(names(run).contains(&"consultation"), is_decided, "{tool} after {}", row.0);
+        decided += usize::from(is_decided);
+    }
+    assert_eq!(requests(&world.llm, QuestionKind::Decide).len(), decided, "each is another question");
+}
+
+#[tokio::test]
+async fn matrix_with_decisions_at_level_intelligent() {
+    matrix_with_decisions("intelligent").await;
+}
+
+#[tokio::test]
+async fn matrix_with_decisions_at_level_autonomous() {
+    matrix_with_decisions("autonomous").await;
+}
+
+#[tokio::test]
+async fn decisions_and_interpretations_are_asked_for_where_level_and_mode_allow_them() {
+    let script = |place: &str, _: usize| match place.ends_with("/Look/down") {
+        true => Misbehaviour::Status(503, Vec::new()),
+        false => Misbehaviour::Answer,
+    };
+    let more = format!("{EXPECT}\n{ALTERNATIVES}");
+    for level in ["basic", "adaptive", "intelligent", "autonomous"] {
+        for mode in ["strict", "adaptive", "creative"] {
+            let llm = rules()
+                .decide(|request, _| Scripted::forced(request, choice("alternative_2")))
+                .interpret(|request, _| Scripted::forced(request, right()))
+                // Nobody tries a failed call again.
+                .recovery(|request, _| Scripted::forced(request, choice("abort")));
+            let set = (script, |setup: Setup| setup.set("execution.policies.attempts", 1));
+            let world = World::of_model(llm.start(), Some(level), Some(mode), &more, set).await;
+            let is_asked = mode != "strict" && ["intelligent", "autonomous"].contains(&level);
+            let cell = format!("{level} {mode}");
+            world.ask("Look", "down").await;
+            let called = ["LookElsewhere", "LookAbroad"].map(|tool| world.wire(tool, "down"));
+            let expected = match (mode, is_asked) {
+                ("strict", _) => [0, 0],
+                (_, true) => [0, 1],
+                (_, false) => [1, 0],
+            };
+            assert_eq!(called, expected, "{cell}");
+            let run = world.ask("Look", "odd").await;
+            let outcome = if is_asked { CallOutcome::Ok } else { CallOutcome::Failed };
+            assert_eq!(run.answer.steps[0].tool_calls[0].outcome, outcome, "{cell}: {:#?}", names(&run));
+            let asked =
+                [QuestionKind::Decide, QuestionKind::Interpret].map(|kind| requests(&world.llm, kind).len());
+            assert_eq!(asked, [usize::from(is_asked); 2], "{cell}");
+        }
     }
 }
 

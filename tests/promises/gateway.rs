@@ -23,6 +23,7 @@ fn caller(session: &str, run: u128) -> Caller {
         session: SessionId::new(session).unwrap(),
         run: Some(RunId(Uuid::from_u128(run))),
         cache: None,
+        voter: None,
     }
 }
 

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use super::fault_matrix::{World, names, rules, serve, write_scene};
 use super::process::Workspace;
-use crate::support::planner_engine::{QuestionKind, has_results, requests};
+use crate::support::planner_engine::{QuestionKind, has_results, plan, requests, step};
 use crate::support::{
     FaultyBackend, FinishedRun, Gate, Misbehaviour, Scripted, ScriptedLlm, Setup, eventually, section,
 };
 
 /// The back end returns `done`, `text` and `code`; expected is another name for `done`.
-const EXPECT: &str = "{read}expect = { interpret = true, not_empty = [\"/text\"], schema = { type = \"object\", \
+pub(super) const EXPECT: &str = "{read}expect = { interpret = true, not_empty = [\"/text\"], schema = { type = \"object\", \
     required = [\"code\", \"text\", \"finished\"], properties = { code = { type = \"string\" }, text = { type = \
     \"string\" }, finished = { type = \"boolean\" } } } }";
 
@@ -26,7 +26,7 @@ fn mapping(pairs: &[(&str, &str)]) -> Value {
     json!({"reason": "scripted", "mapping": places.collect::<Vec<_>>()})
 }
 
-fn right() -> Value {
+pub(super) fn right() -> Value {
     mapping(&[("/code", "/code"), ("/text", "/text"), ("/finished", "/done")])
 }
 
@@ -140,6 +140,23 @@ async fn without_a_fitting_mapping_the_failure_stands_and_nobody_else_is_asked()
     let run = world.ask("Look", "x").await;
     assert_eq!((outcome(&run), asked(&world)), (CallOutcome::Failed, 1));
     assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, None)]);
+}
+
+#[tokio::test]
+async fn interpreted_result_has_to_be_what_its_step_expects_too() {
+    for (places, outcome, questions) in [("/code", CallOutcome::Ok, 1), ("/nothing", CallOutcome::Failed, 4)]
+    {
+        let world = world(mapped_by(|_| right())).await;
+        let mut step = step(1, "Desk", &["Look"], Value::Null);
+        step["prepared_calls"] = json!([{"tool": "Look", "arguments": {"cell": "x"}}]);
+        step["expect"] = json!([{"tool": "Look", "not_empty": [places]}]);
+        let session = SessionId::new("a").unwrap();
+        let mut asked = world.test.engine.request("Look cell x", Some(session));
+        asked.plan = Some(serde_json::from_value(plan(json!([step]))).unwrap());
+        let run = world.test.finish(world.test.engine.submit(asked).await.unwrap()).await;
+        assert_eq!(self::outcome(&run), outcome, "{places}: {:#?}", names(&run));
+        assert_eq!(self::asked(&world), questions, "{places}: a mapping that breaks it is sent back");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ fn caller() -> Caller {
         session: SessionId::new("s").unwrap(),
         run: None,
         cache: None,
+        voter: None,
     }
 }
 

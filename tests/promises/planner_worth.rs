@@ -208,9 +208,11 @@ async fn measure(reader: ReaderMode, retries: u32, requests: usize) -> Row {
         QuestionKind::Plan => planner(request, number(request), counted.next(number(request))),
         QuestionKind::Scene => look(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
-        QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt => {
-            Scripted::Text(answer_to(number(request)))
-        }
+        QuestionKind::Answer
+        | QuestionKind::Recovery
+        | QuestionKind::Interpret
+        | QuestionKind::Decide
+        | QuestionKind::Adapt => Scripted::Text(answer_to(number(request))),
     });
     let town = open(&llm, |config| {
         config.planning.reader = reader;
@@ -329,9 +331,11 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
             QuestionKind::Scene => look(request),
             QuestionKind::Check => check(request, number, checks.next(number)),
             QuestionKind::Answer if both => answer(number, words.next(number)),
-            QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt => {
-                Scripted::Text(answer_to(number))
-            }
+            QuestionKind::Answer
+            | QuestionKind::Recovery
+            | QuestionKind::Interpret
+            | QuestionKind::Decide
+            | QuestionKind::Adapt => Scripted::Text(answer_to(number)),
         }
     });
     let town = open(&llm, |config| config.planning.answer_with_check = with_check).await;

@@ -248,9 +248,11 @@ async fn measure(prepare: PrepareMode, requests: usize) -> Row {
         }
         QuestionKind::Scene => scene(request),
         QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
-        QuestionKind::Answer | QuestionKind::Recovery | QuestionKind::Interpret | QuestionKind::Adapt => {
-            Scripted::Text("Done.".into())
-        }
+        QuestionKind::Answer
+        | QuestionKind::Recovery
+        | QuestionKind::Interpret
+        | QuestionKind::Decide
+        | QuestionKind::Adapt => Scripted::Text("Done.".into()),
     };
     let cache = PrefixCache::default();
     let llm = ScriptedLlm::start(move |request, _| cache.metered(request, reply(request)));

@@ -384,6 +384,8 @@ async fn outage_of_the_model_is_one_failure_for_all_that_wait() {
     let finished = storm(&world, &gate, 20).await;
     assert!(finished.iter().all(|run| run.answer.status != RunStatus::Completed));
     assert!(asked(&world) <= 4, "the attempts of one question: {}", asked(&world));
+    let shared = finished.iter().filter(|run| consultations(run)[0] == (ConsultationOutcome::Cached, None));
+    assert_eq!(shared.count(), 19, "one question was put");
 }
 
 #[tokio::test]
@@ -426,4 +428,81 @@ async fn run_has_a_bound_of_consultations() {
     // After the chosen retry, each call fails once more: another scenario, beyond the bound.
     assert_eq!(ends.iter().filter(over).count(), 5, "{ends:#?}");
     assert_eq!(ends.len(), 10, "{ends:#?}");
+}
+
+/// How many runs wait for a model to say how to continue, as the server on `address` explains them.
+async fn waiting_for_a_choice(client: &reqwest::Client, address: &str) -> usize {
+    let get = async |path: String| -> Value {
+        client.get(format!("{address}{path}")).send().await.unwrap().json().await.unwrap()
+    };
+    let list = get("/api/runs?limit=100".to_owned()).await;
+    let mut waiting = 0;
+    for run in list["runs"].as_array().unwrap() {
+        let explained = get(format!("/api/runs/{}/explain", run["run_id"].as_str().unwrap())).await;
+        let last = explained["unexpected"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+        waiting += usize::from(last["consultation"].is_object() && last["consultation"]["how"].is_null());
+    }
+    waiting
+}
+
+#[tokio::test]
+async fn runs_that_wait_for_one_consultation_when_the_server_is_killed_all_end_with_one_answer() {
+    const RUNS: usize = 16;
+    let (backend, workspace, gate) = (FaultyBackend::start(failing), Workspace::bare(), Gate::closed());
+    let llm = gated(&gate, "retry");
+    write_scene(&workspace.path().join("scenes"), backend.address(), "");
+    workspace.write(
+        "house.toml",
+        &format!(
+            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
+             [execution]\nlevel = \"adaptive\"\nconfirm = \"never\"\n[execution.policies]\nbackoff_ms = 20\n\
+             attempts = 1\n[execution.consultations]\ntimeout_ms = 60000\n[execution.breaker]\nfailures = 0\n\
+             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
+            llm.base_url()
+        ),
+    );
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (killed, address) = serve(&workspace, &[]);
+    let cell = |n: usize| format!("503x2-{n}");
+    let sent: Vec<_> = (0..RUNS)
+        .map(|n| {
+            let words = format!("Pay cell {}", cell(n));
+            let body =
+                json!({"messages": [{"role": "user", "content": words}], "session_id": format!("s{n}")});
+            tokio::spawn(client.post(format!("{address}/api/chat")).json(&body).send())
+        })
+        .collect();
+    crate::support::eventually("every run waits for the consultation", async || {
+        waiting_for_a_choice(&client, &address).await == RUNS
+    })
+    .await;
+    crate::support::eventually("a model is asked", async || {
+        requests(&llm, QuestionKind::Recovery).len() == 1
+    })
+    .await;
+    killed.kill();
+    for request in sent {
+        assert!(request.await.unwrap().is_err(), "nobody was answered before");
+    }
+    let (_server, address) = serve(&workspace, &[]);
+    crate::support::eventually("every run waits again", async || {
+        waiting_for_a_choice(&client, &address).await == RUNS
+    })
+    .await;
+    gate.open();
+    let mut runs = Vec::new();
+    crate::support::eventually("every run ends", async || {
+        let list = client.get(format!("{address}/api/runs?limit=100")).send().await.unwrap();
+        runs = list.json::<Value>().await.unwrap()["runs"].as_array().unwrap().clone();
+        runs.iter().all(|run| !matches!(run["status"].as_str(), Some("running" | "queued") | None))
+    })
+    .await;
+    assert_eq!(runs.len(), RUNS);
+    assert!(runs.iter().all(|run| run["status"] == "completed"), "{runs:#?}");
+    assert_eq!(requests(&llm, QuestionKind::Recovery).len(), 2, "one question of each server");
+    for n in 0..RUNS {
+        let requests = backend.requests(&place("Pay", &cell(n)));
+        assert_eq!(requests.len(), 3, "{n}: two failed before, and one more was chosen");
+        assert!(requests.windows(2).all(|pair| pair[0].key.is_some() && pair[0].key == pair[1].key), "{n}");
+    }
 }

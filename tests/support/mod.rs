@@ -43,6 +43,7 @@
 mod backend;
 pub mod corruption;
 pub mod dashboard;
+pub mod depot;
 pub mod disk;
 pub mod embeddings;
 pub mod eval;

@@ -38,6 +38,7 @@ pub enum QuestionKind {
     Answer,
     Recovery,
     Interpret,
+    Decide,
     Adapt,
 }
 
@@ -48,6 +49,7 @@ pub fn question_kind(request: &Value) -> QuestionKind {
         Some("CheckContinuation") => QuestionKind::Check,
         Some("ChooseRecovery") => QuestionKind::Recovery,
         Some("InterpretData") => QuestionKind::Interpret,
+        Some("MakeDecision") => QuestionKind::Decide,
         Some("AdaptPlan") => QuestionKind::Adapt,
         _ if section(request, "scene").is_some() => QuestionKind::Scene,
         _ => QuestionKind::Answer,
@@ -115,6 +117,7 @@ pub struct ModelRules {
     answer: Rule,
     recovery: Rule,
     interpret: Rule,
+    decide: Rule,
     adapt: Rule,
 }
 
@@ -136,6 +139,7 @@ impl ModelRules {
             check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
             recovery: Box::new(|request, _| Scripted::forced(request, first_option(request))),
+            decide: Box::new(|request, _| Scripted::forced(request, first_option(request))),
             interpret: Box::new(|request, _| {
                 Scripted::forced(request, json!({"reason": "scripted", "mapping": []}))
             }),
@@ -176,6 +180,11 @@ impl ModelRules {
         self
     }
 
+    pub fn decide(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        self.decide = Box::new(rule);
+        self
+    }
+
     pub fn adapt(mut self, rule: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         self.adapt = Box::new(rule);
         self
@@ -204,6 +213,7 @@ impl ModelRules {
                 QuestionKind::Answer => &self.answer,
                 QuestionKind::Recovery => &self.recovery,
                 QuestionKind::Interpret => &self.interpret,
+                QuestionKind::Decide => &self.decide,
                 QuestionKind::Adapt => &self.adapt,
             };
             rule(request, nth)

@@ -7,6 +7,7 @@ use proscenium::scene::Catalogue;
 
 use serde_json::json;
 
+use super::depot::Depot;
 use super::model_script::ModelScript;
 use super::workshop::Workshop;
 use super::{ScriptedLlm, Setup, TestEngine, embeddings};
@@ -20,6 +21,7 @@ pub type Events = Vec<Envelope<Event>>;
 pub enum Scenes {
     Shipped,
     Workshop,
+    Depot,
 }
 
 /// A kind of run: the name of its file, and what it must contain.
@@ -36,7 +38,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 23] = [
+pub const KINDS: [Kind; 28] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
     kind("needs-input", Scenes::Shipped, RunStatus::NeedsInput, &["step_failed"]),
@@ -60,13 +62,28 @@ pub const KINDS: [Kind; 23] = [
     kind("undone", Scenes::Shipped, RunStatus::Partial, &["compensating"]),
     kind("dry-run", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
     kind("ranked", Scenes::Shipped, RunStatus::Completed, &["scenes_ranked", "plan_created"]),
+    kind(
+        "decided-by-a-model",
+        Scenes::Depot,
+        RunStatus::Completed,
+        &["unexpected", "consultation", "adapted"],
+    ),
+    kind("decided-by-vote", Scenes::Depot, RunStatus::Completed, &["voted", "consultation", "adapted"]),
+    kind("interpreted", Scenes::Depot, RunStatus::Completed, &["unexpected", "consultation", "adapted"]),
+    kind("given-up-by-a-model", Scenes::Depot, RunStatus::Failed, &["unexpected", "consultation"]),
+    kind("patched", Scenes::Depot, RunStatus::Partial, &["consultation", "replanned"]),
 ];
 
 /// The current scenes.
-pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 2] {
+pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 3] {
     let shipped = Setup::offline().start().await;
     let workshop = Workshop::new().setup().start().await;
-    [(Scenes::Shipped, shipped.engine.catalogue()), (Scenes::Workshop, workshop.engine.catalogue())]
+    let depot = Depot::new().setup("adaptive", 1).start().await;
+    [
+        (Scenes::Shipped, shipped.engine.catalogue()),
+        (Scenes::Workshop, workshop.engine.catalogue()),
+        (Scenes::Depot, depot.engine.catalogue()),
+    ]
 }
 
 /// A run of each kind, by the kind's name.
@@ -109,6 +126,16 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     }
     runs.extend(decided_runs().await);
     runs.push(("ranked", ranked_run().await));
+    for (name, words, mode, votes) in [
+        ("decided-by-a-model", "fetch", "adaptive", 1),
+        ("decided-by-vote", "fetch by vote", "adaptive", 2),
+        ("interpreted", "weigh", "adaptive", 1),
+        ("given-up-by-a-model", "count", "adaptive", 1),
+        ("patched", "count, or else weigh", "creative", 1),
+    ] {
+        let depot = Depot::new();
+        runs.push((name, depot.setup(mode, votes).start().await.chat("s-1", words).await.events));
+    }
     runs
 }
 

@@ -32,6 +32,8 @@ pub const ZONE: &str = "Europe/Rome";
 pub struct Setup {
     env: BTreeMap<String, String>,
     model: BTreeMap<&'static str, String>,
+    /// Further models, as TOML.
+    models: Vec<String>,
     flags: ConfigFlags,
     scenes: Vec<Scene>,
     native: NativeTools,
@@ -45,6 +47,7 @@ impl Setup {
         let setup = Self {
             env: BTreeMap::new(),
             model: BTreeMap::new(),
+            models: Vec::new(),
             flags: ConfigFlags::default(),
             scenes: Vec::new(),
             native: shipped::tools(),
@@ -84,6 +87,12 @@ impl Setup {
     /// A key of the model, as TOML.
     pub fn model(mut self, key: &'static str, value: &str) -> Self {
         self.model.insert(key, value.to_owned());
+        self
+    }
+
+    /// Another model of this name, after those before it.
+    pub fn another_model(mut self, name: &str, llm: &ScriptedLlm) -> Self {
+        self.models.push(format!("{{name={name:?},base_url={:?},forcing=\"named\"}}", llm.base_url()));
         self
     }
 
@@ -127,7 +136,9 @@ impl Setup {
     pub async fn try_start(mut self) -> Result<TestEngine, StartError> {
         if !self.model.is_empty() {
             let keys: Vec<String> = self.model.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            self = self.set("llm.models", format!("[{{{}}}]", keys.join(",")));
+            let first = format!("{{{}}}", keys.join(","));
+            let models: Vec<String> = [first].into_iter().chain(std::mem::take(&mut self.models)).collect();
+            self = self.set("llm.models", format!("[{}]", models.join(",")));
         }
         self.flags.data_dir = Some(self.dir.path().join("data"));
         let loaded = Config::load(None, self.env.into_iter(), self.flags).unwrap();

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::scene::{self, CallEnd};
-use crate::adapt::{self, ExecutionLevel, ExecutionMode};
+use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, Context, Effect, Event, Fault, Outcome, RecalledResult,
+    Action, Adaptation, Attempt, CallState, Context, Effect, Event, Fault, Outcome, Purpose, RecalledResult,
     ResultNotes, RunStarted, Settings, Subject, Usage, idempotency_key,
 };
 use crate::store::SwitchKind;
@@ -52,7 +52,10 @@ impl Driver {
         let level = ExecutionLevel::narrowed(level, options.level);
         let mode = ExecutionMode::narrowed(configured.mode, tenant.mode);
         let mode = ExecutionMode::narrowed(mode, options.mode);
+        let models = self.shared.gateway.model_names(Purpose::Decision).len();
+        let vote = configured.consultations.vote.min(u32::try_from(models).unwrap_or(u32::MAX)).max(1);
         Settings {
+            consultations: ConsultationLimits { vote, ..configured.consultations },
             approval: self.shared.approval.policy_of(&self.principal.tenant, &tenant.approval),
             confirm_at_least: tenant.confirm,
             learn: tenant.learn.unwrap_or(configured.learn),
@@ -140,7 +143,8 @@ impl Driver {
         let replaced = self.replaced_part(subject, request.request(), fallback);
         let unfit = planner::unfit_request(&self.state).filter(|_| !fallback);
         let priced = !fallback && replaced.is_none() && unfit.is_none();
-        let reserved = if priced { self.shared.gateway.reserved(request.request()) } else { None };
+        let reserved =
+            if priced { self.shared.gateway.reserved(request.request(), voter_of(subject)) } else { None };
         let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
         self.append(asked).await?;
         if let Some(error) = unfit {
@@ -206,7 +210,8 @@ impl Driver {
         let stop = self.stop.clone();
         let mut caller = self.caller();
         let mut most_ms = u64::MAX;
-        if let Subject::Consultation { .. } = subject {
+        caller.voter = voter_of(subject);
+        if subject.consultation().is_some() {
             // What a request asks of the cache is about its own replies.
             caller.cache = None;
             most_ms = self.state.settings().consultations.timeout_ms;
@@ -367,7 +372,16 @@ impl Driver {
             session: self.session.clone(),
             run: Some(self.state.run),
             cache: self.cache,
+            voter: None,
         }
+    }
+}
+
+/// The place of the only model that is asked in a vote.
+fn voter_of(subject: Subject) -> Option<usize> {
+    match subject {
+        Subject::Vote { voter, .. } => Some(voter.saturating_sub(1) as usize),
+        _ => None,
     }
 }
 

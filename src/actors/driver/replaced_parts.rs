@@ -77,7 +77,8 @@ impl PartRequest {
             | Subject::Node { .. }
             | Subject::Answer
             | Subject::Ranking
-            | Subject::Consultation { .. } => {
+            | Subject::Consultation { .. }
+            | Subject::Vote { .. } => {
                 return None;
             }
         };

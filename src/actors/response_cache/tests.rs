@@ -65,7 +65,8 @@ async fn resolve_with(
     let cache: Arc<dyn cache::ReplyCache> = Arc::new(cache.clone());
     // Questions of consultations begin so.
     let purpose = if words.starts_with("recover") { Purpose::Recovery } else { Purpose::Plan };
-    resolve(&cache, key(words), CacheUse { mode, purpose, max_output: 100 }, ctl, ask).await
+    let found = resolve(&cache, key(words), CacheUse { mode, purpose, max_output: 100 }, ctl, ask).await;
+    found.map_err(|unresolved| unresolved.error)
 }
 
 async fn through(

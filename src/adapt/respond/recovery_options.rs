@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CallFailure, Capabilities, FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, RefusedAction,
-    Repetition, ToolPolicies, alternative, cached, is_transient, retry, skip,
+    Repetition, ToolPolicies, alternative, cached, decision_refusal, is_first, is_transient, retry, skip,
 };
 use crate::fault::FaultClass;
 
@@ -20,8 +20,12 @@ pub enum RecoveryAction {
         /// After so many milliseconds.
         delay_ms: u64,
     },
-    /// The alternative tool is called in its place.
-    Alternative,
+    /// An alternative tool is called in its place.
+    Alternative {
+        /// Its place among those that are declared, from 0.
+        #[serde(default, skip_serializing_if = "is_first")]
+        at: u32,
+    },
     /// The last good result is used, if there is one.
     Cached {
         /// Its greatest age in seconds.
@@ -40,7 +44,7 @@ impl RecoveryAction {
     pub fn id(self) -> &'static str {
         match self {
             Self::Retry { .. } => "retry",
-            Self::Alternative => "alternative",
+            Self::Alternative { .. } => "alternative",
             Self::Cached { .. } => "cached",
             Self::Skip => "skip",
             Self::AskUser => "ask_user",
@@ -59,9 +63,13 @@ pub fn recovery_options(
     let considered = |action| consider(action, failure, declared, defaults, may).ok();
     let again = considered(RecoveryAction::Retry { delay_ms: 0 });
     let passes = is_transient(failure.class);
-    let others = [RecoveryAction::Alternative, RecoveryAction::Cached { max_age_s: 0 }, RecoveryAction::Skip]
-        .into_iter()
-        .filter_map(considered);
+    let others = [
+        RecoveryAction::Alternative { at: 0 },
+        RecoveryAction::Cached { max_age_s: 0 },
+        RecoveryAction::Skip,
+    ]
+    .into_iter()
+    .filter_map(considered);
     let first = again.filter(|_| passes).into_iter().chain(others).chain(again.filter(|_| !passes));
     first.chain(considered(RecoveryAction::AskUser)).chain([RecoveryAction::Abort]).collect()
 }
@@ -82,7 +90,11 @@ pub fn recovery_refusal(
     defaults: &PolicyDefaults,
     may: Capabilities,
 ) -> Option<RefusedAction> {
-    consider(action, failure, declared, defaults, may).err()
+    match consider(action, failure, declared, defaults, may) {
+        // Another one may be open.
+        Ok(RecoveryAction::Alternative { .. }) => decision_refusal(action, failure, declared, may),
+        considered => considered.err(),
+    }
 }
 
 /// Whether the tool declares that failures of this class end with `fail`, so that nobody is asked.
@@ -112,7 +124,7 @@ fn consider(
                 _ => Err(RefusedAction::NotAllowed),
             }
         }
-        RecoveryAction::Alternative if walks_around(PolicyAction::Alternative) => {
+        RecoveryAction::Alternative { .. } if walks_around(PolicyAction::Alternative) => {
             Err(RefusedAction::NotDeclared)
         }
         RecoveryAction::Cached { .. } => match cached(failure, declared, may)? {
@@ -120,7 +132,10 @@ fn consider(
             _ => Err(RefusedAction::NotAllowed),
         },
         RecoveryAction::Skip if walks_around(PolicyAction::Skip) => Err(RefusedAction::NotDeclared),
-        RecoveryAction::Alternative => alternative(failure, declared, may).map(|_| action),
+        RecoveryAction::Alternative { .. } => match alternative(failure, declared, may)? {
+            PolicyChoice::Alternative { at } => Ok(RecoveryAction::Alternative { at }),
+            _ => Err(RefusedAction::NotAllowed),
+        },
         RecoveryAction::Skip => skip(failure, declared, may).map(|_| action),
         RecoveryAction::AskUser if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) => {
             Err(RefusedAction::MayBeDone)

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -21,12 +23,24 @@ fn policies() -> impl Strategy<Value = ToolPolicies> {
         },
     );
     let alternative = AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() };
-    (btree_map(classes(), policy, 0..4), any::<bool>(), of(Just(alternative))).prop_map(
-        |(by_class, optional, alternative)| {
+    let others =
+        vec(Just(AlternativeTool { tool: "another".to_owned(), ..AlternativeTool::default() }), 0..3);
+    (btree_map(classes(), policy, 0..4), any::<bool>(), of((Just(alternative), others)), any::<bool>())
+        .prop_map(|(by_class, optional, alternatives, chooses)| {
             let cached = optional.then_some(CachedResult { max_age_s: 60 });
-            ToolPolicies { by_class, optional, alternative, cached, interpret: false }
-        },
-    )
+            let (alternative, others) = alternatives.unzip();
+            let choose_by = if chooses { "the cheaper one" } else { "" }.to_owned();
+            let others = others.unwrap_or_default();
+            ToolPolicies { by_class, optional, alternative, others, choose_by, cached, interpret: false }
+        })
+}
+
+/// The failure of a call of a tool that declares this: its first alternative is not open any more once one was called.
+fn of_tool<'a>(failure: &CallFailure<'a>, declared: Option<&ToolPolicies>) -> CallFailure<'a> {
+    const PLACES: [u32; 4] = [0, 1, 2, 3];
+    let count = declared.map_or(0, |declared| declared.alternatives().count());
+    let first = usize::from(failure.used_alternative).min(count);
+    CallFailure { open_alternatives: &PLACES[first..count], ..*failure }
 }
 
 fn repetitions() -> impl Strategy<Value = Repetition> {
@@ -49,6 +63,7 @@ fn failures() -> impl Strategy<Value = CallFailure<'static>> {
                 asked_ms,
                 left_ms,
                 used_alternative,
+                open_alternatives: &[],
                 used_cached: retries_in_run % 3 == 1,
                 wrote: retries_in_run % 2 == 1,
                 seed: "run.1.2.3",
@@ -73,6 +88,7 @@ fn timed_out() -> CallFailure<'static> {
         asked_ms: None,
         left_ms: u64::MAX,
         used_alternative: false,
+        open_alternatives: &[],
         used_cached: false,
         wrote: false,
         seed: "run.1.2.1",
@@ -81,14 +97,20 @@ fn timed_out() -> CallFailure<'static> {
 
 fn chosen(failure: &CallFailure<'_>, declared: Option<&ToolPolicies>) -> PolicyAction {
     let may = capabilities(Some(ExecutionLevel::Basic), Some(ExecutionMode::Adaptive));
-    respond(failure, declared, &PolicyDefaults::default(), may).0.action()
+    respond(&of_tool(failure, declared), declared, &PolicyDefaults::default(), may).0.action()
 }
 
 fn declared(class: FaultClass, actions: &[PolicyAction], optional: bool) -> ToolPolicies {
     let policy = FaultPolicy { actions: Some(actions.to_vec()), ..FaultPolicy::default() };
     let alternative = Some(AlternativeTool { tool: "backup".to_owned(), ..AlternativeTool::default() });
     let cached = Some(CachedResult { max_age_s: 60 });
-    ToolPolicies { by_class: [(class, policy)].into(), optional, alternative, cached, interpret: false }
+    ToolPolicies {
+        by_class: [(class, policy)].into(),
+        optional,
+        alternative,
+        cached,
+        ..ToolPolicies::default()
+    }
 }
 
 proptest! {
@@ -97,27 +119,50 @@ proptest! {
     #[test]
     fn no_policy_repeats_or_leaves_out_what_may_be_done(failure in failures(), policies in of(policies()), mode in modes()) {
         let may = capabilities(None, mode);
-        let failure = CallFailure { repetition: Repetition::Unsafe, ..failure };
+        let failure = CallFailure { repetition: Repetition::Unsafe, ..of_tool(&failure, policies.as_ref()) };
         let (choice, _) = respond(&failure, policies.as_ref(), &PolicyDefaults::default(), may);
         prop_assert_eq!(choice, PolicyChoice::Fail);
         let failure = CallFailure { repetition: Repetition::Keyed, ..failure };
         let (choice, _) = respond(&failure, policies.as_ref(), &PolicyDefaults::default(), may);
-        prop_assert!(!matches!(choice, PolicyChoice::Skip | PolicyChoice::Alternative));
+        let action = choice.action();
+        prop_assert!(!matches!(action, PolicyAction::Skip | PolicyAction::Alternative));
     }
 
     #[test]
-    fn alternative_is_called_once_and_not_in_mode_strict(failure in failures(), policies in policies(), mode in modes()) {
-        let may = capabilities(None, mode);
+    fn first_open_alternative_is_called_and_none_in_mode_strict(
+        failure in failures(), policies in policies(), mode in modes()
+    ) {
+        let (may, failure) = (capabilities(None, mode), of_tool(&failure, Some(&policies)));
         let (choice, _) = respond(&failure, Some(&policies), &PolicyDefaults::default(), may);
-        if choice == PolicyChoice::Alternative {
-            prop_assert!(mode > Some(ExecutionMode::Strict) && !failure.used_alternative);
-            prop_assert!(policies.alternative.is_some());
+        if let PolicyChoice::Alternative { at } = choice {
+            prop_assert!(mode > Some(ExecutionMode::Strict));
+            prop_assert_eq!(failure.open_alternatives.first(), Some(&at));
+            prop_assert!(policies.alternative_at(at).is_some());
+        }
+    }
+
+    #[test]
+    fn decision_offers_what_predefined_logic_could_call(
+        failure in failures(), policies in of(policies()), mode in modes()
+    ) {
+        let (may, failure) = (capabilities(None, mode), of_tool(&failure, policies.as_ref()));
+        let (choice, _) = respond(&failure, policies.as_ref(), &PolicyDefaults::default(), may);
+        let options = decision_options(&failure, policies.as_ref());
+        prop_assert!(options.is_empty() || policies.as_ref().is_some_and(|all| !all.choose_by.is_empty()));
+        prop_assert!(options.is_empty() || options.len() == failure.open_alternatives.len());
+        prop_assert_ne!(options.len(), 1, "one option is no choice");
+        let ids: BTreeSet<_> = failure.open_alternatives.iter().map(|at| decision_id(*at)).collect();
+        prop_assert_eq!(ids.len(), failure.open_alternatives.len());
+        for option in options {
+            let refused = decision_refusal(option, &failure, policies.as_ref(), may);
+            prop_assert!(refused.is_none() || choice.action() != PolicyAction::Alternative);
         }
     }
 
     #[test]
     fn every_retry_is_within_its_bounds(failure in failures(), policies in of(policies()), mode in modes()) {
         let (may, defaults) = (capabilities(None, mode), PolicyDefaults::default());
+        let failure = of_tool(&failure, policies.as_ref());
         let (choice, weighed) = respond(&failure, policies.as_ref(), &defaults, may);
         prop_assert_eq!(respond(&failure, policies.as_ref(), &defaults, may), (choice, weighed.clone()));
         let (last, before) = weighed.split_last().unwrap();
@@ -138,6 +183,7 @@ proptest! {
         failure in failures(), policies in of(policies()), mode in modes()
     ) {
         let (may, defaults) = (capabilities(Some(ExecutionLevel::Adaptive), mode), PolicyDefaults::default());
+        let failure = of_tool(&failure, policies.as_ref());
         let options = recovery_options(&failure, policies.as_ref(), &defaults, may);
         let list = policies.as_ref().and_then(|all| all.by_class.get(&failure.class)?.actions.clone());
         let declares = |action| list.iter().flatten().any(|one| *one == action);
@@ -152,7 +198,7 @@ proptest! {
                     prop_assert!(failure.attempts <= 10, "once beyond the most that can be declared");
                     prop_assert!(failure.waited_ms + delay_ms <= defaults.max_wait_per_run_ms);
                 }
-                RecoveryAction::Skip | RecoveryAction::Alternative => {
+                RecoveryAction::Skip | RecoveryAction::Alternative { .. } => {
                     let action = match option {
                         RecoveryAction::Skip => PolicyAction::Skip,
                         _ => PolicyAction::Alternative,
@@ -175,6 +221,7 @@ proptest! {
 
     #[test]
     fn every_option_of_mode_strict_is_one_of_mode_adaptive(failure in failures(), policies in of(policies())) {
+        let failure = of_tool(&failure, policies.as_ref());
         let options = |mode| {
             let may = capabilities(Some(ExecutionLevel::Adaptive), Some(mode));
             recovery_options(&failure, policies.as_ref(), &PolicyDefaults::default(), may)
@@ -187,7 +234,7 @@ proptest! {
 
 fn options(failure: &CallFailure<'_>, declared: Option<&ToolPolicies>) -> Vec<&'static str> {
     let may = capabilities(Some(ExecutionLevel::Adaptive), Some(ExecutionMode::Adaptive));
-    let options = recovery_options(failure, declared, &PolicyDefaults::default(), may);
+    let options = recovery_options(&of_tool(failure, declared), declared, &PolicyDefaults::default(), may);
     options.iter().map(|option| option.id()).collect()
 }
 

@@ -6,9 +6,9 @@ use utoipa::ToSchema;
 
 use super::entries::Entries;
 use super::{ExplainedDecider, ExplainedEvent, ExplainedResult, ExplainedSubject};
-use crate::adapt::{AskRefusal, RecoveryAction};
+use crate::adapt::{self, AskRefusal, ConsultationKind, PolicyChoice, RecoveryAction};
 use crate::run::{
-    ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Reply, Subject, UnexpectedSubject,
+    ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Reply, UnexpectedSubject,
 };
 
 /// Whether a model was consulted about something unexpected, and what it chose.
@@ -27,6 +27,9 @@ pub struct ExplainedConsultation {
     /// What was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
+    /// Who voted for what, where several models did, such as `main: alternative_2 (GetForecast)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<String>,
     /// Where a model found the expected values, such as `/rows/*/temp from /forecast/*/temperature`; for callers who may
     /// read everything of the tenant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,9 +50,16 @@ impl Entries<'_> {
     pub(super) fn offered(
         &mut self,
         call: u32,
-        (unasked, consults): (Option<AskRefusal>, bool),
+        (unasked, chosen): (Option<AskRefusal>, PolicyChoice),
         options: &[RecoveryAction],
     ) {
+        let consults = matches!(chosen, PolicyChoice::Consult { .. });
+        let decides = matches!(chosen, PolicyChoice::Consult { kind: Some(ConsultationKind::Decision), .. });
+        let offered = options.iter().map(|option| match option {
+            RecoveryAction::Alternative { at } if decides => self.alternative(call, *at),
+            option => option.id().to_owned(),
+        });
+        let offered = offered.collect();
         if unasked.is_none() && options.is_empty() && !consults {
             return;
         }
@@ -61,9 +71,28 @@ impl Entries<'_> {
         entry.consultation = Some(ExplainedConsultation {
             how: unasked.map(|why| why.outcome().name().to_owned()),
             why: unasked.map(|why| why.name().to_owned()),
-            offered: options.iter().map(|option| option.id().to_owned()).collect(),
+            offered,
             ..ExplainedConsultation::default()
         });
+    }
+
+    /// The id of an alternative of a call, with its tool: `alternative_1 (GetForecast)`.
+    fn alternative(&self, call: u32, at: u32) -> String {
+        let policies = self.state.calls.get(&call).and_then(|call| call.requested.policies.as_ref());
+        let tool = policies.and_then(|policies| policies.alternative_at(at)).map(|by| by.tool.as_str());
+        format!("{} ({})", adapt::decision_id(at), tool.unwrap_or_default())
+    }
+
+    /// The votes in a consultation, by voter.
+    fn votes(&self, consultation: u32) -> Vec<String> {
+        let own = self.state.consultations.get(&consultation);
+        let votes =
+            own.into_iter().flat_map(|own| own.votes.values().map(move |vote| (own.subject.call(), vote)));
+        let told = votes.map(|(call, vote)| {
+            let option = self.alternative(call.unwrap_or_default(), vote.at);
+            format!("{}: {option}", vote.model.as_deref().unwrap_or_default())
+        });
+        told.collect()
     }
 
     /// A consultation has ended.
@@ -73,13 +102,13 @@ impl Entries<'_> {
         else {
             return;
         };
-        let (usage, millis) =
-            self.cost_of(Subject::Consultation { consultation: *consultation, kind: subject.kind() });
+        let (usage, millis) = self.cost_of(*consultation);
+        let votes = self.votes(*consultation);
         let with_messages = self.with_messages;
         let entry = match subject {
-            ConsultationSubject::Recovery { call, .. } | ConsultationSubject::Interpretation { call, .. } => {
-                self.call_entry(*call)
-            }
+            ConsultationSubject::Recovery { call, .. }
+            | ConsultationSubject::Interpretation { call, .. }
+            | ConsultationSubject::Decision { call, .. } => self.call_entry(*call),
             ConsultationSubject::Adaptation { step } => {
                 self.of_step.get(step).and_then(|index| self.entries.get_mut(*index))
             }
@@ -94,6 +123,7 @@ impl Entries<'_> {
         told.chosen = chosen.as_ref().map(|chosen| chosen.id().to_owned());
         told.refused = refused.map(|refused| refused.reason().to_owned());
         told.model.clone_from(model);
+        told.votes = votes;
         told.reason = Some(reason.clone()).filter(|reason| with_messages && !reason.is_empty());
         if let Some(ConsultationChoice::Interpretation { mapping }) =
             chosen.as_ref().filter(|_| with_messages)
@@ -114,7 +144,9 @@ impl Entries<'_> {
                 RecoveryAction::Abort => ExplainedResult::GivenUp,
                 _ => ExplainedResult::Pending,
             },
-            ConsultationChoice::Interpretation { .. } => ExplainedResult::Pending,
+            ConsultationChoice::Interpretation { .. } | ConsultationChoice::Decision { .. } => {
+                ExplainedResult::Pending
+            }
             ConsultationChoice::Patch { .. } => ExplainedResult::PlanChanged,
         };
     }

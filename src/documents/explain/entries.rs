@@ -16,7 +16,7 @@ use crate::run::{
 
 /// The entries so far, and what later events refer to.
 pub(super) struct Entries<'r> {
-    state: &'r RunState,
+    pub(super) state: &'r RunState,
     pub(super) with_messages: bool,
     pub(super) entries: Vec<ExplainedEvent>,
     /// The entry about the end of each step, as an index.
@@ -84,8 +84,7 @@ impl<'r> Entries<'r> {
                 ..
             } => {
                 self.decided(*call, weighed, *chosen);
-                let consults = matches!(chosen, PolicyChoice::Consult { .. });
-                self.offered(*call, (*unasked, consults), options);
+                self.offered(*call, (*unasked, *chosen), options);
             }
             Event::Unexpected { subject, class, code, unasked, .. } => {
                 self.step_ended(at, *subject, (*class, code), *unasked);
@@ -209,7 +208,7 @@ impl<'r> Entries<'r> {
         entry.chosen = Some(chosen.action().name().to_owned());
         entry.decided_by = ExplainedDecider::Policy;
         entry.then = match chosen {
-            PolicyChoice::Retry { .. } | PolicyChoice::Alternative | PolicyChoice::Cached { .. } => {
+            PolicyChoice::Retry { .. } | PolicyChoice::Alternative { .. } | PolicyChoice::Cached { .. } => {
                 ExplainedResult::Pending
             }
             PolicyChoice::Skip => ExplainedResult::LeftOut,
@@ -319,9 +318,11 @@ impl<'r> Entries<'r> {
     }
 
     /// What the questions about a subject cost.
-    pub(super) fn cost_of(&self, subject: Subject) -> (Usage, u64) {
+    pub(super) fn cost_of(&self, consultation: u32) -> (Usage, u64) {
         let (mut cost, mut took) = (Usage::default(), 0);
-        for (_, usage, millis) in self.questions.values().filter(|question| question.0 == subject) {
+        for (_, usage, millis) in
+            self.questions.values().filter(|question| question.0.consultation() == Some(consultation))
+        {
             cost += *usage;
             took += millis;
         }

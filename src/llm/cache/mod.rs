@@ -197,6 +197,19 @@ pub(crate) struct CacheUse {
     pub(crate) max_output: u64,
 }
 
+/// Why there is no reply.
+pub(crate) struct ResolveError {
+    pub(crate) error: Error,
+    /// Whether it is how an equal question in progress ended.
+    pub(crate) joined: bool,
+}
+
+impl From<Error> for ResolveError {
+    fn from(error: Error) -> Self {
+        Self { error, joined: false }
+    }
+}
+
 /// The reply stored under `key`, or that of an equal question in progress, or that of `ask`.
 pub(crate) async fn resolve(
     cache: &Arc<dyn ReplyCache>,
@@ -204,10 +217,10 @@ pub(crate) async fn resolve(
     usage: CacheUse,
     ctl: &CallControl,
     ask: impl Future<Output = FlightResult>,
-) -> Result<ResolvedReply, Error> {
+) -> Result<ResolvedReply, ResolveError> {
     let fresh = |completion| resolve_fresh(cache, key, usage, completion);
     if !usage.mode.reads() {
-        return ask.await.map(fresh);
+        return Ok(ask.await.map(fresh)?);
     }
     let found = ctl.within(cache.look_up(key)).await.map_err(|kind| Error::new("cache", kind))?;
     // A saving that cannot be had is no reason to fail.
@@ -222,13 +235,15 @@ pub(crate) async fn resolve(
         CacheLookup::Joined(Ok(done)) => {
             Ok(resolve_free(cache, key, done.reply, done.usage, Attempt::JOINED))
         }
-        CacheLookup::Joined(Err(error)) => Err(error.costing(Usage::default())),
+        CacheLookup::Joined(Err(error)) => {
+            Err(ResolveError { error: error.costing(Usage::default()), joined: true })
+        }
         CacheLookup::Ask(flight) => {
             let result = ask.await;
             if let Some(flight) = flight {
                 flight.land(&result);
             }
-            result.map(fresh)
+            Ok(result.map(fresh)?)
         }
     }
 }

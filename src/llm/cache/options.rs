@@ -36,6 +36,7 @@ impl Default for Options {
             (Purpose::Embedding, Mode::On),
             (Purpose::Recovery, Mode::On),
             (Purpose::Interpretation, Mode::On),
+            (Purpose::Decision, Mode::On),
             (Purpose::Adaptation, Mode::Off),
             (Purpose::Path, Mode::On),
             (Purpose::Node, Mode::Off),

@@ -50,11 +50,20 @@ pub(super) struct Drafts {
     previous: Option<Clause>,
 }
 
+/// The parts of a request that the steps do not carry out.
+#[derive(Default)]
+pub(super) struct UnservedParts {
+    /// Their words.
+    pub words: Vec<String>,
+    /// Whether the request's constraints forbid one of them.
+    pub has_forbidden: bool,
+}
+
 impl OfflinePlanner {
     /// Drafts the steps of a request. Also returns the clauses that no tool serves.
-    pub fn draft_steps(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, Vec<String>) {
+    pub fn draft_steps(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, UnservedParts) {
         if self.is_small_talk(words) {
-            return (Vec::new(), Vec::new());
+            return (Vec::new(), UnservedParts::default());
         }
         let mut drafts = Drafts::default();
         let clauses =
@@ -76,11 +85,12 @@ impl OfflinePlanner {
         &self,
         drafts: Vec<StepDraft>,
         mut unserved: Vec<String>,
-    ) -> (Vec<StepDraft>, Vec<String>) {
+    ) -> (Vec<StepDraft>, UnservedParts) {
         let is_allowed = |draft: &StepDraft| self.is_allowed(draft.hit.scene, self.tool_name(draft.hit));
         let (allowed, refused): (Vec<_>, Vec<_>) = drafts.into_iter().partition(is_allowed);
+        let has_forbidden = !refused.is_empty();
         unserved.extend(refused.into_iter().map(|draft| draft.purpose));
-        (allowed, unserved)
+        (allowed, UnservedParts { words: unserved, has_forbidden })
     }
 
     /// Whether words are small talk that no scene serves.

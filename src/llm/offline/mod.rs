@@ -56,7 +56,8 @@ use prompt::PromptText;
 use serde_json::{Value, json};
 
 use super::functions::{
-    ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, PLAN_FLOW_PATH,
+    ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
+    PLAN_FLOW_PATH,
 };
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
@@ -94,6 +95,9 @@ impl OfflineModel {
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
             (Purpose::Recovery, _) => {
                 (String::new(), vec![forced_call(request, CHOOSE_RECOVERY, recovery::choose(request))])
+            }
+            (Purpose::Decision, _) => {
+                (String::new(), vec![forced_call(request, MAKE_DECISION, recovery::choose(request))])
             }
             // The embedded rules know no meaning of data.
             (Purpose::Interpretation, _) => {

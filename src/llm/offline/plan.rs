@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer;
 use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
-use super::drafts::StepDraft;
+use super::drafts::{StepDraft, UnservedParts};
 use super::entities::Entities;
 use super::index::CatalogueIndex;
 use super::lexicon;
@@ -80,7 +80,7 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         before = prompt.json("plan");
         let plan_words = |words: &str| {
             let (drafts, unserved) = planner.draft_steps(text::cut(words.trim()), &executed);
-            (planner.build_plan(drafts, &unserved, first, max), unserved.is_empty())
+            (planner.build_plan(drafts, &unserved, first, max), unserved.words.is_empty())
         };
         let change =
             plan_changes::OfflinePlanChange { index: &planner.index, now: &planner.now, plan: &plan_words };
@@ -92,7 +92,8 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
     }
     prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
-    if plan["needs_execution"] == false && may_answer(request) {
+    // What the request itself forbids is told as it is.
+    if plan["needs_execution"] == false && plan["unserved"].is_null() && may_answer(request) {
         plan["answer"] = json!(answer::answer(prompt));
     }
     plan
@@ -420,8 +421,19 @@ impl OfflinePlanner {
     }
 
     /// The plan of some drafts, numbered from `first`. `unserved` are the clauses that no scene serves.
-    fn build_plan(&self, mut drafts: Vec<StepDraft>, unserved: &[String], first: u32, max: usize) -> Value {
+    fn build_plan(
+        &self,
+        mut drafts: Vec<StepDraft>,
+        unserved: &UnservedParts,
+        first: u32,
+        max: usize,
+    ) -> Value {
         drafts.truncate(max);
+        let UnservedParts { words: unserved, has_forbidden } = unserved;
+        if drafts.is_empty() && *has_forbidden {
+            let reasoning = "The constraints of the request do not allow what it asks for.";
+            return json!({"needs_execution": false, "reasoning": reasoning, "steps": [], "unserved": unserved});
+        }
         if drafts.is_empty() {
             return json!({"needs_execution": false, "reasoning": "No scene serves this request.", "steps": []});
         }

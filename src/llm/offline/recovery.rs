@@ -1,4 +1,4 @@
-//! How to continue after a call failed.
+//! How to continue after a call failed, and which alternative is called in its place.
 
 use serde_json::{Value, json};
 

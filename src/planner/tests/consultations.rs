@@ -13,6 +13,7 @@ use crate::run::{
     Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall,
     RequestedCall, RunId, RunQueued, RunStarted, RunState, Settings, Subject, call_key,
 };
+use crate::scene::{Catalogue, Scene, SceneTool};
 
 const ABOUT: Subject = Subject::Consultation { consultation: 1, kind: ConsultationKind::Recovery };
 
@@ -143,6 +144,27 @@ fn question_says_which_tool_failed_and_what_can_be_done() {
     let choices = asked.tools[0].parameters.pointer("/properties/choice/enum").unwrap();
     assert!(choices.as_array().unwrap().iter().all(|id| text.contains(id.as_str().unwrap())), "{choices}");
     assert_eq!((asked.tools[0].name.as_str(), asked.max_output_tokens), (CHOOSE_RECOVERY, Some(400)));
+}
+
+#[test]
+fn changed_definition_is_another_question() {
+    let state = consulting(&plain());
+    let digest = |catalogue: &Catalogue| RequestDigest::of(&request(&state, catalogue, ABOUT)).hex();
+    let changed = |change: &dyn Fn(&mut SceneTool)| {
+        let before = catalogue();
+        let scenes = before.iter().map(|scene| {
+            let mut scene = Scene::clone(scene);
+            scene.tools.iter_mut().filter(|tool| tool.name == "ARead").for_each(change);
+            scene
+        });
+        Catalogue::new(scenes.collect::<Vec<_>>())
+    };
+    assert_eq!(digest(&catalogue()), digest(&changed(&|_| {})));
+    let takes_more = json!({"type": "object", "properties": {"n": {}, "more": {"type": "string"}}});
+    assert_ne!(digest(&catalogue()), digest(&changed(&|tool| tool.parameters = takes_more.clone().into())));
+    assert_ne!(digest(&catalogue()), digest(&changed(&|tool| tool.description = "Another.".to_owned())));
+    let other = |tool: &mut SceneTool| tool.say = [("en".to_owned(), "So it is.".to_owned())].into();
+    assert_eq!(digest(&catalogue()), digest(&changed(&other)), "how it is told is no part of the question");
 }
 
 fn forced(arguments: &str) -> Reply {

@@ -1,5 +1,7 @@
 //! Folds consultations: their opening, the origin of their replies, and their end.
 
+use std::collections::BTreeMap;
+
 use super::super::attempt::Attempt;
 use super::super::consult::{AskOrigin, ConsultationState};
 use super::super::event::{
@@ -12,10 +14,13 @@ impl RunState {
     /// Something unexpected about which a model is to be asked opens a consultation.
     pub(super) fn fold_opening(&mut self, event: &Event) {
         let Event::Unexpected { subject, class, code, chosen, options, .. } = event else { return };
-        let PolicyChoice::Consult { consultation, kind } = *chosen else { return };
+        let PolicyChoice::Consult { consultation, kind, voters } = *chosen else { return };
         let subject = match *subject {
             UnexpectedSubject::Call { call, attempt } if kind == Some(ConsultationKind::Interpretation) => {
                 ConsultationSubject::Interpretation { call, attempt }
+            }
+            UnexpectedSubject::Call { call, attempt } if kind == Some(ConsultationKind::Decision) => {
+                ConsultationSubject::Decision { call, attempt }
             }
             UnexpectedSubject::Call { call, attempt } => ConsultationSubject::Recovery { call, attempt },
             UnexpectedSubject::Step { step } => ConsultationSubject::Adaptation { step },
@@ -31,6 +36,8 @@ impl RunState {
             code: code.clone(),
             options: options.clone(),
             shape,
+            voters,
+            votes: BTreeMap::new(),
             question: None,
             ended: false,
             chosen: None,
@@ -38,19 +45,20 @@ impl RunState {
             unanswered: false,
         };
         self.consultations.insert(consultation, opened);
+        self.count_votes(voters);
     }
 
     /// A question of a consultation was put. Only its first one counts.
     pub(super) fn fold_consultation_question(&mut self, number: u32, question: u32) {
         let Some(consultation) = self.consultations.get_mut(&number) else { return };
         let first = consultation.question.replace(question).is_none();
-        self.consulted += u32::from(first);
+        self.consulted += u32::from(first && consultation.voters == 1);
     }
 
     /// Keeps where the reply to a consultation's question came from, or why there was none.
     pub(super) fn keep_origin(&mut self, call: u32, end: Result<&String, &Fault>, attempts: &[Attempt]) {
         let Some(ask) = self.asks.get_mut(&call) else { return };
-        if !matches!(ask.subject, Subject::Consultation { .. }) {
+        if ask.subject.consultation().is_none() {
             return;
         }
         let last = attempts.last();
@@ -78,8 +86,10 @@ impl RunState {
         };
         let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
         let sent = question.and_then(|question| self.asks.get(&question)?.origin.as_ref());
-        let sent = sent.is_none_or(|origin| origin.reply == ReplyOrigin::Sent);
-        let unanswered = question.is_some() && chosen.is_none() && sent && !self.is_replied(about);
+        // That an equal question in progress got no reply says the same about the model.
+        let sent = sent.is_none_or(|origin| matches!(origin.reply, ReplyOrigin::Sent | ReplyOrigin::Shared));
+        let unanswered = question.is_some() && chosen.is_none() && sent && !self.is_replied(*consultation);
+        self.uncount_votes(*consultation);
         self.use_reply_about(about);
         let chosen = chosen.clone().filter(|_| refused.is_none());
         if let Some(ended) = self.consultations.get_mut(consultation) {
@@ -91,6 +101,9 @@ impl RunState {
         match *subject {
             ConsultationSubject::Recovery { call, .. } => {
                 self.continue_call(call, *consultation, chosen, ask.as_ref());
+            }
+            ConsultationSubject::Decision { call, .. } => {
+                self.call_chosen_alternative(call, *consultation, chosen.as_ref());
             }
             // A mapping is applied next.
             ConsultationSubject::Interpretation { call, .. } if chosen.is_none() => {
@@ -116,10 +129,7 @@ impl RunState {
         chosen: Option<ConsultationChoice>,
         ask: Option<&Question>,
     ) {
-        let action = chosen.and_then(|chosen| match chosen {
-            ConsultationChoice::Recovery { action } => Some(action),
-            ConsultationChoice::Interpretation { .. } | ConsultationChoice::Patch { .. } => None,
-        });
+        let action = chosen.and_then(|chosen| chosen.option());
         let continued = self.calls.change(number, |call| {
             let waits = call.consultation() == Some(consultation);
             let CallStatus::Failing { outcome, .. } = &call.status else { return None };
@@ -132,8 +142,8 @@ impl RunState {
                 Some(RecoveryAction::Retry { delay_ms }) => {
                     CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Retry { delay_ms }) }
                 }
-                Some(RecoveryAction::Alternative) => {
-                    CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative) }
+                Some(RecoveryAction::Alternative { at }) => {
+                    CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative { at }) }
                 }
                 Some(RecoveryAction::Cached { max_age_s }) => {
                     CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Cached { max_age_s }) }

@@ -10,9 +10,9 @@ use super::super::guard::mark_reads_stale;
 use super::super::state::{CallState, CallStatus, RunState};
 use crate::adapt::{ConsultationKind, MAX_TIMER_MS, PolicyChoice};
 
-/// Whether a model is asked about the shape of a result.
-fn is_interpretation(chosen: PolicyChoice) -> bool {
-    matches!(chosen, PolicyChoice::Consult { kind: Some(ConsultationKind::Interpretation), .. })
+/// Whether a model is consulted in this way.
+fn is_consultation(chosen: PolicyChoice, about: ConsultationKind) -> bool {
+    matches!(chosen, PolicyChoice::Consult { kind: Some(kind), .. } if kind == about)
 }
 
 /// Most attempts of a write with an idempotency key, in a run without a mode.
@@ -104,13 +104,14 @@ impl RunState {
                 self.fold_opening(event);
                 self.calls.change(*call, |call| {
                     call.unnoted = false;
-                    call.interpretation_tried |= is_interpretation(*chosen);
+                    call.interpretation_tried |= is_consultation(*chosen, ConsultationKind::Interpretation);
+                    call.decision_tried |= is_consultation(*chosen, ConsultationKind::Decision);
                     let CallStatus::Failing { outcome, .. } = &call.status else { return };
                     let outcome = outcome.clone();
                     call.left_out = *chosen == PolicyChoice::Skip;
                     call.status = match chosen {
                         PolicyChoice::Retry { .. }
-                        | PolicyChoice::Alternative
+                        | PolicyChoice::Alternative { .. }
                         | PolicyChoice::Cached { .. }
                         | PolicyChoice::Consult { .. } => {
                             CallStatus::Failing { outcome, chosen: Some(*chosen) }
@@ -127,6 +128,7 @@ impl RunState {
             Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
                 self.stop_planning(&Self::no_progress_fault(*idle_steps));
             }
+            Event::Voted { .. } => self.fold_vote(event),
             Event::Consultation { .. } => self.fold_consultation(event),
             Event::BackedOff { call, attempt, delay_ms, .. } => self.back_off(*call, *attempt, *delay_ms),
             Event::TimerFired { timer: TimerSubject::Retry { call, attempt } } => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapt::{ConsultationKind, MappedPlace, RecoveryAction};
+use crate::adapt::{self, ConsultationKind, MappedPlace, RecoveryAction};
 
 /// What a consultation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,13 @@ pub enum ConsultationSubject {
         /// From 1.
         attempt: u32,
     },
+    /// An attempt of a call that failed, in place of which one of several alternatives is called.
+    Decision {
+        /// The call's ordinal.
+        call: u32,
+        /// From 1.
+        attempt: u32,
+    },
     /// The part of the plan that is not finished, after this step ended.
     Adaptation {
         /// The step's number.
@@ -35,6 +42,7 @@ impl ConsultationSubject {
         match self {
             Self::Recovery { .. } => ConsultationKind::Recovery,
             Self::Interpretation { .. } => ConsultationKind::Interpretation,
+            Self::Decision { .. } => ConsultationKind::Decision,
             Self::Adaptation { .. } => ConsultationKind::Adaptation,
         }
     }
@@ -42,7 +50,9 @@ impl ConsultationSubject {
     /// The call that it concerns, if any.
     pub fn call(self) -> Option<u32> {
         match self {
-            Self::Recovery { call, .. } | Self::Interpretation { call, .. } => Some(call),
+            Self::Recovery { call, .. } | Self::Interpretation { call, .. } | Self::Decision { call, .. } => {
+                Some(call)
+            }
             Self::Adaptation { .. } => None,
         }
     }
@@ -62,6 +72,11 @@ pub enum ConsultationChoice {
         /// A place of the data for each place of the result.
         mapping: Vec<MappedPlace>,
     },
+    /// Which alternative is called.
+    Decision {
+        /// Its place among those that the tool declares, from 0: one of the options.
+        at: u32,
+    },
     /// What changes in the plan: a version of it that is in force already.
     Patch {
         /// The version.
@@ -70,12 +85,32 @@ pub enum ConsultationChoice {
 }
 
 impl ConsultationChoice {
-    /// Its id in the question, such as `retry`.
+    /// Its id in the question, such as `retry` or `alternative_2`.
     pub fn id(&self) -> &'static str {
         match self {
             Self::Recovery { action } => action.id(),
             Self::Interpretation { .. } => "mapping",
+            Self::Decision { at } => adapt::decision_id(*at),
             Self::Patch { .. } => "patch",
+        }
+    }
+
+    /// The option that was chosen; `None` where none was offered.
+    pub(in crate::run) fn option(&self) -> Option<RecoveryAction> {
+        match self {
+            Self::Recovery { action } => Some(*action),
+            Self::Decision { at } => Some(RecoveryAction::Alternative { at: *at }),
+            Self::Interpretation { .. } | Self::Patch { .. } => None,
+        }
+    }
+
+    /// In which kind of consultation it can be chosen.
+    pub(in crate::run) fn kind(&self) -> ConsultationKind {
+        match self {
+            Self::Recovery { .. } => ConsultationKind::Recovery,
+            Self::Interpretation { .. } => ConsultationKind::Interpretation,
+            Self::Decision { .. } => ConsultationKind::Decision,
+            Self::Patch { .. } => ConsultationKind::Adaptation,
         }
     }
 }

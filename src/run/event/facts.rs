@@ -253,6 +253,7 @@ impl Event {
                 UnexpectedSubject::Step { step } => public(*step),
                 UnexpectedSubject::Run { idle_steps } => public(*idle_steps),
             },
+            Event::Voted { question, .. } => internal(*question),
             Event::Consultation { consultation, .. } => public(*consultation).durable_if_writing(),
             // Durable, since otherwise a crash would end the wait that a server asked for.
             Event::BackedOff { call, .. } => public(*call).durable(),

@@ -44,6 +44,13 @@ pub enum Subject {
         /// What it is about.
         kind: ConsultationKind,
     },
+    /// The vote of one of several models in a decision.
+    Vote {
+        /// The consultation's ordinal.
+        consultation: u32,
+        /// The voter, from 1: its place among the models for decisions.
+        voter: u32,
+    },
 }
 
 /// What follows from a subject's kind.
@@ -94,6 +101,8 @@ pub enum Purpose {
     Recovery,
     /// Say where the values of the expected result are in data of another shape.
     Interpretation,
+    /// Choose which of several alternatives is called in place of a failed call.
+    Decision,
     /// Change the part of the plan that is not finished.
     Adaptation,
     /// Plan a path through a flow.
@@ -110,7 +119,7 @@ impl Purpose {
 
     /// Whether it decides about something unexpected: what helps now may not help in an hour.
     pub fn is_consultation(self) -> bool {
-        matches!(self, Purpose::Recovery | Purpose::Interpretation | Purpose::Adaptation)
+        matches!(self, Purpose::Recovery | Purpose::Interpretation | Purpose::Decision | Purpose::Adaptation)
     }
 }
 
@@ -136,25 +145,42 @@ impl Subject {
                 let purpose = match kind {
                     ConsultationKind::Recovery => Purpose::Recovery,
                     ConsultationKind::Interpretation => Purpose::Interpretation,
+                    ConsultationKind::Decision => Purpose::Decision,
                     ConsultationKind::Adaptation => Purpose::Adaptation,
                 };
                 facts(purpose, consultation, "consulting")
             }
+            Subject::Vote { consultation, .. } => facts(Purpose::Decision, consultation, "consulting"),
         }
     }
 
     /// Whether the embedded rules are asked when no model answers. Without them, predefined logic decides, or the
     /// function that a node declares.
     pub fn has_fallback(self) -> bool {
-        !matches!(self, Subject::Consultation { .. } | Subject::Node { .. })
+        !matches!(self, Subject::Consultation { .. } | Subject::Vote { .. } | Subject::Node { .. })
     }
 
-    /// Serialises the subject as a key of a map, such as `scene/2`.
+    /// The ordinal of the consultation that it belongs to, if any.
+    pub fn consultation(self) -> Option<u32> {
+        match self {
+            Subject::Consultation { consultation, .. } | Subject::Vote { consultation, .. } => {
+                Some(consultation)
+            }
+            _ => None,
+        }
+    }
+
+    /// Serialises the subject as a key of a map, such as `scene/2`, or `decision/1/3` for a vote.
     ///
     /// # Errors
     /// Those of the serialiser.
     pub fn serialize_key<S: Serializer>(self, serializer: S) -> Result<S::Ok, S::Error> {
         let SubjectFacts { purpose, number, .. } = self.facts();
-        serializer.collect_str(&format_args!("{purpose}/{number}"))
+        match self {
+            Subject::Vote { voter, .. } => {
+                serializer.collect_str(&format_args!("{purpose}/{number}/{voter}"))
+            }
+            _ => serializer.collect_str(&format_args!("{purpose}/{number}")),
+        }
     }
 }

@@ -40,6 +40,8 @@ fn scenes(book: &str) -> Catalogue {
                     .undo("unbook", json!({"id": "/arguments/n"})),
             )
             .tool(read("peek"))
+            .tool(read("glance"))
+            .tool(write("rent", "Rents."))
             .tool(unbook)
             .build()
             .unwrap()

@@ -274,8 +274,12 @@ fn covered_cases(sim: &Sim) -> BTreeSet<&'static str> {
                     "ask_user" => "a chosen question",
                     "patch" => "a chosen patch",
                     "mapping" => "a chosen mapping",
+                    "alternative_1" | "alternative_2" => "a chosen alternative of several",
                     _ => "a chosen end",
                 });
+            }
+            Event::Voted { voter: 2.., .. } => {
+                found.insert("a vote of several models");
             }
             Event::Consultation {
                 subject: ConsultationSubject::Adaptation { .. },
@@ -415,6 +419,8 @@ fn generated_worlds_cover_every_case() {
         "a chosen end",
         "a chosen patch",
         "a chosen mapping",
+        "a chosen alternative of several",
+        "a vote of several models",
         "adapted",
         "a plan left as it is",
         "a step removed",

@@ -103,8 +103,8 @@ pub struct RunChecker {
     terminal: u32,
     /// How long it has waited for retries.
     waited_ms: u64,
-    /// Consultations about which a model was asked.
-    consulted: BTreeSet<u32>,
+    /// Consultations about which a model was asked, each with its voter, if several models vote.
+    consulted: BTreeSet<(u32, u32)>,
     /// Steps that a recovery ended: nothing new begins in them.
     halted: BTreeSet<u32>,
 }
@@ -333,6 +333,11 @@ impl RunChecker {
                 assert!(*idle_steps >= self.settings.consultations.max_idle_steps);
                 self.adapting = None;
             }
+            Event::Voted { consultation, voter, .. } => {
+                let own = &state.consultations[consultation];
+                assert!((1..=own.voters).contains(voter) && !own.ended, "{event:?}");
+                assert!(!own.votes.contains_key(voter), "voter {voter} votes twice");
+            }
             Event::Consultation { subject, question, chosen, refused, .. } => {
                 if let ConsultationSubject::Adaptation { step } = subject {
                     assert_eq!(self.adapting.take(), Some(*step));
@@ -472,8 +477,16 @@ impl RunChecker {
         let (step, fallback, round) = (of.step, of.fallback, of.round);
         assert!(self.settings.mode > Some(ExecutionMode::Strict), "another tool in mode strict");
         assert_eq!((of.seen, of.uncertain), (CallProgress::Harmless, false), "{of:?} may have been done");
-        assert_eq!((of.replaces, of.replaced_by), (None, None), "a chain of alternatives");
+        assert_eq!(of.replaces, None, "a chain of alternatives");
         assert_eq!(of.requested.effect, requested.effect);
+        // Each alternative is called once, and only after those before it did nothing, and nobody said no to them.
+        let before: Vec<&WatchedCall> =
+            self.calls.values().filter(|call| call.replaces == Some(original)).collect();
+        assert!(before.len() < 2, "more substitutes than alternatives");
+        for earlier in before {
+            assert_ne!(earlier.requested.tool, requested.tool, "an alternative is called twice");
+            assert!(matches!(earlier.seen, CallProgress::Harmless | CallProgress::Asked), "{earlier:?}");
+        }
         self.insert(step, requested, fallback, round);
         self.calls.get_mut(&requested.call).unwrap().replaces = Some(original);
         self.calls.get_mut(&original).unwrap().replaced_by = Some(requested.call);
@@ -613,8 +626,9 @@ impl RunChecker {
             }
             _ => (0, false),
         };
-        if let Subject::Consultation { consultation, .. } = subject {
-            self.consulted.insert(consultation);
+        if let Some(consultation) = subject.consultation() {
+            let voter = if let Subject::Vote { voter, .. } = subject { voter } else { 0 };
+            self.consulted.insert((consultation, voter));
             let most = self.settings.consultations.max_per_run as usize;
             assert!(self.consulted.len() <= most, "a consultation too many");
             assert!(!fallback, "the embedded rules are consulted");

@@ -159,9 +159,7 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
     let declared = |optional| ToolPolicies {
         by_class: [(FaultClass::Unavailable, policy.clone())].into(),
         optional,
-        alternative: None,
-        cached: None,
-        interpret: false,
+        ..ToolPolicies::default()
     };
     for (mode, optional, left_out) in [
         (ExecutionMode::Adaptive, true, true),

@@ -205,17 +205,33 @@ fn policies(dice: &mut Dice, tool: &str) -> ToolPolicies {
     };
     let classes = [FaultClass::Timeout, FaultClass::Unavailable, FaultClass::RateLimit, FaultClass::Other];
     let by_class = classes.into_iter().map(|class| (class, policy())).collect();
-    let other = [("look", "peek"), ("peek", "look"), ("book", "pay"), ("pay", "book")];
-    let alternative = other.iter().find(|(name, _)| *name == tool).map(|(_, by)| AlternativeTool {
-        tool: (*by).to_owned(),
+    let by = |tool: &str| AlternativeTool {
+        tool: tool.to_owned(),
         arguments: ["n", "x", "note"]
             .map(|name| (name.to_owned(), json!(format!("/arguments/{name}"))))
             .into(),
         same_result: false,
-    });
+    };
+    // Two do not exist: a call of them is refused, and the next alternative is called.
+    let all = [
+        ("look", ["peek", "glance"]),
+        ("peek", ["look", "gone"]),
+        ("book", ["pay", "rent"]),
+        ("pay", ["book", "lost"]),
+    ];
+    let names = all.iter().find(|(name, _)| *name == tool).map(|(_, by)| *by);
+    let mut names: Vec<&str> = names.into_iter().flatten().collect();
+    if dice.pick(2) == 1 {
+        names.reverse();
+    }
+    names.truncate(1 + dice.pick(2));
+    let mut alternatives = names.into_iter().map(by);
+    let alternative = alternatives.next();
+    let others: Vec<AlternativeTool> = alternatives.collect();
+    let choose_by = if dice.pick(2) == 1 { "the one that is there" } else { "" }.to_owned();
     let cached = Some(CachedResult { max_age_s: 60 });
     let (optional, interpret) = (dice.pick(2) == 1, dice.pick(3) == 2);
-    ToolPolicies { by_class, optional, alternative, cached, interpret }
+    ToolPolicies { by_class, optional, alternative, others, choose_by, cached, interpret }
 }
 
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {

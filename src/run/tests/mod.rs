@@ -8,6 +8,7 @@ mod checker;
 mod consent;
 mod consultations;
 mod controlled;
+mod decisions;
 mod failures;
 mod generators;
 mod named;

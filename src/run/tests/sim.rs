@@ -241,8 +241,14 @@ impl Sim {
                                     | Event::BackedOff { .. }
                                     | Event::Consultation { .. }
                             }
-                            | Action::Ask { subject: Subject::Consultation { .. }, .. }
-                            | Action::Read { subject: Subject::Consultation { .. }, .. }
+                            | Action::Ask {
+                                subject: Subject::Consultation { .. } | Subject::Vote { .. },
+                                ..
+                            }
+                            | Action::Read {
+                                subject: Subject::Consultation { .. } | Subject::Vote { .. },
+                                ..
+                            }
                     );
                     decided |= is_policy;
                     // The end of a step may lead to a question about what is left of the plan.
@@ -522,9 +528,11 @@ impl Sim {
             },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
             Subject::Ranking => Event::ScenesRanked { call, scenes: vec!["Weather".to_owned()] },
+            Subject::Vote { consultation, voter } => self.vote(call, consultation, voter),
             Subject::Consultation { consultation, .. } => {
                 match self.state.consultations[&consultation].subject {
                     ConsultationSubject::Recovery { .. } => self.choice(call, consultation),
+                    ConsultationSubject::Decision { .. } => self.decision(call, consultation),
                     ConsultationSubject::Interpretation { .. } => self.mapping(call, consultation),
                     ConsultationSubject::Adaptation { step } => self.patch(call, consultation, step),
                 }
@@ -589,6 +597,50 @@ impl Sim {
         let event = end(own.options[picked]);
         self.dice.pick(options);
         event
+    }
+
+    /// A model chooses one of the alternatives. No other one is admitted.
+    fn decision(&mut self, call: u32, consultation: u32) -> Event {
+        let own = self.state.consultations[&consultation].clone();
+        let end = |chosen: ConsultationChoice| Event::Consultation {
+            consultation,
+            subject: own.subject,
+            question: Some(call),
+            how: self.state.consultation_outcome(call),
+            refused: self.state.choice_refusal(consultation, &chosen),
+            chosen: Some(chosen),
+            reason: String::new(),
+            model: None,
+            ask: None,
+            error: None,
+        };
+        let forged = end(ConsultationChoice::Decision { at: 7 });
+        assert!(self.state.check(&forged).is_err(), "what was not offered is admitted");
+        let forged = end(ConsultationChoice::Recovery { action: own.options[0] });
+        assert!(self.state.check(&forged).is_err(), "the choice of another kind is admitted");
+        let picked = self.dice.clone().pick(own.options.len());
+        let RecoveryAction::Alternative { at } = own.options[picked] else { panic!("{:?}", own.options) };
+        let event = end(ConsultationChoice::Decision { at });
+        self.dice.pick(own.options.len());
+        event
+    }
+
+    /// One of several models votes for one of the alternatives. No other vote is admitted.
+    fn vote(&mut self, question: u32, consultation: u32, voter: u32) -> Event {
+        let options = self.state.consultations[&consultation].options.clone();
+        let vote = |at| Event::Voted {
+            consultation,
+            voter,
+            question,
+            at,
+            reason: String::new(),
+            model: Some("small".to_owned()),
+        };
+        assert!(self.state.check(&vote(7)).is_err(), "a vote for what was not offered is admitted");
+        let RecoveryAction::Alternative { at } = options[self.dice.pick(options.len())] else {
+            panic!("{options:?}")
+        };
+        vote(at)
     }
 
     /// A model says where the expected values are, or that they are not there. No other place is admitted.

@@ -28,10 +28,8 @@ fn declared(by: &str, actions: &[PolicyAction]) -> Box<ToolPolicies> {
     let alternative = AlternativeTool { tool: by.to_owned(), arguments, same_result: false };
     Box::new(ToolPolicies {
         by_class: [(FaultClass::Unavailable, policy)].into(),
-        optional: false,
         alternative: Some(alternative),
-        cached: None,
-        interpret: false,
+        ..ToolPolicies::default()
     })
 }
 

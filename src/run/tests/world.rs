@@ -111,8 +111,14 @@ fn adaptive() -> impl Strategy<Value = Settings> {
     (who, bounds, time, limits).prop_map(|((level, mode), bounds, run_timeout_ms, limits)| {
         let (attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms) = bounds;
         let (max_per_run, max_patches, max_idle_steps) = limits;
-        let consultations =
-            ConsultationLimits { max_per_run, max_patches, max_idle_steps, ..ConsultationLimits::default() };
+        let vote = 1 + max_retries % 3;
+        let consultations = ConsultationLimits {
+            max_per_run,
+            max_patches,
+            max_idle_steps,
+            vote,
+            ..ConsultationLimits::default()
+        };
         let policies = PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms };
         let mode = completed(level, mode);
         Settings { level, mode, policies, consultations, run_timeout_ms, ..Settings::default() }

@@ -498,6 +498,48 @@ fn alternatives_are_checked() {
         assert_eq!(errors[0].code, format!("scene.{code}"), "{tool} {arguments}");
         assert!(errors[0].line.is_some() && !errors[0].remedy.is_empty());
     }
+    several_alternatives_are_checked(&right, &argument);
+}
+
+/// A list of alternatives: each another tool, at most four, with criteria that count among several.
+fn several_alternatives_are_checked(right: &str, argument: &str) {
+    let read = |name: &str| {
+        format!(
+            "[[tools]]\nname = \"{name}\"\ndescription = \"x\"\neffect = \"read\"\nsay = {{ en = \"x\" }}\n\
+             parameters = {{ type = \"object\", properties = {{ place = {{ type = \"string\" }} }}, required = [\"place\"] }}\n\
+             http = {{ url = \"https://example.com/x\" }}\n"
+        )
+    };
+    let names = ["One", "Two", "Three", "Four", "Five"];
+    let with = |tools: &[&str], choose_by: &str| {
+        let list =
+            tools.iter().map(|tool| format!("[[tools.alternative]]\ntool = {tool:?}\narguments = {right}\n"));
+        let criteria = GOOD.replace("effect = \"read\"", &format!("effect = \"read\"\n{choose_by}"));
+        let policy = "[tools.policies.timeout]\ndo = ['alternative']\n";
+        load_one(&format!("{criteria}{policy}{}{}", list.collect::<String>(), names.map(read).concat()))
+    };
+    let criteria = "choose_by = 'The fast\\n one.'".replace('\'', "\"");
+    let loaded = with(&["One", "Two", "Three", "Four"], &criteria);
+    let errors: Vec<_> = loaded.faults.iter().filter(|fault| fault.severity == Severity::Error).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let policies = &loaded.scenes[0].tools[0].policies;
+    let called: Vec<&str> = policies.alternatives().map(|by| by.tool.as_str()).collect();
+    assert_eq!((called, policies.choose_by.as_str()), (vec!["One", "Two", "Three", "Four"], "The fast one."));
+    assert!(policies.alternatives().all(|by| by.arguments["place"] == format!("/arguments/{argument}")));
+    let long = format!("choose_by = {:?}", "x".repeat(301));
+    for (tools, criteria, code, severity) in [
+        (&["One", "One"][..], criteria.as_str(), "alternative_tool", Severity::Error),
+        (&names[..], criteria.as_str(), "alternative_tool", Severity::Error),
+        (&["One", "Two"][..], "choose_by = \" \"", "alternative_criteria", Severity::Error),
+        (&["One", "Two"][..], long.as_str(), "alternative_criteria", Severity::Error),
+        (&["One"][..], criteria.as_str(), "policy_unused", Severity::Warning),
+    ] {
+        let faults = with(tools, criteria).faults;
+        let found: Vec<_> = faults.iter().filter(|fault| fault.code == format!("scene.{code}")).collect();
+        assert_eq!(found.len(), 1, "{tools:?} {criteria}: {faults:?}");
+        assert_eq!(found[0].severity, severity, "{tools:?} {criteria}");
+        assert!(found[0].line.is_some() && !found[0].remedy.is_empty());
+    }
 }
 
 #[test]
