@@ -3,6 +3,7 @@
 mod decisions;
 mod phrases;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -151,6 +152,14 @@ pub struct AnswerApproval {
     /// For a plan: its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+    /// Whether the run's requester decides, in words or by `POST /api/approvals/{id}`, whatever the configuration says
+    /// about approving one's own requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_user: bool,
+    /// The lists among the arguments that may be changed, each with what it may contain besides what it contains
+    /// already.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lists: BTreeMap<String, Vec<String>>,
 }
 
 /// How a tool call ended.
@@ -326,6 +335,8 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
         arguments: call.map(|call| call.requested.arguments.clone()),
         shown: call.map(|call| invisible::escape_json_lines(&call.requested.arguments)),
         version,
+        by_user: approval.needed.by_user,
+        lists: approval.needed.lists.clone(),
     }
 }
 

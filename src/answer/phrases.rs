@@ -9,8 +9,12 @@ use super::open_approvals;
 use crate::invisible::{self, one_line};
 use crate::language;
 use crate::run::{
-    ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Effect, Outcome, RunState, exact_json,
+    ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Effect, Outcome, RequiredApproval,
+    RunState, exact_json,
 };
+
+/// Most names that are offered to be added to a list.
+const MAX_OFFERED: usize = 40;
 
 /// Maximum length of a call's arguments in these texts, in characters. The document has them in full.
 const MAX_ARGUMENTS: usize = 4_000;
@@ -36,6 +40,11 @@ struct AnswerPhrases {
     decide: &'static str,
     /// The same if it is too long to be shown in full.
     decide_elsewhere: &'static str,
+    /// How to decide what the user is asked.
+    reply: &'static str,
+    /// How to change the list of such a question: what precedes the examples, a name that is removed, one that is added,
+    /// and the names that may be added.
+    change: [&'static str; 4],
     /// How to decide several approvals; their ids follow.
     decide_each: &'static str,
     /// How to start an approved plan; its id follows.
@@ -65,6 +74,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         unmodified: "The plan could not be changed as you asked, and is as it was:",
         decide: "Say yes or no here, or decide the approval",
         decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",
+        reply: "Reply yes or no.",
+        change: ["To change the list, write for example:", "without", "also", "It may also contain:"],
         decide_each: "Several things wait. Decide each by its approval:",
         begin: "To begin, approve it once more and have it carried out:",
         aside: "The server stopped several times in a row while it was working on this alone, so it was set aside. Resume it to have it carried on:",
@@ -84,6 +95,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
         decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
         decide_elsewhere: "È troppo lungo per essere mostrato qui per intero. Guardalo e decidi l'approvazione",
+        reply: "Rispondi sì o no.",
+        change: ["Per cambiare l'elenco scrivi per esempio:", "senza", "anche", "Può contenere anche:"],
         decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
         begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
         aside: "Il server si è fermato più volte di seguito mentre eseguiva solo questa richiesta, che è stata quindi messa da parte. Per continuare va ripresa:",
@@ -103,6 +116,13 @@ const PHRASES: [AnswerPhrases; 5] = [
         unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
         decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
         decide_elsewhere: "Es ist zu lang, um hier ganz gezeigt zu werden. Sehen Sie es an und entscheiden Sie die Genehmigung",
+        reply: "Antworten Sie mit ja oder nein.",
+        change: [
+            "Um die Liste zu ändern, schreiben Sie zum Beispiel:",
+            "ohne",
+            "auch",
+            "Sie kann auch enthalten:",
+        ],
         decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
         begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
         aside: "Der Server ist mehrmals hintereinander ausgefallen, während er nur daran gearbeitet hat; deshalb wurde dies zurückgestellt. Damit es weitergeht, muss es fortgesetzt werden:",
@@ -122,6 +142,13 @@ const PHRASES: [AnswerPhrases; 5] = [
         unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
         decide: "Répondez oui ou non ici, ou décidez l'approbation",
         decide_elsewhere: "C'est trop long pour être montré ici en entier. Regardez-le et décidez l'approbation",
+        reply: "Répondez oui ou non.",
+        change: [
+            "Pour changer la liste, écrivez par exemple :",
+            "sans",
+            "aussi",
+            "Elle peut aussi contenir :",
+        ],
         decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
         begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
         aside: "Le serveur s'est arrêté plusieurs fois de suite alors qu'il ne traitait que cette demande ; elle a donc été mise de côté. Pour continuer, il faut la reprendre :",
@@ -141,6 +168,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
         decide: "Responda sí o no aquí, o decida la aprobación",
         decide_elsewhere: "Es demasiado largo para mostrarlo aquí entero. Mírelo y decida la aprobación",
+        reply: "Responda sí o no.",
+        change: ["Para cambiar la lista, escriba por ejemplo:", "sin", "también", "También puede contener:"],
         decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
         begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
         aside: "El servidor se detuvo varias veces seguidas mientras solo trabajaba en esto, por lo que se dejó aparte. Para continuar hay que reanudarlo:",
@@ -178,6 +207,10 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         let _ = writeln!(out, "{}", if held { words.held } else { waits });
         write_steps(&mut out, state, words);
     }
+    if let Some((call, needed)) = state.only_question_to_user().filter(|_| is_shown_whole(state)) {
+        write_question(&mut out, call, needed, words);
+        return out;
+    }
     let calls = || {
         waits.iter().filter_map(|(_, matter)| match matter {
             ApprovalSubject::Call { call } => state.calls.get(call),
@@ -204,6 +237,49 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         }
     };
     out
+}
+
+/// Writes a question to the user, with the lists that it is about and how they can be changed.
+fn write_question(out: &mut String, call: &CallState, needed: &RequiredApproval, words: &AnswerPhrases) {
+    // Writing into a String cannot fail.
+    for why in &needed.why {
+        let _ = writeln!(out, "{}", invisible::escape_text(why));
+    }
+    let fields = call.requested.arguments.as_object().into_iter().flatten();
+    for (name, value) in fields {
+        match (needed.lists.get(name), value.as_array()) {
+            (Some(_), Some(elements)) => {
+                for element in elements {
+                    let _ = writeln!(out, "- {}", one_line(element.as_str().unwrap_or_default()));
+                }
+            }
+            _ => _ = writeln!(out, "{}: {}", one_line(name), invisible::escape_json(&exact_json(value))),
+        }
+    }
+    out.push_str(words.reply);
+    let arguments = &call.requested.arguments;
+    for (name, allowed) in &needed.lists {
+        let elements = arguments.get(name).and_then(Value::as_array).into_iter().flatten();
+        let contained: Vec<&str> = elements.filter_map(Value::as_str).collect();
+        let others: Vec<&str> =
+            allowed.iter().map(String::as_str).filter(|name| !contained.contains(name)).collect();
+        let [example, without, also, may_contain] = words.change;
+        // A list never becomes empty.
+        let removable = contained.last().filter(|_| contained.len() > 1);
+        let examples = [(without, removable), (also, others.first())];
+        let examples =
+            examples.into_iter().filter_map(|(how, name)| Some(format!("{how} {}", one_line(name?))));
+        let examples: Vec<String> = examples.collect();
+        if examples.is_empty() {
+            continue;
+        }
+        let _ = write!(out, " {example} {}.", examples.join("; "));
+        if !others.is_empty() {
+            let shown: Vec<String> = others.iter().take(MAX_OFFERED).map(|name| one_line(name)).collect();
+            let more = if others.len() > MAX_OFFERED { ", …" } else { "." };
+            let _ = write!(out, "\n{may_contain} {}{more}", shown.join(", "));
+        }
+    }
 }
 
 /// Whether the text shows everything that waits in full.

@@ -55,12 +55,21 @@ pub(super) fn undecided(approval: ApprovalId, language: Lang) -> Fault {
         "ist noch offen, und nichts wurde getan. Antworten Sie nur mit ja oder nein; für etwas anderes zuerst mit nein",
         "sigue abierta y no se ha hecho nada. Responda solo sí o no; para pedir otra cosa, responda primero no",
     ]);
-    let what = language.pick([
-        "L'approvazione",
-        "The approval",
-        "L'approbation",
-        "Die Genehmigung",
-        "La aprobación",
+    Fault::new("approval.ambiguous", format!("{} {approval} {text}", approval_word(language)))
+}
+
+/// A reply to a question about a list that does not say clearly how the list is to be changed.
+pub(super) fn unclear_change(approval: ApprovalId, language: Lang) -> Fault {
+    let text = language.pick([
+        "è ancora aperta e nulla è stato fatto. Rispondi sì o no, oppure di' come cambiare l'elenco con i nomi che vi compaiono: «senza NOME», «anche NOME», «solo NOME»",
+        "is still open, and nothing was done. Reply with yes or no, or change the list by the names that were shown: \"without NAME\", \"also NAME\", \"only NAME\"",
+        "est toujours ouverte et rien n'a été fait. Répondez oui ou non, ou changez la liste avec les noms affichés : « sans NOM », « aussi NOM », « seulement NOM »",
+        "ist noch offen, und nichts wurde getan. Antworten Sie mit ja oder nein, oder ändern Sie die Liste mit den gezeigten Namen: „ohne NAME“, „auch NAME“, „nur NAME“",
+        "sigue abierta y no se ha hecho nada. Responda sí o no, o cambie la lista con los nombres mostrados: «sin NOMBRE», «también NOMBRE», «solo NOMBRE»",
     ]);
-    Fault::new("approval.ambiguous", format!("{what} {approval} {text}"))
+    Fault::new("approval.ambiguous", format!("{} {approval} {text}", approval_word(language)))
+}
+
+fn approval_word(language: Lang) -> &'static str {
+    language.pick(["L'approvazione", "The approval", "L'approbation", "Die Genehmigung", "La aprobación"])
 }

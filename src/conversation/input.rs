@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::run::{Fault, RunId, SessionEvent};
+use crate::run::{ApprovableLists, Fault, RunId, SessionEvent};
 
 /// A caller that waits for a reply; the actor keeps its channel under this id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,6 +95,8 @@ pub(crate) struct OpenDecisions {
     pub(crate) seq: u64,
     /// Its open approvals, except those about outcomes.
     pub(crate) approvals: Vec<u32>,
+    /// The lists that the user may change in words, if the only open approval is the user's and has some.
+    pub(crate) lists: Option<ApprovableLists>,
     /// Whether its answer shows everything that is to be decided.
     pub(crate) is_shown_whole: bool,
     /// The language of its answer, as ISO 639-1, where known.

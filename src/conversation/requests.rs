@@ -34,8 +34,9 @@ impl ConversationState {
         match request.words.as_deref().map_or(Ok(None), |words| self.decision_by_words(words)) {
             Ok(None) => {}
             Ok(Some(decision)) => {
+                let run = decision.approval.run;
                 out.push(SideEffect::DecideByWords { caller, decision });
-                return self.command(caller, decision.approval.run, out);
+                return self.command(caller, run, out);
             }
             Err(fault) => return out.push(SideEffect::Refuse { caller, fault, is_shed: false }),
         }

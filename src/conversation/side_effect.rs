@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::input::CallerId;
 use crate::memory::SummaryJob;
+use crate::planner::ApproverChoice;
 use crate::run::{ApprovalId, Fault, RunId};
 
 /// Work for the actor. What has a result becomes an [`Input`](super::Input).
@@ -63,11 +64,11 @@ pub(crate) struct NewRun {
     pub(crate) answers: Option<RunId>,
 }
 
-/// A yes or no in the conversation to an open approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a message of the conversation decides about an open approval: yes, no, or yes with other values.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WordDecision {
     pub(crate) approval: ApprovalId,
-    pub(crate) is_yes: bool,
+    pub(crate) choice: ApproverChoice,
     /// The sequence number of the run's last event before the decision.
     pub(crate) before: u64,
 }

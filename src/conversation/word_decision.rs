@@ -1,14 +1,16 @@
-//! Which decision a yes or a no of the conversation makes.
+//! Which decision the words of the conversation make.
 
+use super::input::OpenDecisions;
 use super::side_effect::WordDecision;
 use super::{ConversationState, faults};
 use crate::language::{self, Lang};
-use crate::planner::consent;
+use crate::planner::list_edits::{self, ListReading};
+use crate::planner::{ApproverChoice, consent};
 use crate::run::{ApprovalId, Fault};
 
 impl ConversationState {
-    /// The decision that a message makes, if it says nothing but yes or no and the last answer showed what
-    /// is to be decided.
+    /// The decision that a message makes, if it says nothing but yes or no, or how a list of the question is to be
+    /// changed, and the last answer showed what is to be decided.
     ///
     /// # Errors
     /// Several decisions are open, so the message does not say which one it means; or one is open, and the message
@@ -24,15 +26,11 @@ impl ConversationState {
         }
         let Some(is_yes) = consent::parse_consent(message) else {
             let [(approval, parked)] = open[..] else { return Ok(None) };
-            // As a request of its own it would be a second wish beside the one that waits.
-            if !parked.is_shown || !consent::is_undecided(message) {
-                return Ok(None);
-            }
-            let language = language::detect(message).or(parked.open.language.as_deref());
-            return Err(faults::undecided(approval, Lang::of(language.unwrap_or_default())));
+            return if parked.is_shown { undecided(message, approval, &parked.open) } else { Ok(None) };
         };
         if let [(approval, parked)] = open[..] {
-            let decision = WordDecision { approval, is_yes, before: parked.open.seq };
+            let choice = if is_yes { ApproverChoice::Yes } else { ApproverChoice::No };
+            let decision = WordDecision { approval, choice, before: parked.open.seq };
             return Ok(Some(decision).filter(|_| parked.is_shown));
         }
         let is_any_shown = self.runs.parked().any(|(_, parked)| parked.is_shown);
@@ -43,5 +41,27 @@ impl ConversationState {
         }
         let ids: Vec<String> = open.iter().map(|(approval, _)| approval.to_string()).collect();
         Err(faults::ambiguous(&ids))
+    }
+}
+
+/// What a message decides that is no plain yes or no: a change of the list that is asked about. Where it seems to reply
+/// to the question without deciding it, it is no request of its own: that would be a second wish beside the one that
+/// waits.
+fn undecided(
+    message: &str,
+    approval: ApprovalId,
+    open: &OpenDecisions,
+) -> Result<Option<WordDecision>, Fault> {
+    let language = || Lang::of(language::detect(message).or(open.language.as_deref()).unwrap_or_default());
+    match open.lists.as_ref().map(|lists| list_edits::read(message, lists)) {
+        Some(ListReading::Edited(arguments)) => {
+            let choice = ApproverChoice::Edited(arguments);
+            Ok(Some(WordDecision { approval, choice, before: open.seq }))
+        }
+        Some(ListReading::Unclear) => Err(faults::unclear_change(approval, language())),
+        Some(ListReading::Other) | None if consent::is_undecided(message) => {
+            Err(faults::undecided(approval, language()))
+        }
+        Some(ListReading::Other) | None => Ok(None),
     }
 }

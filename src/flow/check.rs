@@ -288,6 +288,7 @@ impl<'a> Checker<'a> {
                     self.problem("flow.no_producer", node, key, message, remedy);
                 }
             }
+            self.check_approval(node);
             if let NodeKind::Tool { arguments, .. } = &node.kind {
                 let known =
                     |name: &str| node.inputs.iter().chain(&node.optional_inputs).any(|input| input == name);
@@ -300,6 +301,32 @@ impl<'a> Checker<'a> {
                         self.problem("flow.no_producer", node, "arguments", message, remedy);
                     }
                 }
+            }
+        }
+    }
+
+    /// What is approved are inputs, and what a list may contain is one, too.
+    fn check_approval(&mut self, node: &Node) {
+        let NodeKind::Approval { values, .. } = &node.kind else { return };
+        let is_input =
+            |name: &str| node.inputs.iter().chain(&node.optional_inputs).any(|input| input == name);
+        for name in node.outputs.iter().filter(|name| !is_input(name)) {
+            let message = format!("{} approves {name}, which is no input of it", node.name);
+            let remedy = format!("add {name} to `inputs`, or remove it from `outputs`");
+            self.problem("flow.approval", node, "outputs", message, remedy);
+        }
+        for (list, allowed) in values {
+            if !node.outputs.contains(list) {
+                let message = format!("{} lets a person change {list}, which is no output of it", node.name);
+                let remedy = format!("add {list} to `inputs` and `outputs`, or remove it from `values`");
+                self.problem("flow.approval", node, "values", message, remedy);
+            }
+            let name = allowed.split('/').next().unwrap_or_default();
+            if !is_input(name) {
+                let message =
+                    format!("{list} of {} may contain {allowed:?}, which is no input of it", node.name);
+                let remedy = "name an input that lists what may be added, or the list itself".to_owned();
+                self.problem("flow.approval", node, "values", message, remedy);
             }
         }
     }

@@ -163,7 +163,7 @@ pub enum NodeKind {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         results: BTreeMap<String, String>,
     },
-    /// A person, who approves the node's inputs and may change them. They become its outputs.
+    /// A person, who approves those inputs of the node that are its outputs, too, and may change them.
     Approval {
         /// What is asked: minijinja templates over the node's inputs, by language.
         question: BTreeMap<String, String>,
@@ -174,9 +174,27 @@ pub enum NodeKind {
         /// When a person is asked; always where it is absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         when: Option<ValueTest>,
+        /// Who is asked.
+        #[serde(default, skip_serializing_if = "Decider::is_approver")]
+        by: Decider,
+        /// The lists of texts among the inputs that the person may change, each with the value that lists what it may
+        /// contain, by name and pointer. Where there are none, `parameters` alone bounds changes.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        values: BTreeMap<String, String>,
     },
     /// Nothing: its conditions choose the next node.
     Condition,
+}
+
+/// Who gives the approval of a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decider {
+    /// A person who may approve calls, as the configuration says.
+    #[default]
+    Approver,
+    /// The user of the conversation, in words, whatever the configuration says about approving one's own requests.
+    User,
 }
 
 /// What holds for every execution of a flow.
@@ -322,6 +340,13 @@ impl Node {
             outputs.extend(value.map(|value| (name.clone(), value)));
         }
         outputs
+    }
+}
+
+impl Decider {
+    /// Whether it is an approver.
+    pub fn is_approver(&self) -> bool {
+        *self == Decider::Approver
     }
 }
 

@@ -83,7 +83,7 @@ pub fn required_plan_approval(
     }
     why.extend(made.patch.iter().flat_map(|patch| patch.changes()));
     let tools = tool_definitions(catalogue, &made.plan);
-    Some(RequiredApproval { hash: plan_hash(made, &tools), why, tools })
+    Some(RequiredApproval { hash: plan_hash(made, &tools), why, tools, ..RequiredApproval::default() })
 }
 
 /// What may be called in place of a tool that fails, for the person who approves a plan.
@@ -171,7 +171,7 @@ pub(super) fn call_approval(
         why.push("it was asked for without the configured models, which could not be used".to_owned());
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
-    Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools })
+    Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools, ..RequiredApproval::default() })
 }
 
 /// The approval that a read needs: one whose tool says so.
@@ -186,7 +186,7 @@ fn approval_of_read(
     asked.then(|| {
         let why = vec![format!("{} of {scene} reads what has to be approved", tool.name)];
         let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
-        RequiredApproval { hash: call_hash(arguments, &tools), why, tools }
+        RequiredApproval { hash: call_hash(arguments, &tools), why, tools, ..RequiredApproval::default() }
     })
 }
 
@@ -277,7 +277,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() {
             let hash = plan_hash(made, &now);
-            let needed = RequiredApproval { hash, why: put.needed.why.clone(), tools: now };
+            let needed = RequiredApproval { hash, tools: now, ..put.needed.clone() };
             return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed, edited: None });
         }
     }
@@ -290,7 +290,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() && !matches!(put.decided, Some((Decision::No, _))) {
             let hash = call_hash(&call.requested.arguments, &now);
-            let needed = RequiredApproval { hash, why: put.needed.why.clone(), tools: now };
+            let needed = RequiredApproval { hash, tools: now, ..put.needed.clone() };
             return Some(Event::ApprovalLapsed {
                 approval: *approval,
                 matter: put.matter,
@@ -326,7 +326,12 @@ fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event
             let hash = call_hash(&call.requested.arguments, &now);
             let reason = format!("{} of {} writes", call.requested.tool, call.scene);
             let other = "it has another definition than when it was approved".to_owned();
-            let needed = RequiredApproval { hash, why: vec![reason, other], tools: now };
+            let needed = RequiredApproval {
+                hash,
+                why: vec![reason, other],
+                tools: now,
+                ..RequiredApproval::default()
+            };
             let matter = ApprovalSubject::Call { call: *number };
             return Some(Event::ApprovalLapsed { approval: NO_APPROVAL, matter, why, needed, edited: None });
         }

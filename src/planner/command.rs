@@ -10,8 +10,8 @@ use super::step_expectations::expectation_problems;
 use super::supplied_plan::invalid_plan_fault;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
-    ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade, PlanMaker,
-    PlanScore, RequiredApproval, RunState, RunStatus, call_key,
+    Approval, ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade,
+    PlanMaker, PlanScore, RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
@@ -87,7 +87,7 @@ pub enum CommandAction {
 }
 
 /// The possible decisions about a requested approval.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApproverChoice {
     /// Approve it.
     Yes,
@@ -228,7 +228,7 @@ fn approve(
         return Err(refusal("plan.version_required", what));
     }
     // The version alone does not identify the tool definitions that were seen.
-    let other = |a: &crate::run::Approval| {
+    let other = |a: &Approval| {
         a.lapsed && a.matter == put.matter && !a.needed.hash.is_empty() && a.needed.hash != shown
     };
     if hash.is_none() && state.approvals.values().any(other) {
@@ -284,7 +284,7 @@ fn decide(
         ));
     }
     let matter = put.matter;
-    let decision = decision_of(state, catalogue, matter, choice)?;
+    let decision = decision_of(state, catalogue, put, choice)?;
     let event = |decision: Decision| Event::Decided {
         approval: number,
         matter,
@@ -303,14 +303,14 @@ fn decide(
     }
 }
 
-/// The decision that `choice` makes about `matter`, if the choice is possible there.
+/// The decision that `choice` makes about what `put` asks, if the choice is possible there.
 fn decision_of(
     state: &RunState,
     catalogue: &Catalogue,
-    matter: ApprovalSubject,
+    put: &Approval,
     choice: &ApproverChoice,
 ) -> Result<Decision, CommandRefusal> {
-    Ok(match (matter, choice) {
+    Ok(match (put.matter, choice) {
         (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::Yes) => {
             check_not_lapsed(state, catalogue)?;
             Decision::Yes { hold: false }
@@ -318,7 +318,7 @@ fn decision_of(
         (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::No) => Decision::No,
         (ApprovalSubject::Call { call }, ApproverChoice::Edited(given)) => {
             check_not_lapsed(state, catalogue)?;
-            edited_decision(state, catalogue, call, given)?
+            edited_decision(state, catalogue, put, call, given)?
         }
         (ApprovalSubject::Outcome { .. }, ApproverChoice::Done) => Decision::Done,
         (ApprovalSubject::Outcome { .. }, ApproverChoice::NotDone) => Decision::NotDone,
@@ -361,17 +361,14 @@ fn resubmit_call(
         ));
     }
     check_not_lapsed(state, catalogue)?;
-    let Decision::Edited { arguments, key } = edited_decision(state, catalogue, call, given)? else {
+    let Decision::Edited { arguments, key } = edited_decision(state, catalogue, put, call, given)? else {
         return Ok(None);
     };
     let why = format!("{} changed its arguments", command.by);
     let mut reasons = put.needed.why.clone();
     reasons.push(why.clone());
-    let needed = RequiredApproval {
-        hash: call_hash(&arguments, &put.needed.tools),
-        why: reasons,
-        tools: put.needed.tools.clone(),
-    };
+    let hash = call_hash(&arguments, &put.needed.tools);
+    let needed = RequiredApproval { hash, why: reasons, ..put.needed.clone() };
     let edited = Some(Box::new(EditedCall { arguments, key, by: command.by.clone() }));
     Ok(Some(Event::ApprovalLapsed { approval: number, matter: put.matter, why: vec![why], needed, edited }))
 }
@@ -402,6 +399,7 @@ fn approves_own_change(state: &RunState, command: &Command) -> bool {
 fn edited_decision(
     state: &RunState,
     catalogue: &Catalogue,
+    put: &Approval,
     call: u32,
     given: &Value,
 ) -> Result<Decision, CommandRefusal> {
@@ -411,6 +409,9 @@ fn edited_decision(
     let tool = scene.tool(&call.requested.tool).ok_or_else(gone)?;
     let arguments = arguments::check(tool, &given.to_string())
         .map_err(|fault| refusal("approval.arguments", fault.message))?;
+    put.needed
+        .check_edit(&call.requested.arguments, &arguments)
+        .map_err(|why| refusal("approval.arguments", why))?;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
     Ok(Decision::Edited { arguments, key })
 }
@@ -551,6 +552,10 @@ fn has_room(state: &RunState, bytes: usize) -> Result<(), CommandRefusal> {
 
 fn may_decide(state: &RunState, command: &Command) -> Result<(), CommandRefusal> {
     let asked = is_requester(state, &command.by);
+    let of_user = |approval: &u32| state.approvals.get(approval).is_some_and(|put| put.needed.by_user);
+    if asked && matches!(&command.action, CommandAction::Decide { approval, .. } if of_user(approval)) {
+        return Ok(());
+    }
     // Changing the plan, or a call's arguments, also makes the person a requester.
     let changed = state.plan().is_some_and(|made| made.by.as_ref() == Some(&command.by))
         || matches!(command.action, CommandAction::Decide { choice: ApproverChoice::Edited(_), .. });

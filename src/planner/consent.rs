@@ -1,7 +1,7 @@
 //! Recognises messages that are a plain yes or no.
 
 /// Words for yes, in the languages of the shipped scenes.
-const YES: [&str; 30] = [
+pub(super) const YES: [&str; 30] = [
     "yes",
     "y",
     "yep",
@@ -61,7 +61,7 @@ const NO: [&str; 22] = [
 ];
 
 /// Polite words that may accompany a yes or a no.
-const POLITE: [&str; 14] = [
+pub(super) const POLITE: [&str; 14] = [
     "please",
     "thanks",
     "thank you",

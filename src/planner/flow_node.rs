@@ -10,7 +10,7 @@ use super::planned_calls::unnamed_action;
 use super::prompt::forced;
 use super::read::{SceneReplyCall, read_call};
 use super::tools::{REPORT_NODE, report_node};
-use crate::flow::{Flow, Node, NodeKind, value_at};
+use crate::flow::{Decider, Flow, Node, NodeKind, value_at};
 use crate::llm::{Purpose, Request, reader, sections};
 use crate::plan::PlanProblem;
 use crate::run::{
@@ -130,9 +130,13 @@ impl NodeStep<'_> {
                 self.requested(catalogue, scene, tool, given).map(Some)
             }
             NodeKind::Approval { when: Some(when), .. } if !when.holds(&self.values) => Ok(None),
-            NodeKind::Approval { question, .. } => {
-                let call = self.requested(catalogue, &self.flow.name, &self.node.name, inputs())?;
-                self.to_approve(catalogue, question, call).map(Some)
+            NodeKind::Approval { question, by, values, .. } => {
+                let mut approved = self.node.inputs_of(&self.values);
+                approved.retain(|name, _| self.node.outputs.contains(name));
+                let approved = Value::Object(approved);
+                let call = self.requested(catalogue, &self.flow.name, &self.node.name, approved)?;
+                let call = self.to_approve(catalogue, question, call)?;
+                self.with_decider(*by, values, call).map(Some)
             }
             NodeKind::Condition => Ok(None),
         }
@@ -196,12 +200,47 @@ impl NodeStep<'_> {
         let name = &self.flow.name;
         let tool = catalogue.get(name).and_then(|scene| scene.tool(&call.tool));
         let tool = tool.ok_or_else(|| format!("{name} has no node {}", call.tool))?;
-        let asked = phrase::say(question, self.state.language(), &call.arguments, &call.arguments);
+        let inputs = Value::Object(self.node.inputs_of(&self.values));
+        let asked = phrase::say(question, self.state.language(), &inputs, &inputs);
         let asked = asked.unwrap_or_else(|| self.node.description.clone());
         let tools = BTreeMap::from([(format!("{name}.{}", call.tool), definition(tool))]);
         let hash = call_hash(&call.arguments, &tools);
-        call.approval = Some(RequiredApproval { hash, why: vec![asked], tools });
+        call.approval =
+            Some(RequiredApproval { hash, why: vec![asked], tools, ..RequiredApproval::default() });
         debug_assert_eq!(self.step.step.step_number, self.number);
+        Ok(call)
+    }
+
+    /// The call with who approves it, and the lists that this person may change.
+    ///
+    /// # Errors
+    /// What should be a list of texts and is none.
+    fn with_decider(
+        &self,
+        by: Decider,
+        values: &BTreeMap<String, String>,
+        mut call: RequestedCall,
+    ) -> Result<RequestedCall, String> {
+        let mut lists = BTreeMap::new();
+        for (list, allowed) in values {
+            if call.arguments.get(list).is_none() {
+                continue;
+            }
+            let texts = |value: Option<&Value>, name: &str| -> Result<Vec<String>, String> {
+                let elements = value.and_then(Value::as_array).into_iter().flatten();
+                let texts: Option<Vec<String>> = match value {
+                    Some(Value::Array(_)) => elements.map(|text| text.as_str().map(str::to_owned)).collect(),
+                    _ => None,
+                };
+                texts.ok_or_else(|| format!("{name} is no list of texts"))
+            };
+            texts(call.arguments.get(list), list)?;
+            lists.insert(list.clone(), texts(value_at(&self.values, allowed), allowed)?);
+        }
+        if let Some(approval) = &mut call.approval {
+            approval.by_user = by == Decider::User;
+            approval.lists = lists;
+        }
         Ok(call)
     }
 }

@@ -19,6 +19,7 @@ mod flow_node;
 mod flow_path;
 mod grounding;
 mod interpret;
+pub mod list_edits;
 mod patch;
 mod plan_prompt;
 mod plan_reply;

@@ -43,6 +43,50 @@ pub struct RequiredApproval {
     /// The tools (`Scene.Tool`) with a hash of each definition, so that a changed tool can be named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
+    /// Whether the run's requester decides, in words, whatever the settings say about approving one's own requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_user: bool,
+    /// The lists of texts among a call's arguments that may be changed, each with what it may contain besides what it
+    /// contains already.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lists: BTreeMap<String, Vec<String>>,
+}
+
+impl RequiredApproval {
+    /// Whether a call's arguments may be approved as `after`, where they were `before`. Where the approval is the
+    /// user's, or declares lists, only these may change, and none of them becomes empty.
+    ///
+    /// # Errors
+    /// What may not be so, for people.
+    pub fn check_edit(&self, before: &Value, after: &Value) -> Result<(), String> {
+        if !self.by_user && self.lists.is_empty() {
+            return Ok(());
+        }
+        let fields = |value: &Value| value.as_object().cloned().unwrap_or_default();
+        let (before, after) = (fields(before), fields(after));
+        for name in before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name)) {
+            let Some(allowed) = self.lists.get(name) else {
+                return Err(format!("{name} cannot be changed here"));
+            };
+            let elements = after.get(name).and_then(Value::as_array);
+            let elements = elements.filter(|elements| !elements.is_empty());
+            let elements =
+                elements.ok_or_else(|| format!("{name} has to be a list with at least one text"))?;
+            let was = before.get(name).and_then(Value::as_array);
+            let is_known = |element: &Value| {
+                let text = element.as_str();
+                allowed.iter().any(|name| Some(name.as_str()) == text)
+                    || was.is_some_and(|was| was.contains(element))
+            };
+            if let Some(unknown) = elements.iter().find(|element| !is_known(element)) {
+                return Err(format!("{name} cannot contain {unknown}"));
+            }
+            if (1..elements.len()).any(|at| elements[..at].contains(&elements[at])) {
+                return Err(format!("{name} names something twice"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A person's decision.
@@ -146,6 +190,15 @@ impl Approval {
     }
 }
 
+/// The lists that the user may change in words, while nothing else waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovableLists {
+    /// The arguments to be approved.
+    pub arguments: Value,
+    /// The lists among them, each with what it may contain besides what it contains already.
+    pub lists: BTreeMap<String, Vec<String>>,
+}
+
 /// Whether a plan or a call may proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ApprovalGate {
@@ -182,6 +235,22 @@ impl RunState {
     /// The approval of the plan in force that is open or was decided last.
     pub fn plan_approval(&self) -> Option<(u32, &Approval)> {
         self.approval_of_version(self.plan()?.version)
+    }
+
+    /// The call whose approval is the user's, if that is all that waits, with its approval.
+    pub fn only_question_to_user(&self) -> Option<(&CallState, &RequiredApproval)> {
+        let open = |a: &&Approval| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. });
+        let mut open = self.approvals.values().filter(open);
+        let (Some(only), None) = (open.next(), open.next()) else { return None };
+        let ApprovalSubject::Call { call } = only.matter else { return None };
+        self.calls.get(&call).filter(|_| only.needed.by_user).map(|call| (call, &only.needed))
+    }
+
+    /// The lists that the user may change, if a question about them is all that waits.
+    pub fn only_lists_of_user(&self) -> Option<ApprovableLists> {
+        let (call, needed) = self.only_question_to_user().filter(|(_, needed)| !needed.lists.is_empty())?;
+        let arguments = call.requested.arguments.clone();
+        Some(ApprovableLists { arguments, lists: needed.lists.clone() })
     }
 
     /// The granted approval of the plan that added `step`.

@@ -46,7 +46,9 @@ mod work;
 pub use crate::sentences::FailureKind;
 pub use action::Action;
 pub use admit::Illegal;
-pub use approval::{Approval, ApprovalSubject, Decision, EditedCall, RequiredApproval, Undo, shows_call};
+pub use approval::{
+    ApprovableLists, Approval, ApprovalSubject, Decision, EditedCall, RequiredApproval, Undo, shows_call,
+};
 pub use attempt::{AskReservation, Attempt};
 pub use calls::Calls;
 pub use confirmation::UNCONFIRMED;

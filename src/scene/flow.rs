@@ -14,8 +14,8 @@ use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::{Scene, SceneExample, SceneTool};
 use crate::flow::{
-    self, Comparison, DEFAULT_MAX_NODE_STEPS, EdgeCondition, Flow, Invariant, Node, NodeKind, PathExample,
-    ValueTest,
+    self, Comparison, DEFAULT_MAX_NODE_STEPS, Decider, EdgeCondition, Flow, Invariant, Node, NodeKind,
+    PathExample, ValueTest,
 };
 use crate::run::Effect;
 use crate::tools::{Tool, ToolContext, ToolError, phrase};
@@ -31,6 +31,9 @@ const KINDS: [(&str, Kind); 5] = [
     ("approval", Kind::Approval),
     ("condition", Kind::Condition),
 ];
+
+/// Who gives an approval, in `flow.toml`.
+const DECIDERS: [(&str, Decider); 2] = [("approver", Decider::Approver), ("user", Decider::User)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -186,6 +189,7 @@ fn parse_node(
         "output",
         "native",
         "fallback",
+        "values",
     ];
     for key in keys {
         own.keys.insert(key, fields.line_of(key));
@@ -308,18 +312,25 @@ fn parse_kind(
                 fields.report().error(fields.line(), "flow.question", message, remedy);
             }
             let parameters = fields.json("parameters").map(|(schema, _)| schema.value);
+            let by = fields.keyword("by", Presence::Optional, &DECIDERS);
+            let by = by.map(|by| by.value).unwrap_or_default();
+            let values: BTreeMap<String, String> =
+                fields.texts("values").into_iter().map(|(list, allowed)| (list, allowed.value)).collect();
             let when = fields.table("when").and_then(|mut table| {
                 let test = parse_test(&mut table);
                 table.reject_unknown_keys();
                 test
             });
             if node.outputs.is_empty() {
-                node.outputs = node.inputs.iter().chain(&node.optional_inputs).cloned().collect();
+                let only_listed =
+                    |name: &String| !values.contains_key(name) && values.values().any(|of| of == name);
+                let inputs = node.inputs.iter().chain(&node.optional_inputs);
+                node.outputs = inputs.filter(|name| !only_listed(name)).cloned().collect();
             }
-            let schema = parameters.clone().unwrap_or(any);
+            let schema = parameters.clone().unwrap_or_else(|| object_of(&node.outputs));
             tools.push(tool_draft(fields, &node.name, node, schema, echo()));
             let question = question.into_iter().map(|(language, text)| (language, text.value)).collect();
-            Some(NodeKind::Approval { question, parameters, when })
+            Some(NodeKind::Approval { question, parameters, when, by, values })
         }
         Kind::Condition => Some(NodeKind::Condition),
     }
@@ -336,8 +347,12 @@ fn check_output(node: &Node, output: &Located<Value>, report: &FaultReport) {
 
 /// An object with the inputs of a node, of any type.
 fn inputs_schema(node: &Node) -> Value {
-    let names = node.inputs.iter().chain(&node.optional_inputs);
-    let properties: Map<String, Value> = names.map(|name| (name.clone(), json!({}))).collect();
+    object_of(node.inputs.iter().chain(&node.optional_inputs))
+}
+
+/// An object with these properties, of any type.
+fn object_of<'a>(names: impl IntoIterator<Item = &'a String>) -> Value {
+    let properties: Map<String, Value> = names.into_iter().map(|name| (name.clone(), json!({}))).collect();
     json!({"type": "object", "properties": properties})
 }
 

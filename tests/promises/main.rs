@@ -32,6 +32,8 @@ mod explain;
 mod failure_wording;
 mod fairness;
 mod fault_matrix;
+mod flow_crash;
+mod flow_questions;
 mod flows;
 mod full_disk;
 mod gateway;

@@ -8,7 +8,7 @@ use super::messages::{Acceptance, RequestMessage};
 use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, Input, WordDecision};
-use crate::planner::{ApproverChoice, Command, CommandAction, CommandRefusal};
+use crate::planner::{Command, CommandAction, CommandRefusal};
 use crate::run::{Fault, RequestIdentity, RunId};
 use crate::telemetry::Component;
 
@@ -137,8 +137,8 @@ impl SceneManager {
     /// Makes a request the command that its words mean. Its answer is what the run results in.
     pub(super) fn decide_by_words(&mut self, caller: CallerId, decision: WordDecision) {
         let Some(WaitingCaller::Request(submit)) = self.callers.remove(&caller) else { return };
-        let choice = if decision.is_yes { ApproverChoice::Yes } else { ApproverChoice::No };
-        let action = CommandAction::Decide { approval: decision.approval.approval, choice, hash: None };
+        let WordDecision { approval, choice, before } = decision;
+        let action = CommandAction::Decide { approval: approval.approval, choice, hash: None };
         let (by, no_own_approval, is_authenticated) =
             (submit.user, submit.no_own_approval, submit.own_session);
         let command = Command { by, note: Some(submit.message), action, no_own_approval, is_authenticated };
@@ -146,7 +146,7 @@ impl SceneManager {
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
-        let (submitted, before) = (submit.reply, decision.before);
+        let submitted = submit.reply;
         let order = RunCommand { command, word: Some(word), reply };
         let waiting = CommandCaller { order, answer: Some(answer), follow: Some(follow) };
         self.callers.insert(caller, WaitingCaller::Order(Box::new(waiting)));

@@ -85,6 +85,7 @@ pub(super) fn open_decisions(state: &RunState) -> OpenDecisions {
     OpenDecisions {
         seq: state.seq,
         approvals: open.map(|(approval, _)| *approval).collect(),
+        lists: state.only_lists_of_user(),
         is_shown_whole: state.aside.is_none() && crate::answer::is_shown_whole(state),
         language: state.language().map(str::to_owned),
     }

@@ -38,7 +38,7 @@ impl Sim {
     /// Carries a command out, or refuses it.
     fn obey(&mut self, run: RunId, caller: CallerId, condition: &RunCondition) {
         let is_word = self.words.remove(&caller);
-        let taken = match (condition, is_word) {
+        let taken = match (condition, &is_word) {
             (RunCondition::Waiting(open), Some(word)) => {
                 open.approvals.contains(&word.approval.approval).then_some(RunCondition::Unfinished)
             }

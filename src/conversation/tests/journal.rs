@@ -61,6 +61,7 @@ impl Journal {
             entry.condition = RunCondition::Waiting(OpenDecisions {
                 seq: entry.seq,
                 approvals,
+                lists: None,
                 is_shown_whole,
                 language: None,
             });

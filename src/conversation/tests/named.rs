@@ -7,6 +7,7 @@ use crate::conversation::{
     StoredDecisions, WordDecision,
 };
 use crate::memory;
+use crate::planner::ApproverChoice;
 use crate::run::{ApprovalId, Fault, RunId, RunStatus, SessionEvent, SessionId, Turn, Usage};
 
 fn conversation(is_new: bool, max_queued: usize) -> ConversationState {
@@ -56,7 +57,7 @@ fn accept(number: u64) -> SideEffect {
 }
 
 fn open(seq: u64) -> OpenDecisions {
-    OpenDecisions { seq, approvals: vec![1], is_shown_whole: true, language: None }
+    OpenDecisions { seq, approvals: vec![1], lists: None, is_shown_whole: true, language: None }
 }
 
 fn is_read(number: u64, condition: RunCondition) -> Input {
@@ -180,7 +181,7 @@ fn runs_of_an_earlier_process_go_before_early_requests() {
 fn yes_decides_only_while_the_last_answer_showed_it() {
     let mut state = waiting();
     let approval = ApprovalId { run: run(1), approval: 1 };
-    let decision = WordDecision { approval, is_yes: true, before: 5 };
+    let decision = WordDecision { approval, choice: ApproverChoice::Yes, before: 5 };
     let mut other = waiting();
     let effects = other.on(request(2, "yes"));
     assert_eq!(effects[0], SideEffect::DecideByWords { caller: CallerId(2), decision });

@@ -94,7 +94,7 @@ impl Watch {
                 let is_full = fault.code == "session.queue_full";
                 assert!(!is_full || message == Message::Request, "a decision queues behind requests");
             }
-            SideEffect::DecideByWords { caller, decision } => self.decides(*caller, *decision, journal),
+            SideEffect::DecideByWords { caller, decision } => self.decides(*caller, decision, journal),
             SideEffect::ReadRun { run, .. } => {
                 assert!(!self.drivers.contains(run), "{run} is read while it is driven");
                 if !self.current.contains(run) {
@@ -148,7 +148,7 @@ impl Watch {
         }
     }
 
-    fn decides(&mut self, caller: CallerId, decision: WordDecision, journal: &Journal) {
+    fn decides(&mut self, caller: CallerId, decision: &WordDecision, journal: &Journal) {
         let (message, standing) = self.waiting.get_mut(&caller).expect("it waits");
         assert_eq!((*message, *standing), (Message::Request, Standing::Open));
         *message = Message::Command;

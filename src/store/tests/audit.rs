@@ -4,7 +4,7 @@ use super::*;
 use crate::run::{ApprovalSubject, Decision, RequiredApproval};
 
 fn asked(n: u128) -> Record {
-    let needed = RequiredApproval { hash: "h".to_owned(), why: Vec::new(), tools: Default::default() };
+    let needed = RequiredApproval { hash: "h".to_owned(), ..RequiredApproval::default() };
     let body = Event::ApprovalRequired { approval: 1, matter: ApprovalSubject::Call { call: 1 }, needed };
     Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into())
 }

@@ -1,0 +1,421 @@
+//! Reads messages that approve a list with changes: "without payments", "yes, but also customers", "solo ordini".
+//!
+//! Every word of such a message has to be known, or be a name that the list contains or may contain: what is approved
+//! is never guessed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::consent::{POLITE, YES};
+use crate::run::ApprovableLists;
+
+/// Words by which names are removed, in the languages of the shipped scenes.
+const REMOVE: &str = "without remove drop exclude except minus omit skip out \
+    senza togli togliere rimuovi rimuovere escludi escludere tranne eccetto meno via \
+    sans enlève enlevez enlever retire retirez retirer supprime supprimez exclus excluez sauf excepté \
+    ohne entferne entfernen außer ausser streiche streichen weg raus heraus \
+    sin quita quite quitar elimina elimine eliminar excluye excluya excepto menos salvo";
+
+/// Words by which names are added.
+const ADD: &str = "also add include too additionally \
+    anche aggiungi aggiungere includi includere pure inoltre \
+    aussi ajoute ajoutez ajouter inclus incluez également \
+    auch zusätzlich füge hinzu hinzufügen dazu ergänze \
+    también tambien añade añada añadir agrega agregue incluye incluya además";
+
+/// Words by which a list is replaced.
+const ONLY: &str =
+    "only just solo soltanto solamente seulement uniquement juste nur bloß sólo solamente únicamente";
+
+/// Words that turn around what follows, or exclude it.
+const NOT: &str = "not no non don never pas ne nicht kein keine keinen ni nunca jamais mai nie";
+
+/// Words that may also follow the names that they are about: "orders too", "leave orders out", "lass orders weg".
+const AFTER: &str =
+    "too also out via weg raus heraus hinzu dazu anche pure aussi également auch también tambien";
+
+/// Words without a meaning of their own here.
+const OTHER: &str = "the a an and or but of from to in on it is this that these those them table tables list column \
+    columns use using take leave keep read i you we can may should would like want need all everything one ones t s \
+    as well then fine right good however instead please \
+    il lo la le gli i un uno una e ed o ma però di del della delle dei dal dalla dalle a ad alla al tabella tabelle \
+    elenco lista colonna colonne usa usare prendi lascia fuori tutte tutti tutto quella quelle quello va bene però \
+    le la les l un une des de du et ou mais à au aux table tables liste colonne colonnes utilise utilisez prends \
+    prenez tout toutes tous d \
+    der die das den dem des ein eine einen und oder aber von vom aus zu zur tabelle tabellen liste spalte spalten nimm \
+    nehmen verwende verwenden lass lassen alle alles gut bitte \
+    el la los las un una unos unas y e o pero de del al a tabla tablas lista columna columnas usa use usar toma todas \
+    todos todo bien";
+
+/// A refusal of the list as it is, before a comma and what it should be: "no, only orders".
+const REFUSING: [&str; 5] = ["no", "n", "nope", "nein", "non"];
+
+/// Longest message that is read as a change, in words.
+const MAX_WORDS: usize = 200;
+
+/// A message that begins with a word of a change and has at most this many words is a reply to the question.
+const SHORT: usize = 4;
+
+/// What a message says about lists that wait for approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListReading {
+    /// It approves these arguments, whose lists are changed.
+    Edited(Value),
+    /// It replies to the question, but does not say clearly what is to change.
+    Unclear,
+    /// It is about something else.
+    Other,
+}
+
+/// What is done with names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Remove,
+    Add,
+    Only,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Change { change: Change, may_follow: bool },
+    Not,
+    Consent,
+    Other,
+    Unknown,
+}
+
+static WORDS: LazyLock<BTreeMap<&'static str, Word>> = LazyLock::new(|| {
+    let mut known = BTreeMap::new();
+    let polite = YES.iter().chain(&POLITE).flat_map(|phrase| phrase.split([' ', '\'', '-']));
+    known.extend(polite.map(|word| (word, Word::Consent)));
+    known.extend(OTHER.split_whitespace().map(|word| (word, Word::Other)));
+    known.extend(NOT.split_whitespace().map(|word| (word, Word::Not)));
+    let after: BTreeSet<&str> = AFTER.split_whitespace().collect();
+    for (change, words) in [(Change::Remove, REMOVE), (Change::Add, ADD), (Change::Only, ONLY)] {
+        let word = |word| (word, Word::Change { change, may_follow: after.contains(word) });
+        known.extend(words.split_whitespace().map(word));
+    }
+    known
+});
+
+/// A part of a message: a word, or a name by its list and its place among the names.
+enum Part {
+    Word(Word),
+    Name(usize),
+}
+
+/// What `message` says about the lists. The caller has excluded a plain yes or no.
+pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
+    let words = words_of(without_refusal(message));
+    if words.is_empty() || words.len() > MAX_WORDS || message.contains('?') {
+        return ListReading::Other;
+    }
+    let names = Names::of(asked);
+    let parts = names.parts(&words);
+    let is_change = |part: &Part| matches!(part, Part::Word(Word::Change { .. } | Word::Not));
+    let is_reply = |part: &Part| is_change(part) || matches!(part, Part::Word(Word::Consent));
+    let begins = parts.iter().find(|part| !matches!(part, Part::Word(Word::Consent | Word::Other)));
+    let names_something = parts.iter().any(|part| matches!(part, Part::Name(_)));
+    let knows_all = !parts.iter().any(|part| matches!(part, Part::Word(Word::Unknown)));
+    if knows_all && names_something {
+        let changes = changes(&parts);
+        return changes.and_then(|changes| names.changed(asked, &changes)).unwrap_or(ListReading::Unclear);
+    }
+    let is_short = words.len() <= SHORT && begins.is_some_and(is_change);
+    let is_about_list = names_something && parts.iter().any(is_reply);
+    if is_short || is_about_list { ListReading::Unclear } else { ListReading::Other }
+}
+
+/// What is done with which names, in order. `None` if that is not clear.
+fn changes(parts: &[Part]) -> Option<Vec<(Change, usize)>> {
+    let mut out = Vec::new();
+    let mut change: Option<Change> = None;
+    // Names before the word that says what is done with them.
+    let mut waiting: Vec<usize> = Vec::new();
+    // Whether a word of a change still waits for a name, and whether that word excludes what follows.
+    let (mut dangling, mut negated) = (false, false);
+    for part in parts {
+        match part {
+            Part::Name(name) => {
+                match change {
+                    Some(change) => out.push((change, *name)),
+                    None => waiting.push(*name),
+                }
+                (dangling, negated) = (false, false);
+            }
+            Part::Word(Word::Not) => {
+                if dangling || !waiting.is_empty() {
+                    return None;
+                }
+                (change, dangling, negated) = (Some(Change::Remove), true, true);
+            }
+            Part::Word(Word::Change { change: next, may_follow }) => {
+                if !waiting.is_empty() {
+                    if !may_follow {
+                        return None;
+                    }
+                    out.extend(waiting.drain(..).map(|name| (*next, name)));
+                } else if negated || (dangling && change != Some(*next)) {
+                    return None;
+                } else if change != Some(*next) {
+                    // The same word again repeats what was said: "add orders, too".
+                    (change, dangling) = (Some(*next), true);
+                }
+            }
+            Part::Word(Word::Consent | Word::Other | Word::Unknown) => {}
+        }
+    }
+    (waiting.is_empty() && !dangling && !out.is_empty()).then_some(out)
+}
+
+/// The message without a refusal that it begins with.
+fn without_refusal(message: &str) -> &str {
+    let rest = message.split_once([',', '.', ';', ':', '!']);
+    let rest = rest.filter(|(first, _)| REFUSING.contains(&first.trim().to_lowercase().as_str()));
+    rest.map_or(message, |(_, rest)| rest)
+}
+
+/// The words of a text, in lower case.
+fn words_of(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+/// The names that lists contain or may contain.
+struct Names<'a> {
+    /// Each with its list and its words.
+    all: Vec<(&'a str, &'a str, Vec<String>)>,
+}
+
+impl<'a> Names<'a> {
+    fn of(asked: &'a ApprovableLists) -> Self {
+        let mut all: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        for (list, allowed) in &asked.lists {
+            let contained = contained(asked, list);
+            for name in contained.iter().copied().chain(allowed.iter().map(String::as_str)) {
+                let words = words_of(name);
+                let is_new = all.iter().all(|(other, known, _)| (*other, *known) != (list.as_str(), name));
+                if is_new && !words.is_empty() {
+                    all.push((list, name, words));
+                }
+            }
+        }
+        Self { all }
+    }
+
+    /// The message as words and names. The longest name counts; one that several lists or names have, or that is a known
+    /// word, is none.
+    fn parts(&self, words: &[String]) -> Vec<Part> {
+        let (mut parts, mut at) = (Vec::new(), 0);
+        while let Some(word) = words.get(at) {
+            match self.name_at(&words[at..]) {
+                Some((name, length)) => {
+                    parts.push(Part::Name(name));
+                    at += length;
+                }
+                None => {
+                    parts.push(Part::Word(WORDS.get(word.as_str()).copied().unwrap_or(Word::Unknown)));
+                    at += 1;
+                }
+            }
+        }
+        parts
+    }
+
+    /// The name that the words begin with, and how many words it has. A name of a schema may be said without it.
+    fn name_at(&self, words: &[String]) -> Option<(usize, usize)> {
+        let fits = |own: &[String]| words.starts_with(own) && !is_known_word(own);
+        let whole = self.all.iter().enumerate().map(|(at, (_, name, own))| (at, *name, own.as_slice()));
+        let last = |(at, name, _): (usize, &'a str, _)| {
+            let last = name.rsplit_once('.').map(|(_, last)| words_of(last))?;
+            Some((at, last))
+        };
+        let mut found: Vec<(usize, usize)> =
+            whole.clone().filter(|(.., own)| fits(own)).map(|(at, _, own)| (at, own.len())).collect();
+        if found.is_empty() {
+            let short = whole.filter_map(last).filter(|(_, own)| !own.is_empty() && fits(own));
+            found = short.map(|(at, own)| (at, own.len())).collect();
+        }
+        let longest = found.iter().map(|(_, length)| *length).max()?;
+        let mut best = found.into_iter().filter(|(_, length)| *length == longest);
+        best.next().filter(|_| best.next().is_none())
+    }
+
+    /// The arguments with the changes. `None` if a name is added and removed, or nothing would be left of a list.
+    fn changed(&self, asked: &ApprovableLists, changes: &[(Change, usize)]) -> Option<ListReading> {
+        let removed: BTreeSet<usize> =
+            changes.iter().filter(|(change, _)| *change == Change::Remove).map(|(_, name)| *name).collect();
+        if changes.iter().any(|(change, name)| *change != Change::Remove && removed.contains(name)) {
+            return None;
+        }
+        let mut arguments = asked.arguments.clone();
+        for list in asked.lists.keys() {
+            let of_list =
+                |name: usize| self.all.get(name).filter(|(own, ..)| own == list).map(|(_, name, _)| *name);
+            let own: Vec<(Change, &str)> =
+                changes.iter().filter_map(|(change, name)| Some((*change, of_list(*name)?))).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let replaces = own.iter().any(|(change, _)| *change == Change::Only);
+            let mut names = if replaces { Vec::new() } else { contained(asked, list) };
+            for (change, name) in own {
+                names.retain(|known| *known != name || change != Change::Remove);
+                if change != Change::Remove && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            if names.is_empty() {
+                return None;
+            }
+            *arguments.get_mut(list)? = names.into();
+        }
+        Some(ListReading::Edited(arguments))
+    }
+}
+
+/// What a list contains now.
+fn contained<'a>(asked: &'a ApprovableLists, list: &str) -> Vec<&'a str> {
+    let elements = asked.arguments.get(list).and_then(Value::as_array);
+    elements.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn is_known_word(words: &[String]) -> bool {
+    matches!(words, [word] if WORDS.contains_key(word.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked() -> ApprovableLists {
+        let allowed = ["orders", "customers", "payments", "order_items", "sales.refunds", "hr.pay", "it.pay"];
+        ApprovableLists {
+            arguments: json!({"tables": ["orders", "customers", "order_items"], "note": "x"}),
+            lists: BTreeMap::from([("tables".to_owned(), allowed.map(str::to_owned).to_vec())]),
+        }
+    }
+
+    fn tables(message: &str) -> Option<Vec<String>> {
+        match read(message, &asked()) {
+            ListReading::Edited(arguments) => {
+                assert_eq!(arguments["note"], "x");
+                Some(serde_json::from_value(arguments["tables"].clone()).unwrap())
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn names_are_removed_added_and_chosen_in_five_languages() {
+        let cases: [(&str, &[&str]); 30] = [
+            ("without customers", &["orders", "order_items"]),
+            ("Yes, but without the table customers, please.", &["orders", "order_items"]),
+            ("remove customers and order items", &["orders"]),
+            ("leave customers out", &["orders", "order_items"]),
+            ("not customers", &["orders", "order_items"]),
+            ("No, without \"customers\".", &["orders", "order_items"]),
+            ("everything except orders", &["customers", "order_items"]),
+            ("also payments", &["orders", "customers", "order_items", "payments"]),
+            ("add payments too", &["orders", "customers", "order_items", "payments"]),
+            ("payments too", &["orders", "customers", "order_items", "payments"]),
+            ("yes, only ORDERS", &["orders"]),
+            ("no, only orders and payments", &["orders", "payments"]),
+            ("without customers, but also payments", &["orders", "order_items", "payments"]),
+            ("also refunds", &["orders", "customers", "order_items", "sales.refunds"]),
+            ("also sales.refunds", &["orders", "customers", "order_items", "sales.refunds"]),
+            ("senza la tabella customers", &["orders", "order_items"]),
+            ("sì, ma senza customers", &["orders", "order_items"]),
+            ("anche payments, grazie", &["orders", "customers", "order_items", "payments"]),
+            ("aggiungi anche payments", &["orders", "customers", "order_items", "payments"]),
+            ("solo orders", &["orders"]),
+            ("non customers", &["orders", "order_items"]),
+            ("sans la table customers", &["orders", "order_items"]),
+            ("oui, mais seulement orders", &["orders"]),
+            ("ajoutez aussi payments", &["orders", "customers", "order_items", "payments"]),
+            ("ohne customers", &["orders", "order_items"]),
+            ("ja, aber lass customers weg", &["orders", "order_items"]),
+            ("bitte auch payments", &["orders", "customers", "order_items", "payments"]),
+            ("nur die Tabelle orders", &["orders"]),
+            ("sí, pero sin customers", &["orders", "order_items"]),
+            ("también la tabla payments", &["orders", "customers", "order_items", "payments"]),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(
+                tables(message).as_deref(),
+                Some(&*expected.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn replies_that_say_no_clear_change_are_not_guessed() {
+        let unclear = [
+            "orders",
+            "without custmers",
+            "don't remove orders",
+            "not only orders",
+            "without customers and payments too",
+            "payments, without orders",
+            "without orders, customers and order items",
+            "also pay",
+            "yes, orders if you must",
+            "also without payments",
+            "without orders but add orders",
+        ];
+        for message in unclear {
+            assert_eq!(read(message, &asked()), ListReading::Unclear, "{message}");
+        }
+        let other = [
+            "How many orders are there?",
+            "What is the weather",
+            "show me all of the orders of march",
+            "hello",
+            "",
+        ];
+        for message in other {
+            assert_eq!(read(message, &asked()), ListReading::Other, "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_said_only_allowed_names_are_approved_and_never_none(
+            words in prop::collection::vec(
+                prop::sample::select(vec![
+                    "without", "also", "only", "not", "yes", "no", "orders", "customers", "payments", "order_items",
+                    "refunds", "too", "and", "salaries", "senza", ",", "weg",
+                ]),
+                0..12,
+            )
+        ) {
+            let message = words.join(" ");
+            if let ListReading::Edited(arguments) = read(&message, &asked()) {
+                let needed = crate::run::RequiredApproval {
+                    by_user: true,
+                    lists: asked().lists,
+                    ..crate::run::RequiredApproval::default()
+                };
+                prop_assert_eq!(needed.check_edit(&asked().arguments, &arguments), Ok(()), "{}", message);
+                prop_assert!(!words.contains(&"salaries"), "{}", message);
+                // A name that was not said stays as it is, unless only others were chosen.
+                let tables = arguments["tables"].as_array().unwrap();
+                if !words.contains(&"only") {
+                    for name in ["orders", "customers", "order_items"] {
+                        prop_assert!(tables.contains(&json!(name)) || words.contains(&name), "{}", message);
+                    }
+                }
+                for name in ["payments", "sales.refunds"] {
+                    let said = words.iter().any(|word| name.ends_with(word));
+                    prop_assert!(said || !tables.contains(&json!(name)), "{}", message);
+                }
+            }
+        }
+    }
+}
