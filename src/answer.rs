@@ -1,6 +1,7 @@
 //! The answer document: the result of a request, as `POST /api/chat` and `chat --json` return it.
 
 mod decisions;
+mod flow;
 mod phrases;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::decisions::AnswerDecision;
+pub use self::flow::{AnswerFlow, AnswerNode};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::invisible;
 use crate::plan::{Plan, StepStatus, TaskId};
@@ -69,8 +71,11 @@ pub struct AnswerStep {
     pub status: StepStatus,
     /// What it found or did, or why not, as text; absent if it did not end by itself.
     pub result: Option<String>,
-    /// Its tool calls, in order.
+    /// Its tool calls, in order; of a flow, those of its nodes.
     pub tool_calls: Vec<AnswerCall>,
+    /// Of a flow: its path and its nodes, once the path is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<AnswerFlow>,
     /// Why it did not complete, or the question that it asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
@@ -81,6 +86,9 @@ pub struct AnswerStep {
 pub struct AnswerCall {
     /// The tool.
     pub tool: String,
+    /// The node that made it, in the step of a flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Its arguments.
     #[schema(value_type = Object)]
     pub arguments: Value,
@@ -341,12 +349,15 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
 }
 
 fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
+    let nodes = step.flow().into_iter().flat_map(|work| &work.nodes).filter_map(|node| state.steps.get(node));
+    let calls = step.calls.iter().chain(nodes.flat_map(|node| &node.calls));
     AnswerStep {
         step_number: number,
         scene_name: step.step.label().to_owned(),
         status: state.reported_step_status(step),
         result: step.result.clone(),
-        tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
+        tool_calls: calls.filter_map(|call| answer_call(state, *call)).collect(),
+        flow: AnswerFlow::of(state, number, step),
         error: step.error.clone(),
     }
 }
@@ -379,8 +390,10 @@ fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
         }
         _ => {}
     }
+    let node = state.steps.get(&call.step).and_then(StepState::node);
     Some(AnswerCall {
         tool: call.requested.tool.clone(),
+        node: node.map(|work| work.node.clone()),
         arguments: call.requested.arguments.clone(),
         outcome,
         result,

@@ -20,7 +20,8 @@ use crate::run::{
 };
 use crate::store::PlanRow;
 
-pub use flow::{FlowDocument, FlowEdgeDocument, FlowNodeDocument};
+pub(crate) use flow::MAX_MISSING_NODES;
+pub use flow::{FlowDocument, FlowEdgeDocument, FlowNodeDocument, MissingNodeDocument};
 pub use learned::LearnedDocument;
 
 pub use approval::{ApprovalDecision, ApprovalDocument, CallDocument, SubjectDocument};

@@ -8,6 +8,7 @@ mod cast;
 mod command;
 pub(crate) mod earlier_requests;
 mod expiry;
+mod flows;
 mod idempotency;
 mod learned;
 mod pending_question;

@@ -66,15 +66,15 @@ pub mod tools;
 
 pub use actors::active_runs::RunWatch;
 pub use answer::{
-    Answer, AnswerApproval, AnswerCall, AnswerDecision, AnswerStep, AnswerUsage, CallOutcome, Metadata,
-    Timings, answer_text,
+    Answer, AnswerApproval, AnswerCall, AnswerDecision, AnswerFlow, AnswerNode, AnswerStep, AnswerUsage,
+    CallOutcome, Metadata, Timings, answer_text,
 };
 pub use config::Config;
 pub use documents::{
     ApprovalDecision, ApprovalDocument, CallDocument, ExplainedConsultation, ExplainedCost, ExplainedDecider,
     ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, FlowDocument,
-    FlowEdgeDocument, FlowNodeDocument, LearnedDocument, PlanDocument, PlanSummary, PlanVersion,
-    RatingDocument, SubjectDocument, VersionPage,
+    FlowEdgeDocument, FlowNodeDocument, LearnedDocument, MissingNodeDocument, PlanDocument, PlanSummary,
+    PlanVersion, RatingDocument, SubjectDocument, VersionPage,
 };
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,

@@ -69,7 +69,7 @@ pub enum CliCommand {
     Models(super::switches_args::Models),
     /// Lists tenants, drains them before maintenance, and resumes them
     Tenants(super::switches_args::Tenants),
-    /// Lists and shows flows: graphs of nodes through which paths are planned
+    /// Lists and shows flows, and plans paths through their nodes
     Flows(FlowsArgs),
     /// Lists, shows, exports and deletes plans learned from executions
     Learned(LearnedArgs),
@@ -103,6 +103,9 @@ pub struct ChatArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub limits: ExecutionLimits,
+    /// The flow that serves every message, in place of a plan; --state gives its inputs
+    #[arg(long, value_name = "NAME")]
+    pub flow: Option<String>,
     #[command(flatten)]
     pub guidance: GuidanceArgs,
 }
@@ -161,6 +164,15 @@ pub struct Asking {
     pub options: RequestOptions,
     /// Constraints, and the state of things.
     pub guidance: GuidanceArgs,
+    /// The flow that serves each message.
+    pub flow: Option<String>,
+}
+
+impl Asking {
+    /// The flow that serves a message; none where the message decides about what waits.
+    pub fn flow_for(&self, message: &str) -> Option<&str> {
+        self.flow.as_deref().filter(|_| proscenium::planner::consent::parse_consent(message).is_none())
+    }
 }
 
 /// `serve`
@@ -349,7 +361,7 @@ pub struct FlowsArgs {
     pub what: FlowsCommand,
 }
 
-/// `flows list` and `flows show`
+/// `flows list`, `flows show` and `flows plan`
 #[derive(Debug, Clone, Subcommand)]
 pub enum FlowsCommand {
     /// Lists the flows
@@ -363,6 +375,20 @@ pub enum FlowsCommand {
         /// Its name
         name: String,
         /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Plans the path of a request through one, without executing it
+    Plan {
+        /// Its name
+        name: String,
+        /// The request
+        #[arg(value_parser = message)]
+        message: String,
+        /// The values of its inputs that are known, as a JSON object
+        #[arg(long = "state", value_name = "JSON", value_parser = json_value)]
+        current_state: Option<serde_json::Value>,
+        /// Print only the plan and its path as JSON
         #[arg(long)]
         json: bool,
     },

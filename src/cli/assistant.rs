@@ -1,10 +1,10 @@
 //! The interface that the commands need of an engine, so that they can be tested without one.
 
 use async_trait::async_trait;
-use proscenium::Answer;
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::CommandAction;
 use proscenium::run::{Envelope, Event, RunId, RunState, SessionId, Usage};
+use proscenium::{Answer, AnswerFlow};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
@@ -18,7 +18,7 @@ pub trait Assistant: Office {
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn FollowedTicket>, Failure>;
-    /// Makes a plan without executing it.
+    /// Makes a plan without executing it; with a flow, the path of the message through it.
     async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure>;
     /// Flushes the journal and stops.
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
@@ -89,6 +89,9 @@ pub struct PrintedDraft {
     pub task_id: TaskId,
     /// The plan.
     pub plan: Plan,
+    /// The paths through the flows of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<AnswerFlow>,
     /// The cost of making it.
     pub usage: Usage,
 }

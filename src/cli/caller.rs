@@ -2,11 +2,11 @@
 //! they were executed here.
 
 use async_trait::async_trait;
-use proscenium::AnswerUsage;
 use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
 use proscenium::run::{RunId, RunState, SessionId, Usage};
+use proscenium::{AnswerFlow, AnswerUsage};
 use reqwest::{Method, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -105,6 +105,8 @@ fn run_of(response: &Response) -> Option<RunId> {
 struct Drafted {
     task_id: TaskId,
     plan: Plan,
+    #[serde(default)]
+    flows: Vec<AnswerFlow>,
     usage: AnswerUsage,
 }
 
@@ -129,6 +131,7 @@ impl Assistant for ServerClient {
             "dry_run": self.asking.options.dry_run,
             "level": self.asking.options.level,
             "mode": self.asking.options.mode,
+            "flow": self.asking.flow_for(message),
             "constraints": self.asking.guidance.constraints,
             "current_state": self.asking.guidance.current_state,
         });
@@ -148,9 +151,16 @@ impl Assistant for ServerClient {
     }
 
     async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
-        let body = json!({"message": message});
+        let mut body = json!({"message": message});
+        // A server of an earlier release refuses fields that it does not know.
+        if let Some(flow) = &self.asking.flow {
+            body["flow"] = json!(flow);
+        }
+        if let Some(state) = &self.asking.guidance.current_state {
+            body["current_state"] = state.clone();
+        }
         let response = self.server.send(Method::POST, "/api/planning/plan", Some(&body)).await?;
-        let Drafted { task_id, plan, usage } = self.server.read(response).await?;
+        let Drafted { task_id, plan, flows, usage } = self.server.read(response).await?;
         let usage = Usage {
             calls: usage.llm_calls,
             input_tokens: usage.input_tokens,
@@ -158,7 +168,7 @@ impl Assistant for ServerClient {
             output_tokens: usage.output_tokens,
             cost_nano_usd: (usage.cost_usd * 1e9).round() as u64,
         };
-        Ok(PrintedDraft { task_id, plan, usage })
+        Ok(PrintedDraft { task_id, plan, flows, usage })
     }
 
     async fn stop(self: Box<Self>) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use proscenium::config::LoadedConfig;
 use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
+use proscenium::plan::Plan;
 use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::scene::Scene;
@@ -15,6 +16,7 @@ use super::args::Asking;
 use super::assistant::{self, Assistant, Office, OrderTarget, PrintedDraft, RunOrder};
 use super::check::{self, CheckReport, Finding, Level};
 use super::failure::Failure;
+use super::flows;
 use crate::shipped;
 
 /// The engine with the scenes that the program ships.
@@ -170,6 +172,15 @@ impl Ready {
         self.engine.default_principal().0
     }
 
+    /// The plan that consists of a flow.
+    fn flow_plan(&self, flow: &str, message: &str) -> Result<Plan, Failure> {
+        let catalogue = self.engine.catalogue();
+        match catalogue.flow(flow) {
+            Some(_) => Ok(Plan::of_flow(flow, message)),
+            None => Err(flows::unknown(flow, catalogue.flows().map(|flow| flow.name.as_str()))),
+        }
+    }
+
     /// A resumed run, followed from behind the event `last_seen`, or else from the last decision.
     async fn taken_up(
         &self,
@@ -205,7 +216,8 @@ impl Assistant for Ready {
         session: Option<SessionId>,
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (options, guidance) = (self.asking.options, self.asking.guidance.guidance());
-        let request = ChatRequest { options, guidance, ..self.engine.request(message, session) };
+        let plan = self.asking.flow_for(message).map(|flow| self.flow_plan(flow, message)).transpose()?;
+        let request = ChatRequest { options, guidance, plan, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
         if consent::parse_consent(message).is_some() {
             // It may have decided an open question: the run is then an earlier one that resumes.
@@ -216,14 +228,17 @@ impl Assistant for Ready {
     }
 
     async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
-        let request = ChatRequest { plan_only: true, ..self.engine.request(message, None) };
+        let plan = self.asking.flow.as_ref().map(|flow| self.flow_plan(flow, message)).transpose()?;
+        let guidance = self.asking.guidance.guidance();
+        let request = ChatRequest { plan_only: true, plan, guidance, ..self.engine.request(message, None) };
         let answer = self.engine.chat(request).await.map_err(failure)?;
         match (answer.plan, answer.error) {
-            (Some(plan), _) => {
+            (_, Some(error)) => Err(failure(error)),
+            (Some(plan), None) => {
                 let state = self.engine.run(&self.tenant(), answer.run_id).await.map_err(failure)?;
-                Ok(PrintedDraft { task_id: answer.task_id, plan, usage: state.usage })
+                let flows = answer.steps.into_iter().filter_map(|step| step.flow).collect();
+                Ok(PrintedDraft { task_id: answer.task_id, plan, flows, usage: state.usage })
             }
-            (None, Some(error)) => Err(failure(error)),
             (None, None) => Err(Failure::new("plan.none", "no plan could be made")),
         }
     }

@@ -12,7 +12,7 @@ use proscenium::{
 use super::failure::{Exit, Failure};
 use super::output::{Output, document};
 use super::text::{count, dollars, duration, json, name, one_line, short};
-use super::{args, stored_runs};
+use super::{args, flows, stored_runs};
 
 /// Most columns of a message, of arguments, and of the request.
 const WORDS: usize = 300;
@@ -41,6 +41,10 @@ fn write(out: &mut impl Write, explanation: &Explanation, zone: &TimeZone) -> io
     let level = explanation.level.map_or("not set", |level| level.name());
     let mode = explanation.mode.map_or("not set", |mode| mode.name());
     writeln!(out, "Level: {level}; mode: {mode}")?;
+    for flow in &explanation.flows {
+        writeln!(out, "\nStep {} {}, {}:", flow.step_number, flow.flow, flows::maker_text(flow.planned_by))?;
+        flow.lines().iter().try_for_each(|line| writeln!(out, "  {}", one_line(line)))?;
+    }
     if explanation.unexpected.is_empty() {
         writeln!(out, "\nNothing unexpected happened.")?;
         return out.flush();

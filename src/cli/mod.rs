@@ -140,7 +140,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
         CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
-        CliCommand::Flows(flows) => self::flows::run(flows, &loaded, out).await,
+        CliCommand::Flows(flows) => self::flows(flows, loaded, out).await,
         CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
@@ -265,7 +265,7 @@ async fn chat<W: Write, E: Write>(
         mode: chat.limits.mode,
         ..RequestOptions::default()
     };
-    let asking = args::Asking { options, guidance: chat.guidance.clone() };
+    let asking = args::Asking { options, guidance: chat.guidance.clone(), flow: chat.flow.clone() };
     let assistant = assistant(loaded, asking, chat.user.is_some()).await?;
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
@@ -298,25 +298,55 @@ async fn plan<W: Write>(
     loaded: LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let assistant = assistant(loaded, args::Asking::default(), false).await?;
-    let draft = assistant.draft(&plan.message).await;
+    draft(&plan.message, args::Asking::default(), plan.json, loaded, out).await
+}
+
+/// Makes a plan, and prints it with the paths through its flows.
+async fn draft<W: Write>(
+    message: &str,
+    asking: args::Asking,
+    json: bool,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
+    let assistant = assistant(loaded, asking, false).await?;
+    let draft = assistant.draft(message).await;
     assistant.stop().await?;
     let draft = draft?;
-    if plan.json {
+    if json {
         output::document(out, &draft, false)?;
     } else {
         let steps = std::collections::BTreeMap::new();
-        let described = plan::text(&draft.plan, &plan.message, draft.task_id, PlanStatus::Draft, &steps);
+        let described = plan::text(&draft.plan, message, draft.task_id, PlanStatus::Draft, &steps);
         let usage = draft.usage;
+        writeln!(out, "{}", text::clean(&described))?;
+        for flow in &draft.flows {
+            flows::write_path(out, flow)?;
+        }
         writeln!(
             out,
-            "{}\n{}",
-            text::clean(&described),
+            "{}",
             output::tokens(usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
         )?;
         out.flush()?;
     }
     Ok(Exit::Completed)
+}
+
+async fn flows<W: Write>(
+    flows: args::FlowsArgs,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
+    match flows.what {
+        args::FlowsCommand::Plan { name, message, current_state, json } => {
+            let guidance = args::GuidanceArgs { current_state, ..args::GuidanceArgs::default() };
+            let asking = args::Asking { flow: Some(name), guidance, ..args::Asking::default() };
+            draft(&message, asking, json, loaded, out).await
+        }
+        args::FlowsCommand::List { json } => self::flows::list(json, &loaded, out),
+        args::FlowsCommand::Show { name, json } => self::flows::show(&name, json, &loaded, out).await,
+    }
 }
 
 async fn runs<W: Write>(

@@ -11,6 +11,7 @@ use proscenium::run::{
 };
 use serde_json::Value;
 
+use super::flows::maker_text;
 use super::pending_questions::decision_text;
 use super::text::{count, duration, json, one_line, short, whole_json};
 
@@ -68,6 +69,8 @@ pub struct RequestedToolCall {
 pub struct Narrator {
     /// Scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
+    /// The flow's step and the name of each node's step.
+    nodes: BTreeMap<u32, (u32, String)>,
     calls: BTreeMap<u32, RequestedToolCall>,
     /// A question to the user came up: the answer asks it.
     asks: bool,
@@ -77,6 +80,8 @@ pub struct Narrator {
     modifying: bool,
     /// Model failures that were rendered, by code and message.
     failures: BTreeSet<(String, String)>,
+    /// The flows of all plans, with the names of their nodes.
+    flows: Vec<(String, Vec<String>)>,
     /// The plan in force.
     plan: Option<Plan>,
     /// The run is quarantined.
@@ -112,6 +117,7 @@ impl Narrator {
             Event::StepStarted { .. } | Event::StepCompleted { .. } | Event::StepFailed { .. } => {
                 self.narrate_step(event)
             }
+            Event::FlowPlanned { .. } | Event::NodeStarted { .. } => self.narrate_flow(event),
             Event::SceneReplied { step, next: Some(tool), .. } => {
                 line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
             }
@@ -344,6 +350,46 @@ impl Narrator {
         line(Mark::Note, format!("{undone}: is undone by {tool} {arguments}"))
     }
 
+    /// The path of a flow's step, or where it is left. That a node began is told with what it does.
+    fn narrate_flow(&mut self, event: &Event) -> Vec<NarrationLine> {
+        match event {
+            Event::FlowPlanned { step, path, maker, missing_node, .. } => {
+                let by = maker_text(*maker);
+                let path = one_line(&path.join(" → "));
+                let mut lines = line(Mark::Plan, format!("{}: path {path} ({by})", self.step(*step)));
+                lines.extend(missing_node.iter().flat_map(|missing| {
+                    let (name, what) = (&missing.name, short(&missing.description, WORDS));
+                    line(Mark::Note, format!("  the planner misses a node {name}: {what}"))
+                }));
+                lines
+            }
+            Event::NodeStarted { step, parent, node, left, .. } => {
+                self.nodes.insert(*step, (*parent, node.clone()));
+                let left = left.iter().flat_map(|left| {
+                    let (planned, why) = (one_line(&left.planned), short(&left.why, WORDS));
+                    line(Mark::Note, format!("{}: not {planned} as planned: {why}", self.step(*step)))
+                });
+                left.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The nodes of a flow's step that were not entered.
+    fn skipped_nodes(&self, step: u32) -> Vec<NarrationLine> {
+        let scene = self.steps.get(&step).map(|(scene, _)| scene);
+        let flow = scene.and_then(|scene| self.flows.iter().find(|(name, _)| name == scene));
+        let entered = |node: &String| self.nodes.values().any(|(parent, own)| *parent == step && own == node);
+        let all = flow.into_iter().flat_map(|(_, nodes)| nodes);
+        let skipped: Vec<&str> = all.filter(|node| !entered(node)).map(String::as_str).collect();
+        match skipped.is_empty() {
+            true => Vec::new(),
+            false => {
+                line(Mark::Note, format!("{}: skipped {}", self.step(step), one_line(&skipped.join(", "))))
+            }
+        }
+    }
+
     fn narrate_step(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
@@ -351,7 +397,11 @@ impl Narrator {
             Event::StepCompleted { step, .. } if !self.is_achieved(*step) => {
                 line(Mark::Failed, format!("{}: did not succeed", self.step(*step)))
             }
-            Event::StepCompleted { step, .. } => line(Mark::Done, format!("{}: completed", self.step(*step))),
+            Event::StepCompleted { step, .. } => {
+                let mut lines = self.skipped_nodes(*step);
+                lines.extend(line(Mark::Done, format!("{}: completed", self.step(*step))));
+                lines
+            }
             Event::StepFailed { step, status, error } => {
                 self.asks |= *status == StepStatus::NeedsInput;
                 self.failed_step(*step, *status, error)
@@ -375,8 +425,11 @@ impl Narrator {
         }
     }
 
-    /// `step 1 Weather`
+    /// `step 1 Weather`, or `step 1 lookup, validate` of a flow's node.
     pub fn step(&self, step: u32) -> String {
+        if let Some((parent, node)) = self.nodes.get(&step) {
+            return format!("{}, {}", self.step(*parent), one_line(node));
+        }
         match self.steps.get(&step) {
             Some((scene, _)) => format!("step {step} {}", one_line(scene)),
             None => format!("step {step}"),
@@ -442,6 +495,10 @@ impl Narrator {
         let mut lines = vec![NarrationLine { mark: Mark::Plan, text: head }];
         for step in &plan.steps {
             self.steps.insert(step.step_number, (step.label().to_owned(), one_line(&step.purpose)));
+        }
+        for flow in &made.flows {
+            let nodes = flow.nodes.iter().map(|node| node.name.clone()).collect();
+            self.flows.insert(0, (flow.name.clone(), nodes));
         }
         lines.extend(steps_of(plan).into_iter().map(|text| NarrationLine { mark: Mark::Plan, text }));
         if let (Some(before), PlanCause::Feedback | PlanCause::Edit) = (&self.plan, cause) {

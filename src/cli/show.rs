@@ -6,10 +6,11 @@ use jiff::tz::TimeZone;
 use proscenium::plan::{self, PlanStatus, StepStatus};
 use proscenium::run::{
     Approval, ApprovalId, CallState, CallStatus, Decision, Envelope, Event, Fault, Outcome, PlanCause,
-    PlanMade, RunState,
+    PlanMade, RunState, StepState,
 };
-use proscenium::{Explanation, answer_text};
+use proscenium::{AnswerFlow, Explanation, answer_text};
 
+use super::flows::maker_text;
 use super::narrate::steps_of;
 use super::output::tokens;
 use super::text::{clean, count, dollars, duration, json, name, one_line, short, whole_json};
@@ -38,6 +39,7 @@ pub fn run(
         head(out, journal, state, zone)?;
         plans(out, state)?;
         approvals(out, journal, state, zone, None)?;
+        flows(out, state)?;
         calls(out, journal, state)?;
         if let Some(error) = &state.error {
             writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
@@ -104,6 +106,7 @@ pub fn plan(
     }
     plans(out, state)?;
     selected_approvals(out, journal, state, zone, |_, put| !put.is_open())?;
+    flows(out, state)?;
     calls(out, journal, state)?;
     if let Some(error) = &state.error {
         writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
@@ -230,6 +233,28 @@ fn plan_status(state: &RunState, made: &PlanMade) -> &'static str {
     if is_done { PlanStatus::Completed.name() } else { PlanStatus::Failed.name() }
 }
 
+/// The nodes of the run's flows.
+fn flows(out: &mut impl Write, state: &RunState) -> io::Result<()> {
+    for flow in AnswerFlow::of_run(state) {
+        let by = maker_text(flow.planned_by);
+        writeln!(out, "\nNodes of step {} {}, {by}:", flow.step_number, one_line(&flow.flow))?;
+        flow.lines().iter().try_for_each(|line| writeln!(out, "  {}", one_line(line)))?;
+    }
+    Ok(())
+}
+
+/// `step 1 Weather`, or `step 1 lookup, validate` of a flow's node.
+fn place(state: &RunState, call: &CallState) -> String {
+    let node = state.steps.get(&call.step).and_then(StepState::node);
+    let flow = node.and_then(|node| Some((node, state.steps.get(&node.parent)?)));
+    match flow {
+        Some((node, flow)) => {
+            format!("step {} {}, {}", node.parent, one_line(flow.step.label()), one_line(&node.node))
+        }
+        None => format!("step {} {}", call.step, one_line(&call.scene)),
+    }
+}
+
 fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) -> io::Result<()> {
     if state.calls.is_empty() {
         return Ok(());
@@ -243,9 +268,8 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
         });
         writeln!(
             out,
-            "  {number}. step {} {}: {} {}\n     {}",
-            call.step,
-            one_line(&call.scene),
+            "  {number}. {}: {} {}\n     {}",
+            place(state, call),
             one_line(&call.requested.tool),
             json(&call.requested.arguments, 400),
             went(call, millis)

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use proscenium::Answer;
 use proscenium::config::LoadedConfig;
 use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
@@ -10,6 +9,7 @@ use proscenium::store::{
     self, ApprovalFilter, ApprovalRow, Error, ErrorCode, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter,
     RunRow, Store,
 };
+use proscenium::{Answer, MissingNodeDocument};
 use secrecy::ExposeSecret;
 
 use super::failure::Failure;
@@ -19,6 +19,9 @@ use super::{address, remote};
 
 /// Maximum number of ids that are searched for a prefix.
 const MAX_NAMED: u32 = 10_000;
+
+/// Most suggested nodes of a flow.
+const MAX_MISSING_NODES: u32 = 20;
 
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
@@ -82,6 +85,12 @@ impl StoredRuns {
         let unknown = || unknown(run);
         let cost = self.session_cost(&journal.first().ok_or_else(unknown)?.session).await?;
         Answer::of(run, &journal, cost).ok_or_else(unknown)
+    }
+
+    /// The newest nodes that were suggested for a flow.
+    pub async fn missing_nodes(&self, flow: &str) -> Result<Vec<MissingNodeDocument>, Failure> {
+        let rows = self.store.missing_nodes(&self.tenant, flow, None, MAX_MISSING_NODES).await;
+        Ok(rows.map_err(failure)?.into_iter().map(MissingNodeDocument::from).collect())
     }
 
     /// The last runs, the newest first.

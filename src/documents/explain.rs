@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 pub use self::consulted::ExplainedConsultation;
 use self::entries::Entries;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
+use crate::answer::AnswerFlow;
 use crate::run::{Envelope, Event, FaultClass, RunId, RunState, RunStatus};
 
 /// The explanation of a run: each unexpected event with its options, the decision, who made it and what it cost.
@@ -31,6 +32,9 @@ pub struct Explanation {
     /// What could change when something unexpected happened, if that was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ExecutionMode>,
+    /// The flows of its steps: their paths, the nodes that were entered and skipped, and where a path was left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<AnswerFlow>,
     /// What was unexpected, in order. Empty if nothing was.
     pub unexpected: Vec<ExplainedEvent>,
     /// The cost of everything unexpected.
@@ -205,7 +209,13 @@ impl Explanation {
             entries.fold(envelope);
         }
         let unexpected = entries.into_entries();
+        let mut flows = AnswerFlow::of_run(state);
+        for node in flows.iter_mut().flat_map(|flow| &mut flow.nodes).filter(|_| !with_messages) {
+            // Their messages may be those of back ends.
+            (node.result, node.error) = (None, None);
+        }
         Self {
+            flows,
             run_id: state.run,
             status: state.status,
             request: state.request().to_owned(),
@@ -217,7 +227,7 @@ impl Explanation {
     }
 
     /// A note for each step in which something unexpected happened to a call, such as
-    /// `GetForecast retried 2×, then succeeded`.
+    /// `GetForecast retried 2×, then succeeded`; and for each step of a flow, its nodes.
     pub fn step_notes(&self) -> BTreeMap<u32, Vec<String>> {
         let mut calls: BTreeMap<u32, Vec<&ExplainedEvent>> = BTreeMap::new();
         for entry in &self.unexpected {
@@ -229,6 +239,9 @@ impl Explanation {
         for entries in calls.values() {
             let Some(last) = entries.last() else { continue };
             let Some(step) = last.step_number else { continue };
+            // What happens in a node is told at its flow's step.
+            let flow = self.flows.iter().find(|flow| flow.nodes.iter().any(|node| node.step_number == step));
+            let step = flow.map_or(step, |flow| flow.step_number);
             let retried = entries.iter().filter(|entry| entry.chosen.as_deref() == Some("retry")).count();
             let mut words = last.tool.clone().unwrap_or_default();
             if retried > 0 {
@@ -248,6 +261,10 @@ impl Explanation {
             let is_replaced = matches!(last.then, ExplainedResult::Replaced | ExplainedResult::PutToUser);
             words.push_str(last.replaced_by.as_deref().filter(|_| is_replaced).unwrap_or_default());
             notes.entry(step).or_default().push(words);
+        }
+        for flow in &self.flows {
+            let lines = notes.entry(flow.step_number).or_default();
+            drop(lines.splice(0..0, flow.lines()));
         }
         notes
     }

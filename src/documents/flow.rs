@@ -1,9 +1,12 @@
 //! Flows as clients get them, over HTTP and from the command line. Templates of prompts are not part of it.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::flow::{Flow, Invariant, Node, NodeKind, PathExample, mermaid};
+use crate::flow::{Flow, Invariant, MissingNode, Node, NodeKind, PathExample, mermaid};
+use crate::run::RunId;
+use crate::store::MissingNodeRow;
 
 /// A flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -30,6 +33,33 @@ pub struct FlowDocument {
     pub hash: String,
     /// The flow as a Mermaid flowchart.
     pub mermaid: String,
+    /// Nodes that path planners missed in it, the newest first, at most 20; for one flow only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_nodes: Vec<MissingNodeDocument>,
+}
+
+/// A node that a path planner missed in a flow. It is a model's suggestion for the flow's author, and is never executed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MissingNodeDocument {
+    /// What it could be called.
+    pub name: String,
+    /// What it would do.
+    pub description: String,
+    /// Why the request needs it.
+    pub why: String,
+    /// The run whose request needed it.
+    #[schema(value_type = String, format = "uuid")]
+    pub run_id: RunId,
+    /// When.
+    #[schema(value_type = String, format = "date-time")]
+    pub at: Timestamp,
+}
+
+impl From<MissingNodeRow> for MissingNodeDocument {
+    fn from(row: MissingNodeRow) -> Self {
+        let MissingNode { name, description, why, .. } = row.node;
+        Self { name, description, why, run_id: row.run, at: row.at }
+    }
 }
 
 /// A node of a flow.
@@ -67,6 +97,9 @@ pub struct FlowEdgeDocument {
     pub when: Vec<String>,
 }
 
+/// Most suggested nodes of a document.
+pub(crate) const MAX_MISSING_NODES: u32 = 20;
+
 impl FlowDocument {
     /// The document of a flow.
     pub fn of(flow: &Flow) -> Self {
@@ -89,6 +122,7 @@ impl FlowDocument {
             examples: flow.examples.clone(),
             hash: flow.hash(),
             mermaid: mermaid(flow, &[]),
+            missing_nodes: Vec::new(),
         }
     }
 }

@@ -48,9 +48,7 @@ pub(super) struct SceneSources {
 impl SceneSources {
     pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
         let folders = self.builtin.map(|dir| SceneFolder::embedded("scenes", dir)).unwrap_or_default();
-        let mut loaded = scene::load(&config.scenes, folders, &self.native);
-        loaded.scenes.extend(self.scenes.iter().cloned());
-        loaded
+        scene::load(&config.scenes, folders, &self.native, self.scenes.clone())
     }
 }
 
@@ -69,7 +67,7 @@ impl Builder {
         self
     }
 
-    /// Adds a scene built in Rust.
+    /// Adds a scene or a flow built in Rust; it replaces a loaded one of the same name.
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
         self.sources.scenes.push(scene);

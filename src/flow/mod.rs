@@ -244,6 +244,19 @@ pub enum PathMaker {
     Graph,
 }
 
+/// A node that a path planner missed in a flow: a suggestion for the flow's author. It is never executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MissingNode {
+    /// The flow.
+    pub flow: String,
+    /// What the node could be called: letters, digits and `_`, at most 64.
+    pub name: String,
+    /// What it would do; one line, at most 300 characters.
+    pub description: String,
+    /// Why the request needs it; one line, at most 300 characters, perhaps empty.
+    pub why: String,
+}
+
 impl Flow {
     /// The node called `name`.
     pub fn node(&self, name: &str) -> Option<&Node> {
@@ -351,6 +364,26 @@ impl Decider {
 }
 
 impl ValueTest {
+    /// That a value equals `expected`. `value` is its name, or its name and a JSON pointer into it (`result/rows`).
+    pub fn is(value: &str, expected: impl Into<Value>) -> Self {
+        Self { value: value.to_owned(), test: Comparison::Is(expected.into()) }
+    }
+
+    /// That a value differs from `other`.
+    pub fn is_not(value: &str, other: impl Into<Value>) -> Self {
+        Self { value: value.to_owned(), test: Comparison::IsNot(other.into()) }
+    }
+
+    /// That a value exists, and is neither null nor an empty text, list or object.
+    pub fn exists(value: &str) -> Self {
+        Self { value: value.to_owned(), test: Comparison::Exists(true) }
+    }
+
+    /// That a value does not exist, or is null or an empty text, list or object.
+    pub fn is_missing(value: &str) -> Self {
+        Self { value: value.to_owned(), test: Comparison::Exists(false) }
+    }
+
     /// Whether it holds for these values.
     pub fn holds(&self, values: &Map<String, Value>) -> bool {
         let value = value_at(values, &self.value).unwrap_or(&Value::Null);

@@ -29,7 +29,7 @@ pub struct Walk<'a> {
 }
 
 /// That an execution leaves its planned path along a declared edge.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LeftPath {
     /// The planned node that is not entered.
     pub planned: String,

@@ -24,16 +24,16 @@ pub(crate) async fn list(app: web::Data<App>, _: RequestPrincipal) -> HttpRespon
     HttpResponse::Ok().json(FlowList { flows })
 }
 
-/// Returns one flow: its nodes, its edges, and a Mermaid flowchart.
+/// Returns one flow: its nodes, its edges, a Mermaid flowchart, and nodes that path planners missed in it.
 #[utoipa::path(get, path = "/api/planning/flows/{flow_name}", operation_id = "get_flow", tag = "planning",
     params(("flow_name" = String, Path)),
     responses((status = 200, body = FlowDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    _: RequestPrincipal,
+    who: RequestPrincipal,
     name: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let catalogue = app.engine.catalogue();
-    let flow = catalogue.flow(&name).ok_or_else(|| Problem::not_found("flow", &name))?;
-    Ok(HttpResponse::Ok().json(FlowDocument::of(flow)))
+    let user = who.session_owner_filter();
+    let flow = app.engine.flow_document(&who.tenant, &name, user).await?;
+    Ok(HttpResponse::Ok().json(flow.ok_or_else(|| Problem::not_found("flow", &name))?))
 }

@@ -10,7 +10,7 @@ use super::intake;
 use super::problem::Problem;
 use crate::plan::{Plan, TaskId};
 use crate::run::RunId;
-use crate::{AnswerUsage, ChatRequest};
+use crate::{AnswerFlow, AnswerUsage, ChatRequest};
 
 /// A request for a plan.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -22,6 +22,10 @@ pub(crate) struct PlanBody {
     /// The flow that the plan consists of, in place of one that a model makes.
     #[serde(default)]
     pub(crate) flow: Option<String>,
+    /// The state of things as the client knows it: a JSON object, which gives the inputs of flows.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) current_state: Option<serde_json::Value>,
 }
 
 /// A plan that is not carried out.
@@ -39,6 +43,9 @@ pub(crate) struct PlanView {
     pub(crate) text: String,
     /// The plan as a Mermaid flowchart.
     pub(crate) mermaid: String,
+    /// The paths through the flows of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) flows: Vec<AnswerFlow>,
     /// The usage of making it.
     pub(crate) usage: AnswerUsage,
 }
@@ -58,6 +65,7 @@ pub(crate) async fn plan(
     who.authorize_chat(&app, None).await?;
     let asked = ChatRequest {
         plan_only: true,
+        guidance: who.guidance(None, body.current_state),
         plan: body.flow.as_ref().map(|flow| Plan::of_flow(flow, &body.message)),
         idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message.clone())
@@ -78,6 +86,7 @@ pub(crate) async fn plan(
         run_id: answer.run_id,
         text: crate::plan::text(&plan, &body.message, answer.task_id, draft, &steps),
         mermaid: crate::plan::mermaid(&plan),
+        flows: answer.steps.into_iter().filter_map(|step| step.flow).collect(),
         plan,
         usage: answer.usage,
     }))

@@ -155,6 +155,19 @@ pub enum StepStatus {
 }
 
 impl StepStatus {
+    /// Its name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepStatus::Pending => "pending",
+            StepStatus::Running => "running",
+            StepStatus::Completed => "completed",
+            StepStatus::Failed => "failed",
+            StepStatus::NeedsInput => "needs_input",
+            StepStatus::Blocked => "blocked",
+            StepStatus::Cancelled => "cancelled",
+        }
+    }
+
     /// Whether the step has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, StepStatus::Pending | StepStatus::Running)

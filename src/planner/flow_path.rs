@@ -1,15 +1,22 @@
 //! The forced question for a path through a flow, and the reading of its reply.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::prompt::{common, context, conversation, forced};
 use super::read::from_arguments;
 use super::tools::{PLAN_FLOW_PATH, plan_flow_path};
-use crate::flow::{FlowBrief, PathMaker, path_problems};
-use crate::llm::{Purpose, Request, reader, sections};
+use crate::flow::{Flow, FlowBrief, MissingNode, PathMaker, path_problems};
+use crate::invisible::one_line;
+use crate::llm::{OFFLINE, Purpose, Request, reader, sections};
 use crate::plan::PlanProblem;
 use crate::run::{Event, Reply, RunState, Subject};
+
+/// Most characters of the name of a suggested node, and of its description and reason.
+const MAX_NAME: usize = 64;
+const MAX_WORDS: usize = 300;
+/// Most bytes of a description or reason that are looked at.
+const MAX_READ: usize = 4 * MAX_WORDS;
 
 const PATH: &str = "\
 You plan which nodes of a flow a request needs, and in which order. You do not answer the request. Call the function \
@@ -20,6 +27,8 @@ and ends with a node that has none.
 - Every path keeps to the invariants: with before, first comes before then; with excludes, a path that has node has none \
 of others.
 - Leave out what the request does not need: where a value is given already, the nodes that would produce it.
+- missing_node is null, unless such requests need a node that the flow does not have. It is a suggestion for the flow's author, \
+and no path contains it. Describe it without names and values of this request.
 - A node may follow another only under its condition. Plan what is most likely; where a condition turns out otherwise, \
 the execution takes the other edge by itself.";
 
@@ -27,6 +36,38 @@ the execution takes the other edge by itself.";
 #[derive(Debug, Deserialize)]
 struct PathReply {
     path: Vec<String>,
+    /// Read leniently: a suggestion is no reason to return a path.
+    #[serde(default)]
+    missing_node: Value,
+}
+
+/// A suggested node as the model writes it.
+#[derive(Debug, Deserialize)]
+struct SuggestionReply {
+    name: String,
+    description: String,
+    #[serde(default)]
+    why: String,
+}
+
+impl SuggestionReply {
+    /// The suggestion within its bounds; `None` if it names or describes nothing, or a node that is there.
+    fn bounded(self, flow: &Flow) -> Option<MissingNode> {
+        let name = self.name.trim().replace([' ', '-'], "_");
+        let name: String =
+            name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(MAX_NAME).collect();
+        let line = |text: &str| one_line(text.get(..text.floor_char_boundary(MAX_READ)).unwrap_or_default());
+        let cut = |text: &str| line(text).chars().take(MAX_WORDS).collect::<String>();
+        let description = cut(&self.description);
+        let is_there = flow.nodes.iter().any(|node| node.name.eq_ignore_ascii_case(&name));
+        let says_something = !name.trim_matches('_').is_empty() && !description.is_empty();
+        (says_something && !is_there).then(|| MissingNode {
+            flow: flow.name.clone(),
+            name,
+            description,
+            why: cut(&self.why),
+        })
+    }
 }
 
 /// The question for the path of a flow's step.
@@ -63,7 +104,7 @@ pub(super) fn read(
         return Err(vec![PlanProblem::new("flow.unknown", what)]);
     };
     let written = reader::read(reply, PLAN_FLOW_PATH, state.settings().reader)?;
-    let PathReply { path } = from_arguments(written, PLAN_FLOW_PATH)?;
+    let PathReply { path, missing_node } = from_arguments(written, PLAN_FLOW_PATH)?;
     // Some models write names in another case.
     let exact = |name: String| {
         let mut same = flow.nodes.iter().filter(|node| node.name.eq_ignore_ascii_case(name.trim()));
@@ -75,6 +116,9 @@ pub(super) fn read(
         let of = |problem: &crate::flow::FlowProblem| PlanProblem::new(problem.code, problem.message.clone());
         return Err(problems.iter().map(of).collect());
     }
-    let maker = if fallback { PathMaker::Rules } else { PathMaker::Planner };
-    Ok(Event::FlowPlanned { step: number, path, maker, call: Some(call) })
+    let is_rules = fallback || reply.model == OFFLINE;
+    let maker = if is_rules { PathMaker::Rules } else { PathMaker::Planner };
+    let suggested = serde_json::from_value::<SuggestionReply>(missing_node).ok();
+    let missing_node = suggested.and_then(|suggested| suggested.bounded(flow));
+    Ok(Event::FlowPlanned { step: number, path, maker, call: Some(call), missing_node })
 }

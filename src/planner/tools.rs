@@ -377,10 +377,21 @@ pub fn plan_flow_path(nodes: &[String]) -> ToolSpec {
         parameters: Schema::from(json!({
             "type": "object",
             "additionalProperties": false,
-            "required": ["reasoning", "path"],
+            "required": ["reasoning", "path", "missing_node"],
             "properties": {
                 "reasoning": {"type": "string", "description": "Why this path, in one short sentence"},
-                "path": {"type": "array", "items": names(&nodes)}
+                "path": {"type": "array", "items": names(&nodes)},
+                "missing_node": {
+                    "type": ["object", "null"],
+                    "description": "A node that the flow lacks for such requests; null where it lacks none",
+                    "additionalProperties": false,
+                    "required": ["name", "description", "why"],
+                    "properties": {
+                        "name": {"type": "string", "description": "Letters, digits and _"},
+                        "description": {"type": "string", "description": "What it would do, in one sentence"},
+                        "why": {"type": "string", "description": "Why such requests need it, in one sentence"}
+                    }
+                }
             }
         })),
         strict: true,

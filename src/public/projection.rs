@@ -19,6 +19,8 @@ pub struct PublicProjection {
     task: Option<TaskId>,
     /// The scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
+    /// The flow's step of each node's step, and the place of the node among those that were entered, from 1.
+    nodes: BTreeMap<u32, (u32, usize)>,
     /// The step and request of each call.
     calls: BTreeMap<u32, (u32, RequestedCall)>,
     /// For each undo call: the call of the write that it undoes.
@@ -90,8 +92,10 @@ impl PublicProjection {
                     steps.iter().map(|s| (s.step_number, (s.label().to_owned(), s.purpose.clone())));
                 self.steps.extend(described);
             }
-            Event::NodeStarted { step, node, scene, .. } => {
+            Event::NodeStarted { step, parent, node, scene, .. } => {
                 self.steps.insert(*step, (scene.clone(), node.clone()));
+                let before = self.nodes.values().filter(|(flow_step, _)| flow_step == parent).count();
+                self.nodes.insert(*step, (*parent, before + 1));
             }
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
@@ -150,8 +154,9 @@ impl PublicProjection {
             Event::FlowPlanned { step, path, maker, .. } => {
                 self.with_step(*step, json!({"path": path, "maker": maker}))
             }
-            Event::NodeStarted { step, parent, node, left, .. } => {
-                self.with_step(*step, json!({"flow_step": parent, "node": node, "left_path": left}))
+            Event::NodeStarted { step, node, left, .. } => {
+                let part = self.nodes.get(step).map_or(1, |(_, part)| *part);
+                self.with_step(*step, json!({"part": part, "node": node, "left_path": left}))
             }
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis, notes } => {
@@ -301,10 +306,15 @@ impl PublicProjection {
         json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
     }
 
-    /// Adds the step and its scene to `data`.
+    /// Adds the step and its scene to `data`; to that of a node, also the flow and its step.
     fn with_step(&self, step: u32, mut data: Value) -> Value {
+        let scene = |step: &u32| json!(self.steps.get(step).map_or("", |(scene, _)| scene.as_str()));
         data["step_number"] = json!(step);
-        data["scene_name"] = json!(self.steps.get(&step).map_or("", |(scene, _)| scene.as_str()));
+        data["scene_name"] = scene(&step);
+        if let Some((flow_step, _)) = self.nodes.get(&step) {
+            data["flow_step"] = json!(flow_step);
+            data["flow"] = scene(flow_step);
+        }
         data
     }
 

@@ -335,6 +335,7 @@ impl RunState {
                     s.status = StepStatus::Completed;
                     s.result = Some(result.clone());
                 });
+                self.end_node(*step);
                 self.count_idle(*step);
             }
             Event::StepFailed { step, status, error } => {
@@ -342,6 +343,7 @@ impl RunState {
                     s.status = *status;
                     s.error = Some(error.clone());
                 });
+                self.end_node(*step);
                 self.count_idle(*step);
             }
             _ => {}

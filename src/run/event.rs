@@ -22,7 +22,7 @@ use super::learned::{PlanLesson, PlanRecall, PlanScore};
 use crate::adapt::{
     AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, RefusedAction, ToolForecast, WeighedAction,
 };
-use crate::flow::{LeftPath, PathMaker};
+use crate::flow::{LeftPath, MissingNode, PathMaker};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
@@ -355,6 +355,9 @@ pub enum Event {
         /// The question's ordinal, if one was answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<u32>,
+        /// A node that the planner missed in the flow, if it named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing_node: Option<MissingNode>,
     },
     /// A node of a flow was entered: a step of its own began.
     NodeStarted {

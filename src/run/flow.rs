@@ -200,9 +200,19 @@ impl RunState {
             .ok_or_else(|| format!("the flow {name} of step {number} has nothing at {:?}", reference.pointer))
     }
 
+    /// Notes when the step of a node ended.
+    pub(super) fn end_node(&mut self, number: u32) {
+        let at = self.at;
+        self.step(number, |step| {
+            if let StepWork::Node(work) = &mut step.work {
+                work.ended_at = Some(at);
+            }
+        });
+    }
+
     /// Adds the step of a node that is entered.
     pub(super) fn enter_node(&mut self, event: &Event) {
-        let Event::NodeStarted { step: number, parent, node, scene, .. } = event else { return };
+        let Event::NodeStarted { step: number, parent, node, scene, left } = event else { return };
         let Some(flow_step) = self.steps.get(parent) else { return };
         let definition = self.flow_of(flow_step).and_then(|flow| flow.node(node));
         let expected_tools = match definition.map(|node| &node.kind) {
@@ -222,7 +232,13 @@ impl RunState {
         let version = flow_step.version;
         let mut state = StepState::pending(step, version);
         state.status = StepStatus::Running;
-        state.work = StepWork::Node(NodeWork { parent: *parent, node: node.clone(), ..NodeWork::default() });
+        state.work = StepWork::Node(NodeWork {
+            parent: *parent,
+            node: node.clone(),
+            left: left.clone(),
+            started_at: self.at,
+            ..NodeWork::default()
+        });
         self.steps.insert(*number, state);
         self.step(*parent, |step| step.work.fold(event, &[]));
     }

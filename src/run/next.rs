@@ -89,6 +89,9 @@ impl RunState {
             };
         }
         if self.is_plan_only() {
+            if let Some(due) = self.draft_actions() {
+                return due;
+            }
             return vec![record(Event::RunCompleted { status: RunStatus::Completed })];
         }
         if let Some(first) = self.before_steps() {

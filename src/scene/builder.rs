@@ -133,7 +133,7 @@ impl SceneBuilder {
     /// # Errors
     /// Every fault found in it.
     pub fn build(self) -> Result<Scene, Vec<SceneFault>> {
-        let report = FaultReport::new(format!("scene {:?}", self.name));
+        let report = FaultReport::new(label(&self.name));
         let natives = NativeTools::new();
         let around = CheckContext {
             natives: &natives,
@@ -143,6 +143,11 @@ impl SceneBuilder {
         };
         check(self.draft, &around, &report).ok_or_else(|| report.into_faults())
     }
+}
+
+/// What faults of a scene built in Rust name in place of a file.
+pub(super) fn label(name: &str) -> String {
+    format!("scene {name:?}")
 }
 
 impl SceneTool {
@@ -222,6 +227,10 @@ impl SceneTool {
 }
 
 impl ToolBuilder {
+    pub(super) fn into_draft(self) -> ToolDraft {
+        self.draft
+    }
+
     /// How a write may be repeated when its outcome is unknown; never by default.
     pub fn repeat(mut self, repeat: Repeat) -> Self {
         self.draft.repeat = Some(Located::without_line(repeat));

@@ -167,7 +167,8 @@ fn check_text(key: &str, text: Option<&Located<String>>, why: &str, report: &Fau
     }
 }
 
-fn check_unique(names: &[Located<String>], report: &FaultReport) {
+/// Checks that no two tools have one name.
+pub(super) fn check_unique(names: &[Located<String>], report: &FaultReport) {
     let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
     for name in names {
         if let Some(first) = seen.get(&name.value.to_lowercase()) {

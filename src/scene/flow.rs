@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
 use super::check::{CheckContext, check_flow_tool, check_sentence};
-use super::document::{LineIndex, Located, PointerLines, Presence, TableReader};
+use super::document::{LineIndex, Located, LocatedTexts, PointerLines, Presence, TableReader};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::{Scene, SceneExample, SceneTool};
@@ -52,6 +52,8 @@ pub fn fallback_tool(node: &str) -> String {
 /// The lines of a flow's parts: of keys of the flow, and of nodes and their keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlowLines {
+    /// The line of what has none of its own; `None` for a flow built in Rust.
+    first: Option<u32>,
     flow: BTreeMap<&'static str, Option<u32>>,
     nodes: BTreeMap<String, NodeLines>,
 }
@@ -67,18 +69,20 @@ impl FlowLines {
     pub(super) fn of(&self, node: Option<&str>, key: &str) -> Option<u32> {
         match node.and_then(|node| self.nodes.get(node)) {
             Some(lines) => lines.keys.get(key).copied().unwrap_or(lines.line),
-            None => self.flow.get(key).copied().unwrap_or(Some(1)),
+            None => self.flow.get(key).copied().unwrap_or(self.first),
         }
     }
 }
 
-/// A flow as read: the scene that stands for it, and its lines for what is checked once all scenes are known.
+/// A flow as read or built, before it is checked, and its lines for what is checked once all scenes are known.
+#[derive(Default)]
 pub(super) struct FlowDraft {
     pub(super) name: Option<Located<String>>,
     pub(super) lines: FlowLines,
-    flow: Option<Flow>,
-    tools: Vec<ToolDraft>,
-    settings: Option<Value>,
+    pub(super) flow: Option<Flow>,
+    /// What its nodes call by themselves.
+    pub(super) tools: Vec<ToolDraft>,
+    pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
 }
 
@@ -98,7 +102,7 @@ pub(super) fn parse(text: &str, report: &FaultReport) -> Option<FlowDraft> {
 }
 
 fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
-    let mut lines = FlowLines::default();
+    let mut lines = FlowLines { first: Some(1), ..FlowLines::default() };
     for key in ["name", "entries", "nodes", "max_node_steps", "invariants", "examples", "inputs"] {
         lines.flow.insert(key, fields.line_of(key));
     }
@@ -262,16 +266,12 @@ fn parse_kind(
             let (output, places) = fields.json("output").unzip();
             let fallback = fields.string("fallback", Presence::Optional);
             let template = template?;
-            if let Err(error) = phrase::check_template(&template.value) {
-                let message = format!("the template of {} cannot be used: {error}", node.name);
-                fields.report().error(template.line, "flow.template", message, "correct it");
-            }
             let Some(output) = output else {
                 let message = format!("{} has no schema of what its model returns", node.name);
                 fields.report().error(fields.line(), "flow.output", message, "add a table [nodes.output]");
                 return None;
             };
-            check_output(node, &output, fields.report());
+            check_model(node, &template, &output, fields.report());
             let kind = NodeKind::Llm {
                 template: template.value,
                 output: output.value.clone(),
@@ -303,14 +303,7 @@ fn parse_kind(
         }
         Kind::Approval => {
             let question = fields.texts("question");
-            for (language, text) in &question {
-                check_sentence(&node.name, language, text, fields.report());
-            }
-            if question.is_empty() {
-                let message = format!("{} asks nothing", node.name);
-                let remedy = "add a table [nodes.question] with the words by language";
-                fields.report().error(fields.line(), "flow.question", message, remedy);
-            }
+            check_questions(&node.name, &question, fields.line(), fields.report());
             let parameters = fields.json("parameters").map(|(schema, _)| schema.value);
             let by = fields.keyword("by", Presence::Optional, &DECIDERS);
             let by = by.map(|by| by.value).unwrap_or_default();
@@ -321,12 +314,7 @@ fn parse_kind(
                 table.reject_unknown_keys();
                 test
             });
-            if node.outputs.is_empty() {
-                let only_listed =
-                    |name: &String| !values.contains_key(name) && values.values().any(|of| of == name);
-                let inputs = node.inputs.iter().chain(&node.optional_inputs);
-                node.outputs = inputs.filter(|name| !only_listed(name)).cloned().collect();
-            }
+            outputs_of_approval(node, &values);
             let schema = parameters.clone().unwrap_or_else(|| object_of(&node.outputs));
             tools.push(tool_draft(fields, &node.name, node, schema, echo()));
             let question = question.into_iter().map(|(language, text)| (language, text.value)).collect();
@@ -336,8 +324,17 @@ fn parse_kind(
     }
 }
 
-/// The outputs of a model's node are properties of what it returns.
-fn check_output(node: &Node, output: &Located<Value>, report: &FaultReport) {
+/// Checks the template of a model's node, and that its outputs are properties of what the model returns.
+pub(super) fn check_model(
+    node: &Node,
+    template: &Located<String>,
+    output: &Located<Value>,
+    report: &FaultReport,
+) {
+    if let Err(error) = phrase::check_template(&template.value) {
+        let message = format!("the template of {} cannot be used: {error}", node.name);
+        report.error(template.line, "flow.template", message, "correct it");
+    }
     let properties = output.value.get("properties").and_then(Value::as_object);
     for name in node.outputs.iter().filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
         let message = format!("the output {name} of {} is no property of its schema", node.name);
@@ -345,13 +342,34 @@ fn check_output(node: &Node, output: &Located<Value>, report: &FaultReport) {
     }
 }
 
+/// Checks what an approval asks; `line` is that of the node.
+pub(super) fn check_questions(node: &str, question: &LocatedTexts, line: Option<u32>, report: &FaultReport) {
+    for (language, text) in question {
+        check_sentence(node, language, text, report);
+    }
+    if question.is_empty() {
+        let message = format!("{node} asks nothing");
+        let remedy = "add a table [nodes.question] with the words by language";
+        report.error(line, "flow.question", message, remedy);
+    }
+}
+
+/// What is approved is passed on, but not what only says what a list may contain (`values`, by list).
+pub(super) fn outputs_of_approval(node: &mut Node, values: &BTreeMap<String, String>) {
+    if node.outputs.is_empty() {
+        let only_listed = |name: &String| !values.contains_key(name) && values.values().any(|of| of == name);
+        let inputs = node.inputs.iter().chain(&node.optional_inputs);
+        node.outputs = inputs.filter(|name| !only_listed(name)).cloned().collect();
+    }
+}
+
 /// An object with the inputs of a node, of any type.
-fn inputs_schema(node: &Node) -> Value {
+pub(super) fn inputs_schema(node: &Node) -> Value {
     object_of(node.inputs.iter().chain(&node.optional_inputs))
 }
 
 /// An object with these properties, of any type.
-fn object_of<'a>(names: impl IntoIterator<Item = &'a String>) -> Value {
+pub(super) fn object_of<'a>(names: impl IntoIterator<Item = &'a String>) -> Value {
     let properties: Map<String, Value> = names.into_iter().map(|name| (name.clone(), json!({}))).collect();
     json!({"type": "object", "properties": properties})
 }
@@ -390,7 +408,7 @@ fn tool_draft(
 }
 
 /// A tool that returns its arguments.
-struct Echo;
+pub(super) struct Echo;
 
 #[async_trait]
 impl Tool for Echo {
@@ -409,17 +427,15 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
     let name = Located { value: flow.name.clone(), line: draft.lines.of(None, "name") };
     super::check::check_scene_name(&name, report);
     if flow.description.is_empty() {
-        report.error(
-            Some(1),
-            "empty",
-            "`description` is empty",
-            "fill it in: the planner chooses flows by it",
-        );
+        let remedy = "fill it in: the planner chooses flows by it";
+        report.error(draft.lines.of(None, "description"), "empty", "`description` is empty", remedy);
     }
     for problem in flow::check(&flow) {
         let line = draft.lines.of(problem.node.as_deref(), problem.key);
         report.error_as(line, problem.code, problem.message, problem.remedy);
     }
+    let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
+    super::check::check_unique(&names, report);
     let tools: Vec<SceneTool> =
         draft.tools.into_iter().filter_map(|tool| check_flow_tool(tool, around, report)).collect();
     if report.has_errors() {

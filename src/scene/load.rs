@@ -10,7 +10,7 @@ use super::check::{CheckContext, check};
 use super::document::Located;
 use super::fault::{FaultReport, SceneFault, Severity};
 use super::flow::{self, FlowLines};
-use super::{Options, Scene, parse};
+use super::{Options, Scene, builder, flow_builder, parse};
 use crate::nearest::{did_you_mean, name_list};
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
@@ -94,10 +94,15 @@ impl SceneFolder {
     }
 }
 
-/// Loads all scenes of a configuration: the built-in ones, then those of `options.dir`, with the settings
-/// of the configuration merged in. Secrets are read from the process's environment.
-pub fn load(options: &Options, builtin: Vec<SceneFolder>, natives: &NativeTools) -> LoadedScenes {
-    let loader = SceneLoader::new(natives).network(options.network());
+/// Loads all scenes of a configuration: the built-in ones, those of `options.dir`, and then those built in Rust, with the
+/// settings of the configuration merged in. Secrets are read from the process's environment.
+pub fn load(
+    options: &Options,
+    builtin: Vec<SceneFolder>,
+    natives: &NativeTools,
+    built: Vec<Scene>,
+) -> LoadedScenes {
+    let loader = SceneLoader::new(natives).network(options.network()).built(built);
     let mut faults = Vec::new();
     let mut sets = Vec::new();
     if options.builtin {
@@ -129,6 +134,7 @@ pub struct SceneLoader<'a> {
     natives: &'a NativeTools,
     policy: NetworkPolicy,
     environment: EnvironmentLookup<'a>,
+    built: Vec<Scene>,
 }
 
 impl<'a> SceneLoader<'a> {
@@ -139,7 +145,15 @@ impl<'a> SceneLoader<'a> {
             natives,
             policy: NetworkPolicy::default(),
             environment: Box::new(|name| std::env::var(name).ok()),
+            built: Vec::new(),
         }
+    }
+
+    /// Scenes and flows built in Rust. One replaces a loaded one of the same name.
+    #[must_use]
+    pub fn built(mut self, scenes: Vec<Scene>) -> Self {
+        self.built = scenes;
+        self
     }
 
     /// What HTTP tools may reach.
@@ -172,10 +186,14 @@ impl<'a> SceneLoader<'a> {
             let message = format!("scenes.allow_hosts has {entry:?}, which is neither host nor host:port");
             configuration.error(None, "allow_hosts", message, "write it as crm.example.com or 10.0.0.7:8080");
         }
+        let last = sets.len();
         for (set, folders) in sets.into_iter().enumerate() {
             for folder in folders {
                 gathered.add(set, &folder, &around);
             }
+        }
+        for scene in &self.built {
+            gathered.add_built(last, scene.clone());
         }
         for (name, overlay) in settings {
             gathered.overlay_settings(name, overlay, &configuration);
@@ -236,6 +254,24 @@ impl SceneCollector {
         }
         self.faults.extend(report.into_faults());
         self.faults.extend(schema.into_faults());
+    }
+
+    fn add_built(&mut self, set: usize, scene: Scene) {
+        let label = match &scene.flow {
+            Some(_) => flow_builder::label(&scene.name),
+            None => builder::label(&scene.name),
+        };
+        let report = FaultReport::new(label.clone());
+        let name = Located::without_line(scene.name.clone());
+        if self.claim(set, &label, &name, &report) {
+            self.scenes.retain(|other| !other.name.eq_ignore_ascii_case(&scene.name));
+            self.flows.remove(&scene.name);
+            if scene.flow.is_some() {
+                self.flows.insert(scene.name.clone(), (label, FlowLines::default()));
+            }
+            self.scenes.push(scene);
+        }
+        self.faults.extend(report.into_faults());
     }
 
     /// Checks what the flows call of scenes, once all are known. A flow that calls what is not there is unusable.

@@ -1,6 +1,7 @@
 mod approvals;
 mod audit;
 mod learned;
+mod missing_nodes;
 mod plans;
 
 use std::path::Path;

@@ -120,6 +120,15 @@ pub(super) enum EditKind {
     Arguments,
 }
 
+/// Who planned the path through a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum PathLabel {
+    Planner,
+    Rules,
+    Graph,
+}
+
 /// Decisions on approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]

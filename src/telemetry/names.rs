@@ -1,4 +1,4 @@
-//! The allowed label values: scenes and tools of the catalogue, and configured models. Any other name
+//! The allowed label values: scenes, tools and nodes of flows of the catalogue, and configured models. Any other name
 //! counts as `other`.
 //!
 //! The lists only grow: a removed name keeps its index, and so its series. Names added by configuration
@@ -20,6 +20,8 @@ const OTHER_INDEX: usize = 0;
 pub(super) const MAX_SCENES: usize = 500;
 /// The same for tools. Each scene has one extra row for tools that it does not have.
 pub(super) const MAX_TOOLS: usize = 5_000;
+/// The same for nodes of flows.
+pub(super) const MAX_NODES: usize = 5_000;
 /// The same for models.
 pub(super) const MAX_MODELS: usize = 100;
 
@@ -28,9 +30,12 @@ pub(super) const MAX_MODELS: usize = 100;
 pub struct LabelNames {
     scenes: HashMap<String, SceneLabels>,
     models: HashMap<String, usize>,
+    /// By flow and node.
+    nodes: HashMap<(String, String), usize>,
     pub(super) scene_axis: Axis,
     pub(super) tool_axis: Axis,
     pub(super) model_axis: Axis,
+    pub(super) node_axis: Axis,
 }
 
 #[derive(Debug, Clone)]
@@ -47,6 +52,8 @@ impl LabelNames {
         let mut lists = LabelNamesBuilder {
             scenes: HashMap::new(),
             models: HashMap::new(),
+            nodes: HashMap::new(),
+            node_rows: AxisRows::new(&[OTHER, OTHER], usize::MAX),
             scene_rows: AxisRows::new(&[OTHER], usize::MAX),
             tool_rows: AxisRows::new(&[OTHER, OTHER], usize::MAX),
             model_rows: AxisRows::new(&[OTHER], usize::MAX),
@@ -60,14 +67,17 @@ impl LabelNames {
         let mut lists = LabelNamesBuilder {
             scenes: self.scenes.clone(),
             models: self.models.clone(),
+            nodes: self.nodes.clone(),
+            node_rows: AxisRows::of(&self.node_axis, MAX_NODES),
             scene_rows: AxisRows::of(&self.scene_axis, MAX_SCENES),
             tool_rows: AxisRows::of(&self.tool_axis, MAX_TOOLS),
             model_rows: AxisRows::of(&self.model_axis, MAX_MODELS),
         };
         lists.add(catalogue, models);
         let new = lists.build();
-        let size =
-            |names: &Self| [&names.scene_axis, &names.tool_axis, &names.model_axis].map(|axis| axis.len());
+        let size = |names: &Self| {
+            [&names.scene_axis, &names.tool_axis, &names.model_axis, &names.node_axis].map(|axis| axis.len())
+        };
         (size(&new) != size(self)).then_some(new)
     }
 
@@ -90,6 +100,11 @@ impl LabelNames {
     /// The tool name at an index.
     pub(super) fn tool_name(&self, at: usize) -> &str {
         self.tool_axis.get(at).and_then(|row| row.last()).map_or(OTHER, String::as_str)
+    }
+
+    /// The index of a flow's node.
+    pub(super) fn node_index(&self, flow: &str, node: &str) -> usize {
+        self.nodes.get(&(flow.to_owned(), node.to_owned())).copied().unwrap_or(OTHER_INDEX)
     }
 
     pub(super) fn model_index(&self, name: &str) -> usize {
@@ -129,6 +144,8 @@ impl AxisRows {
 struct LabelNamesBuilder {
     scenes: HashMap<String, SceneLabels>,
     models: HashMap<String, usize>,
+    nodes: HashMap<(String, String), usize>,
+    node_rows: AxisRows,
     scene_rows: AxisRows,
     tool_rows: AxisRows,
     model_rows: AxisRows,
@@ -160,6 +177,17 @@ impl LabelNamesBuilder {
                 }
             }
         }
+        for flow in catalogue.flows() {
+            for node in &flow.nodes {
+                let key = (flow.name.clone(), node.name.clone());
+                if !self.nodes.contains_key(&key) {
+                    let at = self.node_rows.add(&[&flow.name, &node.name]);
+                    if at != OTHER_INDEX {
+                        self.nodes.insert(key, at);
+                    }
+                }
+            }
+        }
         for model in models.iter().map(String::as_str).chain([OFFLINE]) {
             if !self.models.contains_key(model) {
                 let at = self.model_rows.add(&[model]);
@@ -175,6 +203,8 @@ impl LabelNamesBuilder {
         LabelNames {
             scenes: self.scenes,
             models: self.models,
+            nodes: self.nodes,
+            node_axis: axis(self.node_rows),
             scene_axis: axis(self.scene_rows),
             tool_axis: axis(self.tool_rows),
             model_axis: axis(self.model_rows),

@@ -8,8 +8,8 @@ use strum::{IntoEnumIterator, VariantArray};
 
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::labels::{
-    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, RatingLabel, ReplanCause,
-    RunOutcome, StepOutcome, TokenKind, ToolOutcome,
+    ClosedLabel, DecisionLabel, EditKind, InFlightState, PathLabel, PlanKind, PlanOutcome, RatingLabel,
+    ReplanCause, RunOutcome, StepOutcome, TokenKind, ToolOutcome,
 };
 use super::{LabelNames, PREFIX, buckets};
 use crate::adapt::{ConsultationKind, ConsultationOutcome, PolicyAction};
@@ -32,6 +32,10 @@ pub struct RunMetrics {
     pub(super) plan_quality: HistogramGrid<2>,
     pub(super) steps: CounterGrid<2>,
     pub(super) step_seconds: HistogramGrid<2>,
+    /// By flow and node, and outcome.
+    pub(super) flow_nodes: CounterGrid<2>,
+    /// By flow, and who planned the path.
+    pub(super) flow_paths: CounterGrid<2>,
     pub(super) replans: CounterGrid<1>,
     /// By scene and tool, and outcome.
     pub(super) calls: CounterGrid<2>,
@@ -139,6 +143,19 @@ impl RunMetrics {
                 ["scene", "outcome"],
                 [scenes(), step_end()],
                 buckets::REQUEST,
+            )?,
+            flow_nodes: book.count(
+                "flow_nodes_total",
+                "Nodes of flows that ended, by outcome. They are not counted as steps.",
+                ["flow", "node", "outcome"],
+                [names.node_axis.clone(), step_end()],
+            )?,
+            flow_paths: book.count(
+                "flow_paths_total",
+                "Paths through flows, by what planned them (planner: a model; rules: the embedded rules; graph: nothing, so \
+                 the conditions of the graph decide).",
+                ["flow", "planned_by"],
+                [scenes(), PathLabel::axis()],
             )?,
             replans: book.count(
                 "replans_total",
@@ -269,10 +286,12 @@ impl RunMetrics {
 
     /// The same metrics for extended names, which must start with the current ones. Both share all series.
     pub(super) fn with_names(&self, names: &LabelNames) -> Self {
-        let LabelNames { scene_axis, tool_axis, model_axis, .. } = names;
+        let LabelNames { scene_axis, tool_axis, model_axis, node_axis, .. } = names;
         Self {
             steps: self.steps.with_first_axis(scene_axis),
             step_seconds: self.step_seconds.with_first_axis(scene_axis),
+            flow_nodes: self.flow_nodes.with_first_axis(node_axis),
+            flow_paths: self.flow_paths.with_first_axis(scene_axis),
             calls: self.calls.with_first_axis(tool_axis),
             call_seconds: self.call_seconds.with_first_axis(tool_axis),
             mutations: self.mutations.with_first_axis(tool_axis),

@@ -12,8 +12,8 @@ use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PlanKind, PlanOutcome, RatingLabel, ReplanCause, RunOutcome, StepOutcome,
-    TokenKind, ToolOutcome,
+    ClosedLabel, InFlightState, PathLabel, PlanKind, PlanOutcome, RatingLabel, ReplanCause, RunOutcome,
+    StepOutcome, TokenKind, ToolOutcome,
 };
 use super::log_lines;
 use super::names::LabelNames;
@@ -21,6 +21,7 @@ use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan};
 use super::run_metrics::{self, RunMetrics};
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::adapt::{ConsultationKind, PolicyChoice};
+use crate::flow::PathMaker;
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
@@ -90,6 +91,8 @@ struct TrackedStep {
     started: Option<Timestamp>,
     succeeded: Vec<usize>,
     outcome: Option<StepOutcome>,
+    /// For the step of a flow's node: its index on the axis of nodes.
+    node: Option<usize>,
 }
 
 impl RunTracker {
@@ -221,6 +224,14 @@ impl RunTracker {
                     state.started = Some(at);
                     state.span = Some(log_lines::step(&self.span, *step, to.names.scene_name(state.scene)));
                 }
+            }
+            Event::FlowPlanned { step, maker, .. } => {
+                if let (Some(metrics), Some(step)) = (to.metrics, self.steps.get(step)) {
+                    metrics.flow_paths.inc([step.scene, path_label(*maker) as usize]);
+                }
+            }
+            Event::NodeStarted { step, parent, node, scene, .. } => {
+                self.node_started(*step, *parent, (scene, node), at, to);
             }
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 for call in calls {
@@ -378,12 +389,35 @@ impl RunTracker {
                 started: None,
                 succeeded: Vec::new(),
                 outcome: None,
+                node: None,
             };
             self.steps.insert(step.step_number, state);
         }
         let plan = TrackedPlan::of(made);
         log_lines::planned(&self.span, made.version, plan.kind.name(), plan.len());
         self.plans.push(plan);
+    }
+
+    fn node_started(
+        &mut self,
+        step: u32,
+        parent: u32,
+        (scene, node): (&str, &str),
+        at: Timestamp,
+        to: MetricSink<'_>,
+    ) {
+        let flow = self.scene_of(parent, to);
+        let state = TrackedStep {
+            scene: to.names.scene_index(scene),
+            expected: Vec::new(),
+            // What it does is part of the flow's step.
+            span: Some(self.parent(Some(parent)).clone()),
+            started: Some(at),
+            succeeded: Vec::new(),
+            outcome: None,
+            node: Some(to.names.node_index(flow, node)),
+        };
+        self.steps.insert(step, state);
     }
 
     fn tool_requested(&mut self, step: u32, requested: &RequestedCall, to: MetricSink<'_>) {
@@ -523,6 +557,13 @@ impl RunTracker {
             return;
         };
         step.outcome = Some(outcome);
+        if let Some(node) = step.node {
+            step.span = None;
+            if let Some(metrics) = to.metrics {
+                metrics.flow_nodes.inc([node, outcome as usize]);
+            }
+            return;
+        }
         let lasted = step.started.map(|began| seconds(at.as_nanosecond() - began.as_nanosecond()));
         if let Some(metrics) = to.metrics {
             metrics.steps.inc([step.scene, outcome as usize]);
@@ -597,6 +638,14 @@ impl TrackedStep {
             completed: self.outcome == Some(StepOutcome::Completed),
             as_expected: hit || self.expected.is_empty(),
         }
+    }
+}
+
+fn path_label(maker: PathMaker) -> PathLabel {
+    match maker {
+        PathMaker::Planner => PathLabel::Planner,
+        PathMaker::Rules => PathLabel::Rules,
+        PathMaker::Graph => PathLabel::Graph,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proscenium::flow::{Flow, Node};
 use proscenium::planner::{Command, CommandAction};
 use proscenium::run::{Effect, RunStatus, SessionId};
 use proscenium::scene::{Scene, SceneTool};
@@ -172,6 +173,20 @@ fn shop() -> Scene {
         .unwrap()
 }
 
+/// A flow of one node.
+fn browse() -> Scene {
+    #[derive(Deserialize, schemars::JsonSchema)]
+    struct Words {
+        request: String,
+    }
+    let look = |words: Words, _: ToolContext| async move { Ok(json!({"text": words.request})) };
+    Flow::builder("browse")
+        .description("Shows the shelves.")
+        .node(Node::native("shelves", "Looks at the shelves.", look).outputs(&["text"]))
+        .build()
+        .unwrap()
+}
+
 /// | request | what happens |
 /// | --- | --- |
 /// | `hello` | no scene; the plan is cached from the second time on |
@@ -180,6 +195,7 @@ fn shop() -> Scene {
 /// | `fail` | the first model refuses, and so does the next one, until it reaches its limit |
 /// | `spend` | the plan costs nearly the whole budget of a conversation |
 /// | `lose`, with approval | a plan that is changed and approved, and one that keeps waiting |
+/// | `hello`, by name of the flow | its graph is followed |
 /// | `wait 0`, `wait 1` | the model is `asked` for the answer, which comes when `go` opens |
 struct Load {
     served: ServedEngine,
@@ -214,6 +230,7 @@ impl Load {
         let setup = Setup::offline()
             .alone()
             .scene(shop())
+            .scene(browse())
             .set("llm.models", format!("[{}]", models.join(",")))
             .set("llm.purposes.plan", "[\"main\",\"spare\"]")
             .set("llm.purposes.answer", "[\"dead\",\"main\"]")
@@ -247,6 +264,9 @@ impl Load {
         for (n, words) in words.into_iter().enumerate() {
             codes.extend(self.ask(&format!("{nth}-{n}"), words).await);
         }
+        let mut flow = in_session(&format!("flow-{nth}"), "hello");
+        (flow["flow"], flow["use_planning"]) = (json!("browse"), json!(false));
+        assert_eq!(self.served.post("/api/chat", &flow).await.json()["status"], "completed");
         self.edit_and_approve(nth).await;
         for n in 0..2 {
             codes.extend(self.ask("spender", &format!("spend {nth}{n}")).await);

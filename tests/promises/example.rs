@@ -50,3 +50,27 @@ async fn custom_planner_and_executor_replace_the_built_in_ones() {
     assert_eq!(ledger, [r#"GetOrder {"number":41}"#, r#"CancelOrder {"number":41}"#]);
     assert!(answer.answer.contains("Order 41 is cancelled, 30 euros come back."), "{}", answer.answer);
 }
+
+#[expect(dead_code, reason = "the example is also a program")]
+#[path = "../../examples/own_flow.rs"]
+mod own_flow;
+
+#[tokio::test]
+async fn flow_built_in_rust_plans_the_expected_paths_and_executes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = own_flow::start(dir.path().to_owned()).await.unwrap();
+    for (message, number, expected) in own_flow::REQUESTS {
+        let answer = own_flow::send(&engine, message, number, true).await.unwrap();
+        assert_eq!(answer.metadata.planned_execution_path, expected, "{message}: {answer:#?}");
+        assert_eq!((answer.metadata.current_path_index, answer.answer.as_str()), (0, ""));
+    }
+    for (nth, says) in
+        [(1, "The parcel is in Parma."), (2, "It is 3 days late."), (3, "The parcel is in Parma.")]
+    {
+        let (message, number, _) = own_flow::REQUESTS[nth];
+        let answer = own_flow::send(&engine, message, number, false).await.unwrap();
+        assert_eq!(answer.status, RunStatus::Completed, "{answer:#?}");
+        assert!(answer.answer.contains(says), "{}", answer.answer);
+    }
+    engine.stop().await.unwrap();
+}

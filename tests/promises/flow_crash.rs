@@ -119,8 +119,10 @@ impl Lending {
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "key")], backend.address());
         workspace.write("scenes/shelf/scene.toml", &shelf);
         workspace.write("scenes/shelf/flow.toml", FLOW);
-        let config = "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n";
-        let model = format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\nforcing = \"named\"\n", llm.base_url());
+        let config =
+            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n";
+        let model =
+            format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\nforcing = \"named\"\n", llm.base_url());
         workspace.write("house.toml", &format!("{config}{model}"));
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         Self { workspace, backend, llm, client }
@@ -249,8 +251,7 @@ fn check(lending: &Lending, events: &[Envelope<Event>], cut: &[Envelope<Event>],
     let is_decided =
         |event: &Event| matches!(event, Event::Decided { matter: ApprovalSubject::Call { .. }, .. });
     assert_eq!(count(&is_decided), 1, "{place}");
-    let completed =
-        |event: &Event| matches!(event, Event::ToolCompleted { outcome: Outcome::Ok { .. }, .. });
+    let completed = |event: &Event| matches!(event, Event::ToolCompleted { outcome: Outcome::Ok { .. }, .. });
     assert_eq!(count(&completed), 4, "{place}");
     // What was under way is done again; nothing else is.
     let open = |name: &str, end: &str| {
@@ -260,7 +261,10 @@ fn check(lending: &Lending, events: &[Envelope<Event>], cut: &[Envelope<Event>],
     let started = count(&|event| matches!(event, Event::ToolStarted { .. }));
     assert_eq!(started, 4 + open("tool_started", "tool_completed"), "{place}");
     let asked = lending.llm.requests().iter().filter(|r| forced_tool(r) == Some("ReportNode")).count();
-    assert!(asked <= 1 + open("model_asked", "model_replied"), "{place}: the node's model was asked {asked} times");
+    assert!(
+        asked <= 1 + open("model_asked", "model_replied"),
+        "{place}: the node's model was asked {asked} times"
+    );
     let reached = lending.backend.take_requests();
     let of = |place: &str| reached.iter().filter(|call| call.place == place).collect::<Vec<_>>();
     let keys: BTreeSet<_> = of("POST /Reserve").iter().map(|call| call.idempotency_key.clone()).collect();

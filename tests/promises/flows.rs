@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::journal;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
-use crate::support::{Scripted, ScriptedLlm, forced_tool, section};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, forced_tool, section};
 
 const SCENE: &str = r#"
 name = "Database"
@@ -240,6 +240,18 @@ fn model(
     paths: Vec<Vec<&'static str>>,
     node: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
 ) -> ScriptedLlm {
+    let path = move |nth: usize| {
+        let path = paths.get(nth).or(paths.last()).cloned().unwrap_or_default();
+        json!({"reasoning": "", "path": path})
+    };
+    replying(path, node)
+}
+
+/// The same, where `path` has the arguments of the nth question for a path.
+fn replying(
+    path: impl Fn(usize) -> Value + Send + Sync + 'static,
+    node: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
+) -> ScriptedLlm {
     let asked = AtomicUsize::new(0);
     ScriptedLlm::start(move |request, _| match forced_tool(request) {
         Some("CreateExecutionPlan") => {
@@ -250,11 +262,7 @@ fn model(
                 json!({"needs_execution": true, "reasoning": "", "steps": [step], "unserved": [], "answer": null}),
             )
         }
-        Some("PlanFlowPath") => {
-            let nth = asked.fetch_add(1, Ordering::SeqCst);
-            let path = paths.get(nth).or(paths.last()).cloned().unwrap_or_default();
-            Scripted::forced(request, json!({"reasoning": "", "path": path}))
-        }
+        Some("PlanFlowPath") => Scripted::forced(request, path(asked.fetch_add(1, Ordering::SeqCst))),
         Some("ReportNode") => {
             let name = section(request, "node").unwrap();
             Scripted::forced(request, node(name.trim_start_matches("lookup."), request))
@@ -554,4 +562,189 @@ async fn after_each_event_an_interrupted_run_goes_on_where_it_was() {
         let last = run.events[length - 1].body.name();
         assert!(!state.next().is_empty(), "nothing is due after event {length}, {last}");
     }
+}
+
+/// A plan of one flow that is not executed.
+async fn draft(world: &World, state: Value) -> FinishedRun {
+    let mut request = world.test.engine.request("Fix this SQL", None);
+    request.guidance = PlanGuidance::of(None, Some(state), true);
+    request.plan = Some(proscenium::plan::Plan::of_flow("lookup", "Fix this SQL"));
+    request.plan_only = true;
+    let answer = world.test.engine.chat(request).await.unwrap();
+    world.finished(answer).await
+}
+
+#[tokio::test]
+async fn plan_alone_has_the_path_and_executes_no_node() {
+    let short = vec!["classify", "validate", "approve", "execute", "tell"];
+    let world = World::start(model(vec![vec!["tell"], short.clone()], sensible), |setup| setup).await;
+    let run = draft(&world, json!({"sql": "select 5"})).await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(
+        (run.answer.metadata.planned_execution_path.clone(), entered(&run)),
+        (short.iter().map(|name| (*name).to_owned()).collect(), Vec::<String>::new())
+    );
+    assert_eq!((world.asked("PlanFlowPath"), world.done.runs.load(Ordering::SeqCst)), (2, 0));
+    let flow = run.answer.steps[0].flow.as_ref().unwrap();
+    assert_eq!((flow.flow.as_str(), flow.planned_by), ("lookup", PathMaker::Planner));
+    assert!(flow.nodes.is_empty() && flow.skipped.is_empty(), "{flow:#?}");
+}
+
+#[tokio::test]
+async fn plan_alone_fails_where_no_path_can_be_planned() {
+    let world = World::start(model(vec![vec!["nowhere"]], sensible), |setup| setup).await;
+    let run = draft(&world, json!({})).await;
+    assert_eq!(run.answer.status, RunStatus::Failed);
+    assert_eq!(run.answer.error.as_ref().unwrap().code, "llm.unusable");
+    let world = World::start(model(vec![vec!["nowhere"]], sensible), |setup| {
+        setup.set("planning.fallback_enabled", true)
+    })
+    .await;
+    let run = draft(&world, json!({"sql": "select 5"})).await;
+    let flow = run.answer.steps[0].flow.as_ref().unwrap();
+    assert_eq!((flow.planned_by, flow.path.len()), (PathMaker::Rules, 5), "{:#?}", run.answer);
+}
+
+#[tokio::test]
+async fn answer_lists_the_nodes_of_a_flow_with_times_calls_and_where_the_path_was_left() {
+    let asked = AtomicUsize::new(0);
+    let corrected = move |node: &str, request: &Value| match node {
+        "generate" if asked.fetch_add(1, Ordering::SeqCst) == 0 => json!({"sql": "drop everything"}),
+        _ => sensible(node, request),
+    };
+    let world = World::start(model(vec![FULL.to_vec()], corrected), |setup| setup).await;
+    let run = world.look_up(json!({})).await;
+    let step = &run.answer.steps[0];
+    let flow = step.flow.as_ref().unwrap();
+    let nodes: Vec<&str> = flow.nodes.iter().map(|node| node.node.as_str()).collect();
+    assert_eq!(nodes, entered(&run));
+    assert_eq!(flow.skipped, ["general", "store"]);
+    let left: Vec<(&str, &str)> = flow
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.node.as_str(), node.left_path.as_ref()?.planned.as_str())))
+        .collect();
+    assert_eq!(left, [("generate", "approve")]);
+    for node in &flow.nodes {
+        assert_eq!(node.status, proscenium::plan::StepStatus::Completed);
+        assert!(node.ended_at.unwrap() >= node.started_at, "{node:#?}");
+    }
+    let calls: Vec<(&str, &str)> =
+        step.tool_calls.iter().map(|call| (call.node.as_deref().unwrap(), call.tool.as_str())).collect();
+    let expected = [("validate", "validate"), ("validate", "validate"), ("execute", "Run"), ("tell", "tell")];
+    assert_eq!(calls, expected);
+    let metrics = world.test.engine.metrics().await.unwrap();
+    for expected in [
+        r#"proscenium_flow_nodes_total{flow="lookup",node="validate",outcome="completed"} 2"#,
+        r#"proscenium_flow_nodes_total{flow="lookup",node="execute",outcome="completed"} 1"#,
+        r#"proscenium_flow_paths_total{flow="lookup",planned_by="planner"} 1"#,
+        r#"proscenium_steps_total{outcome="completed",scene="lookup"} 1"#,
+        r#"proscenium_tool_calls_total{outcome="ok",scene="Database",tool="Run"} 1"#,
+    ] {
+        assert!(metrics.contains(expected), "no {expected} in {metrics}");
+    }
+    assert!(!metrics.contains(r#"proscenium_steps_total{outcome="completed",scene="other"}"#), "{metrics}");
+    let lines = flow.lines();
+    assert!(lines.iter().any(|line| line == "skipped: general, store"), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("left the path before approve for generate:")),
+        "{lines:#?}"
+    );
+}
+
+#[tokio::test]
+async fn node_that_the_planner_missed_is_kept_as_a_suggestion_and_never_executed() {
+    let missing = |name: &str, description: &str| json!({"name": name, "description": description, "why": "such\nrequests \u{202e}need it"});
+    let long = "x".repeat(5_000);
+    let suggestions = [
+        missing("e-mail the rows", "Sends the\u{200b} rows."),
+        missing("EXECUTE", "Is there already."),
+        missing("!", "Has no name."),
+        json!("translate"),
+        missing("translate", &long),
+        Value::Null,
+    ];
+    let count = suggestions.len();
+    let path = move |nth: usize| json!({"reasoning": "", "path": ["classify", "general"], "missing_node": suggestions[nth % count]});
+    let llm = replying(path, sensible);
+    let world = World::start(llm, |setup| setup).await;
+    let mut found = Vec::new();
+    for _ in 0..count {
+        let run = world.ask("Hello", json!({}), RequestOptions::default(), true).await;
+        assert_eq!(entered(&run), ["classify", "general"], "{:#?}", run.answer);
+        found.push(run.answer.steps[0].flow.clone().unwrap().missing_node);
+    }
+    let named: Vec<Option<&str>> =
+        found.iter().map(|found| found.as_ref().map(|node| node.name.as_str())).collect();
+    assert_eq!(named, [Some("e_mail_the_rows"), None, None, None, Some("translate"), None]);
+    let first = found[0].as_ref().unwrap();
+    assert_eq!(
+        (first.description.as_str(), first.why.as_str()),
+        (r"Sends the\u{200b} rows.", r"such requests \u{202e}need it")
+    );
+    assert_eq!(found[4].as_ref().unwrap().description.len(), 300);
+    let (engine, tenant) = (&world.test.engine, &world.test.tenant);
+    let shown = engine.flow_document(tenant, "lookup", None).await.unwrap().unwrap();
+    let names: Vec<&str> = shown.missing_nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["translate", "e_mail_the_rows"], "the newest first");
+    let (_, user) = engine.default_principal();
+    let of = |user: String| async move {
+        engine.flow_document(tenant, "lookup", Some(&user)).await.unwrap().unwrap().missing_nodes.len()
+    };
+    assert_eq!((of(user).await, of("somebody".to_owned()).await), (2, 0));
+    let other = proscenium::run::TenantId::new("elsewhere").unwrap();
+    assert!(engine.flow_document(&other, "lookup", None).await.unwrap().unwrap().missing_nodes.is_empty());
+}
+
+#[tokio::test]
+async fn progress_of_a_chat_interface_names_no_node() {
+    let (scenes, done) = (tempfile::tempdir().unwrap(), Arc::new(Done::default()));
+    let llm = model(vec![FULL.to_vec()], sensible);
+    let setup = with_tools(Setup::scripted(&llm), &scenes, &done).set("server.progress", "reasoning");
+    let served = ServedEngine::start(setup).await;
+    let body = json!({"model": "proscenium", "stream": true,
+        "messages": [{"role": "user", "content": "How many are there?"}]});
+    let reply = served.post("/v1/chat/completions", &body).await;
+    let deltas = reply.events().into_iter().filter_map(|event| {
+        event.data["choices"][0]["delta"]["reasoning_content"].as_str().map(str::to_owned)
+    });
+    let progress: String = deltas.collect();
+    insta::assert_snapshot!(progress.trim_end(), @r"
+    Planning…
+    1. lookup: Look it up
+    Step 1, lookup: started
+    Step 1, lookup: part 1
+    Step 1, lookup: part 2
+    Step 1, lookup: part 3
+    Step 1, lookup: part 4
+    Step 1, lookup: part 5
+    Step 1, lookup: part 6
+    Step 1, lookup: done
+    ");
+    for inner in FULL.iter().chain(&["Database", "Run", "select"]) {
+        assert!(!progress.contains(inner), "{inner} in {progress}");
+    }
+}
+
+#[tokio::test]
+async fn path_is_planned_over_http_and_the_document_of_the_flow_lists_what_was_missed() {
+    let (scenes, done) = (tempfile::tempdir().unwrap(), Arc::new(Done::default()));
+    let short = ["validate", "approve", "execute", "tell"];
+    let path = move |nth: usize| {
+        let path = if nth == 0 { vec!["classify"] } else { [&["classify"], &short[..]].concat() };
+        let missing =
+            json!({"name": "explain", "description": "Explains a query.", "why": "They ask for it."});
+        json!({"reasoning": "", "path": path, "missing_node": missing})
+    };
+    let llm = replying(path, sensible);
+    let served = ServedEngine::start(with_tools(Setup::scripted(&llm), &scenes, &done)).await;
+    let body = json!({"message": "Fix this SQL", "flow": "lookup", "current_state": {"sql": "select 5"}});
+    let planned = served.post("/api/planning/plan", &body).await.json();
+    let flow = &planned["flows"][0];
+    assert_eq!(flow["path"], json!(["classify", "validate", "approve", "execute", "tell"]), "{planned:#}");
+    assert_eq!((&flow["planned_by"], &flow["missing_node"]["name"]), (&json!("planner"), &json!("explain")));
+    assert_eq!(done.runs.load(Ordering::SeqCst), 0);
+    let shown = served.get("/api/planning/flows/lookup").await.json();
+    let missing = &shown["missing_nodes"][0];
+    assert_eq!((&missing["name"], &missing["run_id"]), (&json!("explain"), &planned["run_id"]), "{shown:#}");
 }

@@ -35,6 +35,7 @@ mod fault_matrix;
 mod flow_crash;
 mod flow_questions;
 mod flows;
+mod flows_cli;
 mod full_disk;
 mod gateway;
 mod hostile_model;

@@ -25,8 +25,17 @@ fn assert_fold_equals_document(finished: &FinishedRun) {
     assert_eq!(proscenium::answer_text(state), answer.answer);
     assert_eq!(state.error, answer.error);
     assert_eq!(state.queued.as_ref().unwrap().task, answer.task_id);
-    let steps: Vec<Value> = answer.steps.iter().map(|step| json!(step)).collect();
+    let mut steps: Vec<Value> = answer.steps.iter().map(|step| json!(step)).collect();
+    let flows: Vec<Value> = steps.iter_mut().map(|step| step["flow"].take()).collect();
+    steps.iter_mut().for_each(|step| drop(step.as_object_mut().unwrap().remove("flow")));
     assert_eq!(steps, folded_steps(state), "steps of the document and of the fold");
+    for ((_, step), flow) in state.plan_steps().zip(flows) {
+        let planned = step.flow().and_then(|work| Some((work, work.planned.as_ref()?)));
+        assert_eq!(planned.is_some(), !flow.is_null(), "{flow:#}");
+        let Some((work, planned)) = planned else { continue };
+        let nodes: Vec<&Value> = flow["nodes"].as_array().into_iter().flatten().map(|n| &n["node"]).collect();
+        assert_eq!((&flow["path"], json!(nodes)), (&json!(planned.path), json!(state.entered_nodes(work))));
+    }
     // The nodes of flows are part of the path.
     if state.plan_steps().all(|(_, step)| step.flow().is_none()) {
         let planned: Vec<String> = state.steps.values().map(|s| s.step.scene_name.clone()).collect();
@@ -90,7 +99,10 @@ fn assert_attempts_add_up(finished: &FinishedRun) {
 
 fn folded_steps(state: &RunState) -> Vec<Value> {
     let steps = state.plan_steps().map(|(number, step)| {
-        let calls: Vec<Value> = step.calls.iter().filter_map(|call| folded_call(state, *call)).collect();
+        // The calls of a flow's step are those of its nodes.
+        let nodes = step.flow().into_iter().flat_map(|work| &work.nodes).map(|node| &state.steps[node]);
+        let calls = step.calls.iter().chain(nodes.flat_map(|node| &node.calls));
+        let calls: Vec<Value> = calls.filter_map(|call| folded_call(state, *call)).collect();
         // Its scene's words complete a step, whatever became of its calls.
         let is_unserved = state.settings().has_rules(3) && state.is_unserved(step);
         let status = if step.status == StepStatus::Completed && is_unserved {
@@ -133,6 +145,9 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     };
     let RequestedCall { tool, arguments, .. } = &call.requested;
     let mut value = json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: finished});
+    if let Some(node) = state.steps.get(&call.step).and_then(|step| step.node()) {
+        value["node"] = json!(node.node);
+    }
     if state.settings().mode.is_some() && call.attempts > 1 {
         value["attempts"] = json!(call.attempts);
     }

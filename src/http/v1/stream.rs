@@ -170,10 +170,16 @@ fn format_chunk(head: &Value, choices: Value, usage: Option<Value>) -> String {
     format!("data: {body}\n\n")
 }
 
-/// The progress line of an event, if it has one.
+/// The progress line of an event, if it has one. Users read the steps of the plan: of a flow's nodes, which are steps of
+/// the run, they read that a further part of the flow's step began, and no name.
 fn progress_line(event: &PublicEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).unwrap_or_default();
-    let number = || event.data.get("step_number").and_then(Value::as_u64).unwrap_or_default();
+    let count = |name: &str| event.data.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let is_of_node = event.data.get("flow_step").is_some();
+    let place = || match is_of_node {
+        true => format!("Step {}, {}", count("flow_step"), text("flow")),
+        false => format!("Step {}, {}", count("step_number"), text("scene_name")),
+    };
     Some(match event.name {
         "planning" => "Planning…\n".to_owned(),
         "plan_created" | "replanned" => {
@@ -185,15 +191,16 @@ fn progress_line(event: &PublicEvent) -> Option<String> {
             });
             lines.collect()
         }
-        "forecast" => format!("Step {}, {}: may not work at present\n", number(), text("scene_name")),
-        "step_started" => format!("Step {}, {}: started\n", number(), text("scene_name")),
+        "forecast" => format!("{}: may not work at present\n", place()),
+        "step_started" => format!("{}: started\n", place()),
+        "node_started" => format!("{}: part {}\n", place(), count("part")),
         "backed_off" => {
-            let delay = event.data.get("delay_ms").and_then(Value::as_u64).unwrap_or_default();
-            let seconds = delay.div_ceil(1000);
-            format!("Step {}, {}: trying again in {seconds} s\n", number(), text("scene_name"))
+            let seconds = count("delay_ms").div_ceil(1000);
+            format!("{}: trying again in {seconds} s\n", place())
         }
-        "step_completed" => format!("Step {}, {}: done\n", number(), text("scene_name")),
-        "step_failed" => format!("Step {}, {}: not done\n", number(), text("scene_name")),
+        "step_completed" | "step_failed" if is_of_node => return None,
+        "step_completed" => format!("{}: done\n", place()),
+        "step_failed" => format!("{}: not done\n", place()),
         _ => return None,
     })
 }

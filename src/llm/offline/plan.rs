@@ -459,7 +459,10 @@ impl OfflinePlanner {
             .collect();
         let named: Vec<String> = drafts
             .iter()
-            .map(|d| format!("{} ({})", self.index.scenes[d.hit.scene].scene, self.tool_name(d.hit)))
+            .map(|d| match &self.index.scenes[d.hit.scene] {
+                scene if scene.is_flow => scene.scene.clone(),
+                scene => format!("{} ({})", scene.scene, self.tool_name(d.hit)),
+            })
             .collect();
         let mut reasoning = format!("The request asks for: {}.", named.join(", "));
         if !unserved.is_empty() {
@@ -503,6 +506,9 @@ impl OfflinePlanner {
 
     /// The tool of a step, and the lookups that may find a missing identifier.
     fn expected_tools(&self, draft: &StepDraft) -> Vec<String> {
+        if self.index.scenes[draft.hit.scene].is_flow {
+            return Vec::new();
+        }
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = self.filled(draft.hit, &draft.purpose);

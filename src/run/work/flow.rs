@@ -7,7 +7,7 @@ use super::super::action::Action;
 use super::super::event::{Event, Fault, Subject};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
-use crate::flow::{self, Flow, NextNode, NodeKind, PathMaker};
+use crate::flow::{self, Flow, MissingNode, NextNode, NodeKind, PathMaker};
 use crate::plan::StepStatus;
 
 /// The progress of a flow's step.
@@ -28,6 +28,9 @@ pub struct PlannedPath {
     /// Who planned it. Where nobody did, the conditions of the graph alone decide, and the path is the one through the
     /// full graph.
     pub maker: PathMaker,
+    /// A node that the planner missed in the flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_node: Option<MissingNode>,
 }
 
 impl PlannedPath {
@@ -40,8 +43,9 @@ impl PlannedPath {
 impl FlowWork {
     pub(super) fn fold(&mut self, event: &Event) {
         match event {
-            Event::FlowPlanned { path, maker, .. } => {
-                self.planned = Some(PlannedPath { path: path.clone(), maker: *maker });
+            Event::FlowPlanned { path, maker, missing_node, .. } => {
+                let missing_node = missing_node.clone();
+                self.planned = Some(PlannedPath { path: path.clone(), maker: *maker, missing_node });
             }
             Event::NodeStarted { step, .. } => self.nodes.push(*step),
             _ => {}
@@ -61,7 +65,11 @@ impl FlowWork {
             let why = format!("the plan has no definition of the flow {}", step.step.label());
             return vec![record(failed(number, Fault::new("flow.unknown", why)))];
         };
-        let Some(planned) = &self.planned else { return self.planning(run, number, flow) };
+        let Some(planned) = &self.planned else {
+            return self
+                .planning(run, number, flow)
+                .unwrap_or_else(|error| vec![record(failed(number, error))]);
+        };
         match run.next_node_of(number, flow, planned) {
             NextNode::Node { name, left } => {
                 let scene = match flow.node(&name).map(|node| &node.kind) {
@@ -78,26 +86,27 @@ impl FlowWork {
         }
     }
 
-    /// The question for the path, or the path that is followed where none can be planned.
-    fn planning(&self, run: &RunState, number: u32, flow: &Flow) -> Vec<Action> {
+    /// The question for the path, or the path that is followed where none can be planned. The error says why there is
+    /// neither.
+    fn planning(&self, run: &RunState, number: u32, flow: &Flow) -> Result<Vec<Action>, Fault> {
         let along_graph = || {
             let path = flow::full_path(flow, &run.given_to_flow(flow));
-            record(Event::FlowPlanned { step: number, path, maker: PathMaker::Graph, call: None })
+            record(flow_planned(number, path, PathMaker::Graph))
         };
         if run.follows_graphs() {
-            return vec![along_graph()];
+            return Ok(vec![along_graph()]);
         }
         let by_rules = || {
             let path = flow::rules_path(flow, run.request(), &run.given_to_flow(flow));
             let maker = if path.is_empty() { PathMaker::Graph } else { PathMaker::Rules };
-            record(Event::FlowPlanned { step: number, path, maker, call: None })
+            record(flow_planned(number, path, maker))
         };
         let subject = Subject::Path { step: number };
         match run.due_question(subject, run.settings().max_retries) {
-            DueQuestion::GiveUp(_) if !run.may_ask(subject) => vec![by_rules()],
-            DueQuestion::GiveUp(_) if run.settings().fallback_enabled => vec![along_graph()],
-            DueQuestion::GiveUp(error) => vec![record(failed(number, error))],
-            due => run.question_actions(due, subject),
+            DueQuestion::GiveUp(_) if !run.may_ask(subject) => Ok(vec![by_rules()]),
+            DueQuestion::GiveUp(_) if run.settings().fallback_enabled => Ok(vec![along_graph()]),
+            DueQuestion::GiveUp(error) => Err(error),
+            due => Ok(run.question_actions(due, subject)),
         }
     }
 
@@ -105,6 +114,23 @@ impl FlowWork {
     fn result(&self, run: &RunState) -> String {
         let results = self.nodes.iter().rev().filter_map(|node| run.steps.get(node)?.result.as_ref());
         results.into_iter().find(|result| !result.trim().is_empty()).cloned().unwrap_or_default()
+    }
+}
+
+impl RunState {
+    /// What is due for the paths of a plan that is made and not executed: those of its flows are planned one after the
+    /// other. `None` once all are.
+    pub(in crate::run) fn draft_actions(&self) -> Option<Vec<Action>> {
+        let unplanned =
+            |(_, step): &(&u32, &StepState)| step.flow().is_some_and(|work| work.planned.is_none());
+        let (number, step) = self.plan_steps().find(unplanned)?;
+        let unknown =
+            || Fault::new("flow.unknown", format!("the plan has no definition of {}", step.step.label()));
+        let due = self
+            .flow_of(step)
+            .ok_or_else(unknown)
+            .and_then(|flow| step.flow().map_or(Ok(Vec::new()), |work| work.planning(self, *number, flow)));
+        Some(due.unwrap_or_else(|error| vec![record(Event::RunFailed { error })]))
     }
 }
 
@@ -118,6 +144,11 @@ fn node_failed(number: u32, node: &StepState, error: Option<&Fault>) -> Event {
         _ => StepStatus::Failed,
     };
     Event::StepFailed { step: number, status, error }
+}
+
+/// A path that no model was asked for.
+fn flow_planned(step: u32, path: Vec<String>, maker: PathMaker) -> Event {
+    Event::FlowPlanned { step, path, maker, call: None, missing_node: None }
 }
 
 fn failed(step: u32, error: Fault) -> Event {

@@ -1,5 +1,6 @@
 //! The work of a node's step: one call, one question to a model, or nothing.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use super::super::action::Action;
 use super::super::event::{Event, Fault, Outcome, Subject};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
-use crate::flow::NodeKind;
+use crate::flow::{LeftPath, NodeKind};
 use crate::plan::StepStatus;
 
 /// The progress of a node's step.
@@ -17,6 +18,14 @@ pub struct NodeWork {
     pub parent: u32,
     /// The node's name.
     pub node: String,
+    /// That it was not the planned node, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<LeftPath>,
+    /// When it was entered.
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// What its model returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,

@@ -258,7 +258,7 @@ fn directory_loads_each_folder_and_warns_of_non_scenes() {
     write("notes/readme.md", "nothing");
     write(".git/config", "nothing");
     let options = Options { dir: Some(dir.path().into()), ..Options::default() };
-    let loaded = load(&options, Vec::new(), &natives());
+    let loaded = load(&options, Vec::new(), &natives(), Vec::new());
     assert_eq!(
         loaded.scenes[0].schema_sql.as_deref(),
         Some("CREATE TABLE IF NOT EXISTS cities (name TEXT);")
@@ -289,8 +289,8 @@ fn embedded_folders_load_like_folders_on_disk() {
     let folders = SceneFolder::embedded("builtin", &Dir::new("", DIRS));
     assert_eq!(folders, [folder("builtin/weather", GOOD)]);
     let without = Options { builtin: false, ..Options::default() };
-    assert_eq!(load(&Options::default(), folders.clone(), &natives()).scenes.len(), 1);
-    assert_eq!(load(&without, folders, &natives()).scenes.len(), 0);
+    assert_eq!(load(&Options::default(), folders.clone(), &natives(), Vec::new()).scenes.len(), 1);
+    assert_eq!(load(&without, folders, &natives(), Vec::new()).scenes.len(), 0);
 }
 
 #[test]
@@ -346,7 +346,7 @@ result = "/data/0"
 #[test]
 fn malformed_allowed_hosts_are_reported() {
     let options = Options { allow_hosts: vec!["http://crm".into()], ..Options::default() };
-    let loaded = load(&options, Vec::new(), &NativeTools::new());
+    let loaded = load(&options, Vec::new(), &NativeTools::new(), Vec::new());
     assert_eq!(loaded.faults[0].code, "scene.allow_hosts");
 }
 

@@ -1,0 +1,163 @@
+//! Flows on the command line: `flows plan`, `chat --flow`, and requests that lead to a flow without a model.
+
+#![cfg(unix)]
+
+use serde_json::{Value, json};
+
+use super::process::{ProcessOutput, Workspace};
+
+const FLOW: &str = r#"
+name = "outing"
+description = "Says whether a day is good for an outing to the hills."
+inputs = ["city"]
+entries = ["forecast", "greet"]
+
+[[examples]]
+say = "Is today a good day for an outing to the hills?"
+path = ["forecast", "advise"]
+[[examples]]
+say = "What can the outing planner do for me?"
+path = ["greet"]
+
+[[nodes]]
+name = "forecast"
+description = "Looks the weather of the city up."
+kind = "tool"
+inputs = ["city"]
+outputs = ["forecast"]
+possible_next_nodes = ["advise"]
+scene = "Weather"
+tool = "WeatherForecast_Get"
+arguments = { city = "city" }
+
+[[nodes]]
+name = "advise"
+description = "Advises by the weather."
+kind = "condition"
+inputs = ["forecast"]
+
+[[nodes]]
+name = "greet"
+description = "Says what the flow does."
+kind = "condition"
+"#;
+
+const ASK: &str = "Is it a good day for an outing?";
+const STATE: &str = r#"{"city": "Milano"}"#;
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new().with("PROSCENIUM__SCENES__DIR", "scenes");
+    workspace.write("scenes/outing/flow.toml", FLOW);
+    workspace
+}
+
+fn document(ran: &ProcessOutput) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
+}
+
+#[test]
+fn path_of_a_request_is_printed_without_executing_it() {
+    let workspace = workspace();
+    let ran = workspace.run(&["flows", "plan", "outing", ASK, "--state", STATE]);
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    let is_fixed = |line: &&str| !line.starts_with("Task ID: ") && !line.contains(" model call");
+    let shown: Vec<&str> = ran.out.lines().filter(is_fixed).collect();
+    insta::assert_snapshot!(shown.join("\n").trim_end(), @r"
+    # Execution Plan: Is it a good day for an outing?
+    Status: draft
+
+    ## Step 1: outing
+    Input: Is it a good day for an outing?
+
+    Path of step 1 through outing (planned by the embedded rules):
+      1. forecast
+      2. advise
+    ");
+    let planned = document(&workspace.run(&["flows", "plan", "outing", ASK, "--state", STATE, "--json"]));
+    assert_eq!(planned["flows"][0]["path"], json!(["forecast", "advise"]), "{planned:#}");
+    assert_eq!(planned["flows"][0]["planned_by"], "rules");
+    let planned =
+        document(&workspace.run(&["flows", "plan", "outing", "What can this planner do?", "--json"]));
+    assert_eq!(planned["flows"][0]["path"], json!(["greet"]), "{planned:#}");
+    let runs = workspace.run(&["runs", "show", &run_of_last_plan(&workspace), "--events"]);
+    assert!(runs.out.contains("flow_planned") && !runs.out.contains("node_started"), "{}", runs.out);
+}
+
+fn run_of_last_plan(workspace: &Workspace) -> String {
+    let plans = document(&workspace.run(&["plans", "list", "--json"]));
+    plans[0]["run_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn server_plans_the_same_path() {
+    let workspace = workspace();
+    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_until("proscenium serves at http://");
+    let there = document(&workspace.run(&["flows", "plan", "outing", ASK, "--state", STATE, "--json"]));
+    assert_eq!(there["flows"][0]["path"], json!(["forecast", "advise"]), "{there:#}");
+    let unknown = workspace.run(&["flows", "plan", "journey", ASK]);
+    assert!(unknown.status == 1 && unknown.err.contains("flow.unknown"), "{unknown:?}");
+    let answer = document(&workspace.run(&["chat", "--flow", "outing", "--state", STATE, "--json", ASK]));
+    assert_eq!(answer["metadata"]["planned_execution_path"], json!(["forecast", "advise"]), "{answer:#}");
+    server.signal("TERM");
+    assert_eq!(server.end().status, 0);
+}
+
+#[test]
+fn flow_that_is_asked_for_by_name_serves_each_message() {
+    let workspace = workspace();
+    let answer = workspace.ask(ASK, &["--flow", "outing", "--state", STATE]);
+    assert_eq!(answer["metadata"]["planned_execution_path"], json!(["forecast", "advise"]), "{answer:#}");
+    assert!(answer["answer"].as_str().unwrap().contains("Milano"), "{answer:#}");
+    let step = &answer["steps"][0];
+    assert_eq!(step["tool_calls"][0]["node"], "forecast", "{answer:#}");
+    assert_eq!(step["flow"]["skipped"], json!(["greet"]));
+    let unknown = workspace.run(&["chat", "--flow", "outings", ASK]);
+    assert!(unknown.status == 1 && unknown.err.contains("the flows are: outing"), "{unknown:?}");
+    let unknown = workspace.run(&["flows", "plan", "outings", ASK]);
+    assert!(
+        unknown.err.contains("error[flow.unknown]") && unknown.err.contains("the flows are: outing"),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn without_a_model_a_request_leads_to_a_flow_by_itself() {
+    let workspace = workspace();
+    for (words, path) in [
+        ("Is today a good day for an outing to the hills?", vec!["forecast", "advise"]),
+        ("Is tomorrow a good day for an outing?", vec!["forecast", "advise"]),
+        ("What can the outing planner do?", vec!["greet"]),
+        ("What is the weather in Milan?", vec!["Weather"]),
+    ] {
+        let answer = workspace.ask(words, &["--state", STATE]);
+        assert_eq!(answer["metadata"]["planned_execution_path"], json!(path), "{words}: {answer:#}");
+        assert_eq!(answer["status"], "completed", "{answer:#}");
+    }
+}
+
+#[test]
+fn progress_explanation_and_flowchart_name_the_nodes() {
+    let workspace = workspace();
+    let ran = workspace.run(&["chat", "--flow", "outing", "--state", STATE, ASK]);
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
+    for expected in [
+        "step 1 outing: path forecast → advise (planned by the embedded rules)",
+        "step 1 outing, forecast: WeatherForecast_Get {\"city\":\"Milano\"}: ok ",
+        "step 1 outing, forecast: completed",
+        "step 1 outing, advise: completed",
+        "step 1 outing: skipped greet",
+        "step 1 outing: completed",
+    ] {
+        assert!(ran.err.contains(expected), "no {expected:?} in {}", ran.err);
+    }
+    let run = run_of_last_plan(&workspace);
+    let told = ["path: forecast → advise", "ran: forecast → advise", "skipped: greet"];
+    let explained = workspace.run(&["explain", &run]);
+    let shown = workspace.run(&["runs", "show", &run]);
+    let chart = workspace.run(&["runs", "show", &run, "--mermaid"]);
+    for ran in [explained, shown, chart] {
+        assert!(told.iter().all(|told| ran.out.contains(told)), "{}", ran.out);
+    }
+}
