@@ -59,6 +59,7 @@ pub mod setting;
 #[cfg(feature = "scenes")]
 #[path = "../scenes/shipped.rs"]
 pub mod shipped;
+pub mod sql_engine;
 pub mod sql_guard;
 pub mod store;
 pub mod telemetry;

@@ -14,7 +14,7 @@
 //!    the rows, and must read as the same tree again. What is executed is therefore what was checked: comments and other
 //!    text that two parsers may read differently are gone.
 //!
-//! The engine's own means are the last layer; they are in `databases`.
+//! The engine's own means are the last layer; they are in `sql_engine`, which does not rely on the guard.
 //!
 //! *Architecture invariants*: the guard opens no file, connection or clock; it never panics on any text; a node of the
 //! syntax tree that it does not know is refused.

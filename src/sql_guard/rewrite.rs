@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Statement, Value, ValueWithSpan,
+    Expr, Ident, LimitClause, ObjectName, ObjectNamePart, Query, SetExpr, Statement, Value, ValueWithSpan,
     visit_relations_mut,
 };
 
@@ -25,6 +25,8 @@ pub fn rewrite(
 ) -> Result<Approved, Refusal> {
     qualify(&mut statement, &uses.places)?;
     let limited_to = match &mut statement {
+        // SQLite has no LIMIT after VALUES, whose rows are bounded by the text.
+        Statement::Query(query) if dialect == Dialect::Sqlite && ends_in_values(&query.body) => None,
         Statement::Query(query) => limit(query, limits.max_rows),
         _ => None,
     };
@@ -70,6 +72,15 @@ fn qualify(statement: &mut Statement, places: &BTreeMap<At, TableName>) -> Resul
             let what = format!("the place of the table {table} was lost");
             Err(Refusal::new(Layer::Rewrite, Code::Internal, what, "nothing was executed; report this"))
         }
+    }
+}
+
+/// Whether the last arm of `body` is VALUES.
+fn ends_in_values(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Values(_) => true,
+        SetExpr::SetOperation { right, .. } => ends_in_values(right),
+        _ => false,
     }
 }
 
@@ -148,6 +159,14 @@ mod tests {
                 let sql = rewritten(sql, dialect);
                 assert!(sql.ends_with(end), "{sql}");
             }
+        }
+    }
+
+    #[test]
+    fn values_get_no_bound_where_the_engine_has_none_for_them() {
+        for sql in ["VALUES (1), (2)", "SELECT id FROM owners UNION VALUES (2)"] {
+            assert!(!rewritten(sql, Dialect::Sqlite).contains("LIMIT"), "{sql}");
+            assert!(rewritten(sql, Dialect::Postgres).ends_with("LIMIT 10"), "{sql}");
         }
     }
 

@@ -28,7 +28,8 @@
 //! **Take a world** of scenes with its model: [`Shelf`] (a run held at a chosen place), [`Office`] (approvals; a
 //! back end over HTTP), [`workshop`] (every outcome of a call), [`planner_engine`] (a town of three scenes).
 //! [`embeddings`] simulates a model of embeddings. [`Backend`] is an HTTP back end, [`FaultyBackend`] one that misbehaves,
-//! [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
+//! [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus,
+//! [`postgres`] a real PostgreSQL.
 //!
 //! **Order events.** A [`Gate`] holds one side until the other has come to a place. Where only a result can be
 //! seen, [`eventually`] asks for it and fails if it never comes. Never sleep for a time in which something
@@ -58,6 +59,7 @@ pub mod model_script;
 mod office;
 pub mod old_release;
 pub mod planner_engine;
+pub mod postgres;
 pub mod prometheus;
 pub mod promql;
 pub mod recordings;

@@ -1,0 +1,156 @@
+//! Why a database could not be opened, or a statement not be executed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of failures. [`SqlErrorCode::as_str`] is stable: it is in journals and answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::EnumIter)]
+#[serde(rename_all = "snake_case")]
+pub enum SqlErrorCode {
+    /// The settings of the database are wrong.
+    Settings,
+    /// The database is the product's own.
+    OwnDatabase,
+    /// The file cannot be read, or is no database.
+    Unreadable,
+    /// The server cannot be reached, or the connection broke.
+    Connection,
+    /// The server refuses the user, the password or the certificate.
+    Authentication,
+    /// The role may do more than read.
+    Role,
+    /// No free connection in time, or the database is locked.
+    Busy,
+    /// The statement took too long.
+    Timeout,
+    /// The caller no longer waits for the statement.
+    Cancelled,
+    /// The statement would cost, or has cost, more than allowed; or one value is too large.
+    TooExpensive,
+    /// The engine's layer refuses the statement: it does more than read what is approved.
+    Forbidden,
+    /// The role has no permission.
+    Permission,
+    /// The engine cannot read the statement.
+    Syntax,
+    /// A table, column or function does not exist, or a name is ambiguous.
+    UnknownName,
+    /// Types do not fit: arguments of a function, operands, arms of a UNION.
+    Type,
+    /// The data does not allow it: division by zero, a cast that fails, a number out of range.
+    Data,
+    /// A table that was named is not in the schema.
+    UnknownTable,
+    /// Anything else.
+    Internal,
+}
+
+impl SqlErrorCode {
+    /// The code: `sql.engine.…`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Settings => "sql.engine.settings",
+            Self::OwnDatabase => "sql.engine.own_database",
+            Self::Unreadable => "sql.engine.unreadable",
+            Self::Connection => "sql.engine.connection",
+            Self::Authentication => "sql.engine.authentication",
+            Self::Role => "sql.engine.role",
+            Self::Busy => "sql.engine.busy",
+            Self::Timeout => "sql.engine.timeout",
+            Self::Cancelled => "sql.engine.cancelled",
+            Self::TooExpensive => "sql.engine.too_expensive",
+            Self::Forbidden => "sql.engine.forbidden",
+            Self::Permission => "sql.engine.permission",
+            Self::Syntax => "sql.engine.syntax",
+            Self::UnknownName => "sql.engine.unknown_name",
+            Self::Type => "sql.engine.type",
+            Self::Data => "sql.engine.data",
+            Self::UnknownTable => "sql.engine.unknown_table",
+            Self::Internal => "sql.engine.internal",
+        }
+    }
+
+    /// Whether another statement may succeed where this one failed, so that it is worth writing one.
+    #[must_use]
+    pub fn is_repairable(self) -> bool {
+        match self {
+            Self::TooExpensive
+            | Self::Timeout
+            | Self::Forbidden
+            | Self::Permission
+            | Self::Syntax
+            | Self::UnknownName
+            | Self::Type
+            | Self::Data => true,
+            Self::Settings
+            | Self::OwnDatabase
+            | Self::Unreadable
+            | Self::Connection
+            | Self::Authentication
+            | Self::Role
+            | Self::Busy
+            | Self::Cancelled
+            | Self::UnknownTable
+            | Self::Internal => false,
+        }
+    }
+
+    /// Whether the same statement may succeed later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Connection | Self::Busy | Self::Timeout)
+    }
+}
+
+impl fmt::Display for SqlErrorCode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// A database could not be opened, or a statement not be executed. No text of it holds a value of the data or of the
+/// statement, a password or an address: it may be shown to a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SqlEngineError {
+    /// The kind of failure.
+    pub code: SqlErrorCode,
+    /// What failed, in the engine's words where it has some; values are struck.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl SqlEngineError {
+    pub(super) fn new(code: SqlErrorCode, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { code, message: message.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for SqlEngineError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}; {} [{}]", self.message, self.remedy, self.code)
+    }
+}
+
+impl std::error::Error for SqlEngineError {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_named_like_their_variants() {
+        let codes: BTreeSet<_> = SqlErrorCode::iter().map(SqlErrorCode::as_str).collect();
+        assert_eq!(codes.len(), SqlErrorCode::iter().count());
+        for code in SqlErrorCode::iter() {
+            let serialised = serde_json::to_value(code).unwrap();
+            assert_eq!(format!("sql.engine.{}", serialised.as_str().unwrap()), code.as_str());
+        }
+    }
+}
