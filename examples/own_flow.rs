@@ -53,7 +53,7 @@ pub fn parcels() -> Result<Scene, Vec<SceneFault>> {
         )
         .node(
             Node::native("locate", "Looks up where the parcel is.", |parcel: Parcel, _| async move {
-                let place = if parcel.number % 2 == 0 { "Bologna" } else { "Parma" };
+                let place = if parcel.number.is_multiple_of(2) { "Bologna" } else { "Parma" };
                 Ok(json!({"place": place}))
             })
             .outputs(&["place"])

@@ -9,6 +9,8 @@ mod identity;
 #[cfg(test)]
 #[path = "testing.rs"]
 mod testing;
+#[path = "text_to_sql/tools.rs"]
+mod text_to_sql;
 #[path = "vacation_management/tools.rs"]
 mod vacation_management;
 #[path = "weather/tools.rs"]
@@ -19,5 +21,6 @@ pub static FOLDERS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/scenes");
 
 /// The tools of all shipped scenes.
 pub fn tools() -> NativeTools {
-    weather::register(vacation_management::register(identity::register(NativeTools::new())))
+    let tools = vacation_management::register(identity::register(NativeTools::new()));
+    text_to_sql::register(weather::register(tools))
 }

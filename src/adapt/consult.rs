@@ -151,13 +151,7 @@ pub struct ConsultationLimits {
     /// How many steps in a row, of plans after the first, may end without a result before the run ends.
     pub max_idle_steps: u32,
     /// How many models vote in a decision. In a run, at most as many as there are models for decisions.
-    #[serde(skip_serializing_if = "is_one")]
     pub vote: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-pub(super) fn is_one(count: &u32) -> bool {
-    *count == 1
 }
 
 impl Default for ConsultationLimits {

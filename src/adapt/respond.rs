@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::backoff::backoff_ms;
-use super::consult::is_one;
 use super::{Capabilities, ConsultationKind, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 use crate::fault::FaultClass;
 
@@ -105,6 +104,11 @@ pub enum PolicyChoice {
 
 fn one() -> u32 {
     1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_one(voters: &u32) -> bool {
+    *voters == 1
 }
 
 impl PolicyChoice {

@@ -68,6 +68,8 @@ pub struct CheckReport {
     pub scenes: Vec<String>,
     /// A line a flow: its name and its nodes.
     pub flows: Vec<String>,
+    /// How what scenes depend on was found by live probes, a line each.
+    pub dependencies: Vec<String>,
 }
 
 /// A model as it is configured.
@@ -91,6 +93,7 @@ impl CheckReport {
             models: models(&loaded.config),
             scenes: Vec::new(),
             flows: Vec::new(),
+            dependencies: Vec::new(),
         }
     }
 }
@@ -318,6 +321,12 @@ fn describe(out: &mut impl Write, found: &CheckReport) -> io::Result<()> {
     }
     for flow in &found.flows {
         writeln!(out, "  {}", one_line(flow))?;
+    }
+    for (at, dependency) in found.dependencies.iter().enumerate() {
+        if at == 0 {
+            writeln!(out, "What scenes depend on:")?;
+        }
+        writeln!(out, "  {}", one_line(dependency))?;
     }
     writeln!(out)
 }

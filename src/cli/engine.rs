@@ -10,6 +10,7 @@ use proscenium::plan::Plan;
 use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::scene::Scene;
+use proscenium::tools::{DependencyReport, ToolError};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
 use super::args::Asking;
@@ -56,7 +57,7 @@ pub fn catalogue(loaded: &LoadedConfig) -> Result<scene::Catalogue, Failure> {
     Ok(scene::Catalogue::new(found.scenes))
 }
 
-/// Checks the scenes, and with `live` probes the models.
+/// Checks the scenes, and with `live` probes the models and what the scenes depend on.
 pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Finding>) {
     let scenes = builder(loaded).load_scenes();
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
@@ -68,6 +69,9 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     findings.extend(check::idle_policies(&loaded.config, &scenes.scenes));
     findings.extend(check::unfit_consultations(&loaded.config));
     if live {
+        let (reports, more) = dependencies(&scenes.scenes).await;
+        found.dependencies = reports;
+        findings.extend(more);
         match probe(loaded).await {
             Ok(probes) => {
                 for probe in &probes {
@@ -87,6 +91,33 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
         }
     }
     (found, findings)
+}
+
+/// Tests what the functions of the scenes depend on: a line each, and what is wrong.
+async fn dependencies(scenes: &[Scene]) -> (Vec<String>, Vec<Finding>) {
+    let (tools, mut lines, mut findings) = (shipped::tools(), Vec::new(), Vec::new());
+    for scene in scenes {
+        let Some(dependencies) = tools.dependencies(&scene.name) else { continue };
+        for DependencyReport { name, outcome } in dependencies.check(&scene.settings).await {
+            let place = format!("{}: {name}", scene.name);
+            match outcome {
+                Ok(remarks) if remarks.is_empty() => lines.push(format!("{place}: can be used")),
+                Ok(remarks) => {
+                    lines.extend(remarks.into_iter().map(|remark| format!("{place}: {remark}")));
+                }
+                Err(ToolError { code, message, .. }) => {
+                    findings.push(Finding {
+                        place,
+                        level: Level::Error,
+                        code,
+                        message,
+                        remedy: String::new(),
+                    });
+                }
+            }
+        }
+    }
+    (lines, findings)
 }
 
 /// Why a model gives no reply at all, however it is forced.

@@ -52,6 +52,8 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
         unclear: false,
         if_needed: Vec::new(),
         expect: Vec::new(),
+        inputs: serde_json::Map::new(),
+        output: None,
     }
 }
 

@@ -9,7 +9,8 @@ const MAX_HELP: usize = 100;
 /// Columns that the text of an option keeps.
 const MIN_COLUMN: usize = 24;
 
-/// `line` in lines of at most `width` columns, if its words allow. JSON, commands to copy and flowcharts stay whole.
+/// `line` in lines of at most `width` columns, if its words allow. JSON, rows of tables, commands to copy and flowcharts
+/// stay whole.
 pub fn line(line: &str, width: usize) -> String {
     if measure_text_width(line) <= width || is_kept(line) {
         return line.to_owned();
@@ -31,7 +32,7 @@ pub fn help(text: &str, width: Option<usize>) -> String {
 fn is_kept(line: &str) -> bool {
     let text = line.trim_start();
     let first = text.split(' ').next().unwrap_or_default();
-    text.starts_with(['{', '}', '[', ']', '"']) || first == "proscenium" || first.contains("[\"")
+    text.starts_with(['{', '}', '[', ']', '"', '|']) || first == "proscenium" || first.contains("[\"")
 }
 
 /// The indent of the lines below a broken one: that of its text behind a sign or a number.
@@ -111,6 +112,7 @@ mod tests {
             "  \"note\": \"one two three\"",
             "  proscenium plans approve 1 --hash 2",
             "  s1[\"1. one two three\"]",
+            "| one two three | 1 |",
         ] {
             assert_eq!(line(kept, 12), kept);
         }

@@ -15,6 +15,8 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         unclear: false,
         if_needed: Vec::new(),
         expect: Vec::new(),
+        inputs: serde_json::Map::new(),
+        output: None,
     };
     let plan = Plan {
         needs_execution: true,

@@ -6,7 +6,7 @@ use petgraph::algo::dominators::simple_fast;
 use petgraph::algo::{has_path_connecting, tarjan_scc};
 use petgraph::graphmap::DiGraphMap;
 
-use super::{Flow, FlowProblem, Invariant, Node, NodeKind, STANDARD_INPUTS, path_problems};
+use super::{Flow, FlowProblem, Invariant, MAX_FLOW_BYTES, Node, NodeKind, STANDARD_INPUTS, path_problems};
 
 /// Most nodes of one flow.
 pub const MAX_NODES: usize = 64;
@@ -21,6 +21,14 @@ pub fn check(flow: &Flow) -> Vec<FlowProblem> {
         let message = format!("the flow has {} nodes", flow.nodes.len());
         checker.flow_problem("flow.nodes", "nodes", message, format!("give it 1 to {MAX_NODES} nodes"));
         return checker.problems;
+    }
+    let bytes = flow.size();
+    if bytes > MAX_FLOW_BYTES {
+        let message =
+            format!("the flow has {bytes} bytes of JSON, and at most {MAX_FLOW_BYTES} are accepted");
+        let remedy =
+            "shorten its templates and schemas, or split it: each plan keeps the definitions of its flows";
+        checker.flow_problem("flow.too_large", "nodes", message, remedy.to_owned());
     }
     checker.check_names();
     checker.check_edges();

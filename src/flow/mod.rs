@@ -6,6 +6,7 @@
 mod brief;
 mod check;
 mod mermaid;
+mod narrow;
 mod path;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,9 @@ pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 /// The values that every flow has, whatever its caller gives: the user's text, the purpose of the step, the frozen local
 /// time (RFC 9557) and the user's language (ISO 639-1, or null).
 pub const STANDARD_INPUTS: [&str; 4] = ["request", "purpose", "now", "language"];
+
+/// Largest definition of a flow, in bytes of its JSON.
+pub const MAX_FLOW_BYTES: usize = 256 * 1024;
 
 /// Most node steps of one execution of a flow that declares no other bound.
 pub const DEFAULT_MAX_NODE_STEPS: u32 = 24;
@@ -267,6 +271,11 @@ impl Flow {
     pub fn hash(&self) -> String {
         // A flow is plain data, so serialization cannot fail.
         HEXLOWER.encode(&Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
+    }
+
+    /// The size of the definition in bytes of its JSON.
+    pub fn size(&self) -> usize {
+        serde_json::to_vec(self).map_or(usize::MAX, |json| json.len())
     }
 
     /// The tools of scenes that its nodes call, as (scene, tool), each once.

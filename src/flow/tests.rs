@@ -329,3 +329,49 @@ proptest! {
         prop_assert_eq!(read, flow);
     }
 }
+
+#[test]
+fn without_some_nodes_only_paths_that_reach_an_end_are_left() {
+    let flow = query_flow();
+    let without = |names: &[&str]| flow.without(&names.iter().map(|name| (*name).to_owned()).collect());
+    let names = |flow: &Flow| flow.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
+    let general = without(&["execute"]);
+    // Nothing leads to an end from what would only lead to the removed node, loops included.
+    assert_eq!(names(&general), ["classify", "general"]);
+    assert_eq!(full_path(&general, &BTreeSet::new()), ["classify", "general"]);
+    assert_eq!(general.nodes[0].conditions.len(), 1);
+    assert_eq!(general.examples.len(), 1, "only the examples whose path is left");
+    assert_eq!(names(&without(&["general"])), ["classify", "generate", "validate", "execute"]);
+    assert!(without(&["general", "execute"]).nodes.is_empty());
+    assert_eq!(without(&[]), flow);
+}
+
+#[test]
+fn approval_lets_only_lists_be_changed_that_are_its_inputs_and_outputs() {
+    let approve = |outputs: &[&str], values: &[(&str, &str)]| {
+        let mut flow = query_flow();
+        let mut node = node("approve", &["sql"], outputs, &["execute"]);
+        let values = values.iter().map(|(list, of)| ((*list).to_owned(), (*of).to_owned())).collect();
+        node.kind = NodeKind::Approval {
+            question: BTreeMap::new(),
+            parameters: None,
+            when: None,
+            by: Decider::User,
+            values,
+        };
+        flow.nodes[3].possible_next_nodes.push("approve".to_owned());
+        flow.nodes.push(node);
+        codes(&check(&flow))
+    };
+    assert!(approve(&["sql"], &[("sql", "sql")]).is_empty());
+    assert_eq!(approve(&["rows"], &[]), ["flow.approval"]);
+    assert_eq!(approve(&["sql"], &[("rows", "sql")]), ["flow.approval"]);
+    assert_eq!(approve(&["sql"], &[("sql", "all/tables")]), ["flow.approval"]);
+}
+
+#[test]
+fn flow_that_is_too_large_to_be_kept_with_plans_is_refused() {
+    let mut flow = query_flow();
+    flow.nodes[0].description = "x".repeat(MAX_FLOW_BYTES);
+    assert_eq!(codes(&check(&flow)), ["flow.too_large"]);
+}

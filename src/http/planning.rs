@@ -22,9 +22,8 @@ pub(crate) struct PlanBody {
     /// The flow that the plan consists of, in place of one that a model makes.
     #[serde(default)]
     pub(crate) flow: Option<String>,
-    /// The state of things as the client knows it: a JSON object, which gives the inputs of flows.
+    /// The state of things as the client knows it; at most 16 KiB of JSON. Its fields give the inputs of flows.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub(crate) current_state: Option<serde_json::Value>,
 }
 

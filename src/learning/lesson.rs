@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::binding::bind;
 use super::template::{template_of_run, user_hash};
 use crate::llm::offline::PlainAsk;
-use crate::plan::{Reference, StepStatus};
+use crate::plan::{Reference, StepKind, StepStatus};
 use crate::planner;
 use crate::run::{
     CallState, CallStatus, Event, FaultClass, LearnMode, LessonResult, Outcome, PlanLesson, PlanMade,
@@ -22,8 +22,11 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
         return None;
     }
     let first = state.plans.first()?;
-    // What a flow does is not what a plan prepares.
-    if state.plans.iter().any(|made| !made.flows.is_empty()) {
+    // What a flow or a model without tools does is not what a plan prepares.
+    let is_prepared = |made: &PlanMade| {
+        made.flows.is_empty() && made.plan.steps.iter().all(|step| step.kind != StepKind::Llm)
+    };
+    if !state.plans.iter().all(is_prepared) {
         return None;
     }
     let is_own = matches!(first.maker, PlanMaker::Deterministic | PlanMaker::Learned);

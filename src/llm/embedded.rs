@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::offline::{NAME, OfflineModel};
-use super::{CallControl, Completion, Error, Provider, Request};
+use super::{CallControl, Completion, Error, ErrorKind, Provider, Purpose, Request};
 
 #[async_trait]
 impl Provider for OfflineModel {
@@ -12,6 +12,11 @@ impl Provider for OfflineModel {
     }
 
     async fn complete(&self, request: &Request, _: &CallControl) -> Result<Completion, Error> {
+        // Asking again would change nothing: a node declares by itself what is done without a model.
+        if request.purpose == Purpose::Node {
+            let detail = "the embedded rules answer no node of a flow; configure a model";
+            return Err(Error::new(NAME, ErrorKind::NotConfigured { detail: detail.to_owned() }));
+        }
         // Called as a method of the type: it is pure, quick and cannot fail.
         Ok(OfflineModel::complete(self, request))
     }

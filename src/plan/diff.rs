@@ -73,7 +73,16 @@ fn describe_step(step: &Step) -> String {
     for expected in expectations(step) {
         line.push_str(&format!("; expects {expected}"));
     }
+    if let Some(values) = values_of_model(step) {
+        line.push_str(&format!("; {values}"));
+    }
     line
+}
+
+/// What the model of a step of kind llm gets and returns.
+fn values_of_model(step: &Step) -> Option<String> {
+    let output = step.output.as_ref()?;
+    Some(one_line(&format!("{} -> {output}", object(&step.inputs))))
 }
 
 /// What a step expects of the results of its tools, one line a tool.
@@ -116,6 +125,11 @@ fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>
         // The same calls in another order, or one of them duplicated.
         let changes = if changes.is_empty() { are.join(", ") } else { changes.join(" ") };
         lines.push(format!("{head}: calls {changes}"));
+    }
+    if let (were, Some(are)) = (values_of_model(before), values_of_model(now))
+        && were.as_ref() != Some(&are)
+    {
+        lines.push(format!("{head}: {are}"));
     }
     let (were, are) = (expectations(before), expectations(now));
     if were != are {

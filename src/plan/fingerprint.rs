@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Step;
+use super::{Step, StepKind};
 
 /// SHA-256, in hex, over what `steps` do: their scenes, tools and prepared calls, the words of their purposes where no
 /// calls are prepared, and which of them depend on which. Dependencies on other steps do not count.
@@ -54,6 +54,10 @@ fn content(step: &Step) -> Value {
         .collect();
     calls.sort();
     let words = if calls.is_empty() { words(&step.purpose) } else { BTreeSet::new() };
+    if step.kind == StepKind::Llm {
+        let inputs = sorted(&Value::Object(step.inputs.clone()));
+        return json!([step.kind, words, inputs, step.output.as_ref().map(sorted)]);
+    }
     match step.expect.is_empty() {
         true => json!([step.kind, step.scene_name, tools, calls, words]),
         false => json!([step.kind, step.scene_name, tools, calls, words, sorted(&json!(step.expect))]),

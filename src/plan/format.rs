@@ -57,6 +57,10 @@ pub fn text_with_status(
         if step.expected_tools.is_empty() {
             let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
         }
+        if let Some(output) = &step.output {
+            let _ = writeln!(out, "Parameters: {}", object(&step.inputs));
+            let _ = writeln!(out, "Output: {}", json(output));
+        }
         let mut tools: Vec<&String> = Vec::new();
         for tool in step.expected_tools.iter().chain(known.iter().map(|(tool, _)| tool)) {
             if !tools.contains(&tool) {

@@ -86,7 +86,8 @@ pub struct Step {
     /// What executes it. Left out of the wire form, and so of hashes, where it is a scene.
     #[serde(default, skip_serializing_if = "StepKind::is_scene")]
     pub kind: StepKind,
-    /// The exact name of the scene that executes it.
+    /// The exact name of the scene that executes it; `LLM` for a step of kind `llm`.
+    #[serde(default)]
     pub scene_name: String,
     /// The purpose of the step in words: the scene's only instruction.
     #[serde(default)]
@@ -114,7 +115,19 @@ pub struct Step {
     /// library's user; models are not asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<StepExpectation>,
+    /// Of a step of kind `llm`: the values that its model gets, each constant or a [`Reference`].
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub inputs: Map<String, Value>,
+    /// Of a step of kind `llm`: JSON Schema (2020-12) of what its model returns, an object. One with a text `text` where
+    /// the author gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub output: Option<Value>,
 }
+
+/// The name of what executes a step of kind `llm`, where no scene has it.
+pub const SYNTHESIS: &str = "LLM";
 
 /// The kind of a step: what executes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
@@ -125,6 +138,8 @@ pub enum StepKind {
     Scene,
     /// A flow: a path through its nodes is planned when the step begins. The name of the scene is that of the flow.
     Flow,
+    /// A model, which makes the step's `output` of its `inputs`, without a tool.
+    Llm,
     /// A node of a flow. Such steps are added when their flow enters the node; no plan contains one.
     Node,
 }
@@ -139,7 +154,7 @@ impl Step {
     /// The name of what executes the step, for displays.
     pub fn label(&self) -> &str {
         match self.kind {
-            StepKind::Scene | StepKind::Flow | StepKind::Node => &self.scene_name,
+            StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Node => &self.scene_name,
         }
     }
 }
@@ -153,6 +168,13 @@ pub struct PreparedCall {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub arguments: Map<String, Value>,
+}
+
+impl Step {
+    /// The references among its inputs.
+    pub fn input_references(&self) -> impl Iterator<Item = Reference> {
+        self.inputs.values().filter_map(Reference::of)
+    }
 }
 
 impl PreparedCall {

@@ -34,6 +34,8 @@ fn step(number: u32, depends: &[u32]) -> Step {
         unclear: false,
         if_needed: Vec::new(),
         expect: Vec::new(),
+        inputs: serde_json::Map::new(),
+        output: None,
     }
 }
 
@@ -186,6 +188,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 unclear: false,
                 if_needed: Vec::new(),
                 expect: Vec::new(),
+                inputs: serde_json::Map::new(),
+                output: None,
             })
             .collect(),
     })

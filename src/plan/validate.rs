@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::expect::check_expectations;
-use super::{Plan, Reference, Step, StepKind};
+use super::{Plan, Reference, SYNTHESIS, Step, StepKind};
 
 /// The known scenes and the names of their tools: what a plan may refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +26,12 @@ pub struct PlanLimits {
     /// Most steps that one plan may have (`planning.max_steps`).
     pub max_steps: u32,
 }
+
+/// Most inputs of a step of kind llm.
+const MAX_INPUTS: usize = 32;
+
+/// Largest inputs and output schema of such a step together, in bytes of their JSON.
+const MAX_INPUT_BYTES: usize = 32 * 1024;
 
 /// How far step numbers may be ahead of those used so far. Gaps are allowed, but an arbitrarily high number
 /// must not use up the numbers of later replans.
@@ -67,10 +74,14 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
             step.scene_name = name;
         }
         // Whatever its author wrote.
-        step.kind = match known.flows.contains(&step.scene_name) {
-            true => StepKind::Flow,
-            false => StepKind::Scene,
-        };
+        step.kind = kind_of(step, known);
+        normalise_synthesis(step);
+        for value in step.inputs.values_mut() {
+            if let Some(found) = Reference::of(value).filter(|found| numbers.contains(&found.step)) {
+                let step = found.step.saturating_add(shift);
+                *value = Reference { step, ..found }.to_value();
+            }
+        }
         let tools = known.scenes.get(&step.scene_name);
         let mut seen = BTreeSet::new();
         let mut expected = Vec::new();
@@ -107,6 +118,35 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
             }
         }
     }
+}
+
+/// What executes a step: it follows from its scene's name. A step with no scene that is one is a model's, if its author
+/// says so, or names the model as its scene or its only tool.
+fn kind_of(step: &Step, known: &KnownScenes) -> StepKind {
+    if known.flows.contains(&step.scene_name) {
+        return StepKind::Flow;
+    }
+    let names_model = |name: &str| name.trim().eq_ignore_ascii_case(SYNTHESIS);
+    let tools_name_model = matches!(step.expected_tools.as_slice(), [tool] if names_model(tool));
+    let is_model = step.kind == StepKind::Llm || names_model(&step.scene_name) || tools_name_model;
+    match is_model && !known.scenes.contains_key(&step.scene_name) {
+        true => StepKind::Llm,
+        false => StepKind::Scene,
+    }
+}
+
+/// A step of kind llm has a schema of its output and no tools; any other step has no inputs and no output.
+fn normalise_synthesis(step: &mut Step) {
+    if step.kind != StepKind::Llm {
+        step.inputs.clear();
+        step.output = None;
+        return;
+    }
+    SYNTHESIS.clone_into(&mut step.scene_name);
+    step.expected_tools.clear();
+    step.inputs.retain(|_, value| !value.is_null());
+    let text = || json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
+    step.output.get_or_insert_with(text);
 }
 
 /// The only name that equals `written` apart from case and surrounding whitespace.
@@ -242,7 +282,8 @@ fn check_dependencies(
 /// Checks that prepared calls refer only to steps that have completed by then.
 fn check_references(plan: &Plan, step: &Step, finished: &BTreeSet<u32>, problems: &mut Vec<PlanProblem>) {
     let n = step.step_number;
-    for found in step.prepared_calls.iter().flat_map(|prepared| prepared.references()) {
+    let calls = step.prepared_calls.iter().flat_map(|prepared| prepared.references());
+    for found in calls.chain(step.input_references()) {
         if !finished.contains(&found.step) && !depends_on(plan, n, found.step) {
             problems.push(PlanProblem::new(
                 "plan.reference",
@@ -288,6 +329,10 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
             format!("step {n} prepares a call of {:?}, which is not among its expected_tools", prepared.tool),
         ));
     }
+    if step.kind == StepKind::Llm {
+        check_inputs(step, problems);
+        return;
+    }
     let Some(tools) = known.scenes.get(&step.scene_name) else {
         let all: Vec<&str> = known.scenes.keys().map(String::as_str).collect();
         problems.push(PlanProblem::new(
@@ -308,6 +353,23 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
                 ),
             ));
         }
+    }
+}
+
+/// The bounds of what a step of kind llm is given and returns.
+fn check_inputs(step: &Step, problems: &mut Vec<PlanProblem>) {
+    let n = step.step_number;
+    if step.inputs.len() > MAX_INPUTS {
+        let what = format!("step {n} has {} inputs, and at most {MAX_INPUTS} are allowed", step.inputs.len());
+        problems.push(PlanProblem::new("plan.inputs", what));
+    }
+    let bytes = serde_json::to_vec(&(&step.inputs, &step.output)).map_or(usize::MAX, |json| json.len());
+    if bytes > MAX_INPUT_BYTES {
+        let what = format!(
+            "the inputs and the output of step {n} have {bytes} bytes of JSON, and at most {MAX_INPUT_BYTES} are \
+             allowed: refer to results of earlier steps"
+        );
+        problems.push(PlanProblem::new("plan.inputs", what));
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::constraints::scene_tools_of_flow;
-use crate::flow::Flow;
+use super::flow_plan::frozen_flows;
 use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step, StepKind};
 use crate::run::{
     Approval, ApprovalScope, ApprovalSubject, CallState, CallStatus, Decision, Effect, Event, NO_APPROVAL,
@@ -20,20 +20,9 @@ const GONE: &str = "gone";
 
 /// `made` with the approval that it needs.
 pub(crate) fn with_approval(state: &RunState, catalogue: &Catalogue, mut made: PlanMade) -> PlanMade {
-    made.flows = flows_of(catalogue, &made.plan);
+    made.flows = frozen_flows(state, catalogue, &made.plan);
     made.approval = required_plan_approval(state, catalogue, &made);
     made
-}
-
-/// The definitions of the flows among a plan's steps, each once.
-pub(super) fn flows_of(catalogue: &Catalogue, plan: &Plan) -> Vec<Flow> {
-    let mut flows: Vec<Flow> = Vec::new();
-    for step in plan.steps.iter().filter(|step| step.kind == StepKind::Flow) {
-        if flows.iter().all(|flow| flow.name != step.scene_name) {
-            flows.extend(catalogue.flow(&step.scene_name).map(|flow| Flow::clone(flow)));
-        }
-    }
-    flows
 }
 
 /// The approval that a plan needs, if any, and what it covers. A fallback plan may read without approval;

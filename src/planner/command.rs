@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::approval::{call_hash, flows_of, lapsed_approval, required_plan_approval, unfit_calls};
+use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
 use super::constraints::constraint_problems;
+use super::flow_plan::{flow_problems, frozen_flows};
 use super::step_expectations::expectation_problems;
 use super::supplied_plan::invalid_plan_fault;
+use super::synthesis::synthesis_problems;
+use crate::flow::Flow;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
     Approval, ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade,
@@ -445,7 +448,7 @@ fn edit(
     {
         return Err(refusal("plan.unchanged", "the plan would not change"));
     }
-    let flows = flows_of(catalogue, &made.plan);
+    let flows = frozen_flows(state, catalogue, &made.plan);
     let made = PlanMade { by: Some(command.by.clone()), why: command.note.clone(), flows, ..made };
     let approval = required_plan_approval(state, catalogue, &made);
     Ok(Event::PlanEdited(PlanMade { approval, ..made }))
@@ -469,6 +472,8 @@ pub(super) fn plan_from_person(
     let mut problems = plan::validate(&plan, catalogue.known_names(), limits, &state.finished_steps(), last);
     problems.extend(unfit_calls(catalogue, &plan));
     problems.extend(constraint_problems(state, catalogue, &plan));
+    problems.extend(flow_problems(state, catalogue, &plan));
+    problems.extend(synthesis_problems(&plan));
     problems.extend(expectation_problems(catalogue, &plan));
     if problems.is_empty() {
         Ok(PlanMade::new(version, cause, PlanMaker::Person, plan))
@@ -540,7 +545,8 @@ fn has_room(state: &RunState, bytes: usize) -> Result<(), CommandRefusal> {
     }
     let mut whole = bytes;
     for made in &state.plans {
-        whole = whole.saturating_add(plan::json_size(&made.plan));
+        let flows = made.flows.iter().map(Flow::size).fold(0, usize::saturating_add);
+        whole = whole.saturating_add(plan::json_size(&made.plan)).saturating_add(flows);
         if whole > plan::MAX_VERSIONS_BYTES {
             let most = plan::MAX_VERSIONS_BYTES;
             let what = format!("the plan's versions would have more than {most} bytes together: {remedy}");

@@ -535,6 +535,8 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
                 unclear: false,
                 if_needed: Vec::new(),
                 expect: Vec::new(),
+                inputs: serde_json::Map::new(),
+                output: None,
             }),
         }
     }

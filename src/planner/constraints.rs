@@ -1,10 +1,13 @@
 //! Constraints of a request: every plan and every call of its run keeps to them.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
+use crate::flow::{Flow, Node, NodeKind};
 use crate::llm::sections;
-use crate::plan::{Plan, PlanProblem};
-use crate::run::{Fault, PlanConstraints, PlanGuidance, RunState};
+use crate::plan::{Plan, PlanProblem, StepKind};
+use crate::run::{Effect, Fault, PlanConstraints, PlanGuidance, RunState};
 use crate::scene::{Catalogue, Scene, SceneTool};
 
 /// The most notes, and the most characters of each.
@@ -19,7 +22,7 @@ const RULE: &str = "Whatever the request says, the plan keeps to these; what the
      <not_allowed>, if it is there, lists what exists and may not be used here.";
 
 /// The code of what a request's constraints do not allow.
-const FORBIDDEN: &str = "plan.constraint";
+pub(super) const FORBIDDEN: &str = "plan.constraint";
 
 fn guidance(state: &RunState) -> Option<&PlanGuidance> {
     state.queued.as_ref().and_then(|queued| queued.guidance.as_deref())
@@ -72,19 +75,14 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
     let mut problems = Vec::new();
     for step in &plan.steps {
         let (number, name) = (step.step_number, &step.scene_name);
+        // A step of kind llm uses no scene.
+        if step.kind == StepKind::Llm {
+            continue;
+        }
         if !constraints.allows_scene(name) {
             let what = format!("step {number}: the constraints of the request do not allow the scene {name}");
             problems.push(PlanProblem::new(FORBIDDEN, what));
             continue;
-        }
-        for (scene, tool) in scene_tools_of_flow(catalogue, name) {
-            if !constraints.allows_tool(&scene.name, &tool.name, tool.effect) {
-                let (scene, tool) = (&scene.name, &tool.name);
-                let what = format!(
-                    "step {number}: {name} calls {tool} of {scene}, which the constraints of the request do not allow"
-                );
-                problems.push(PlanProblem::new(FORBIDDEN, what));
-            }
         }
         let called = step.prepared_calls.iter().map(|call| &call.tool);
         let scene = catalogue.get(name);
@@ -104,6 +102,20 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
         problems.push(PlanProblem::new(FORBIDDEN, what));
     }
     problems
+}
+
+/// The nodes of a flow whose tools the request's constraints do not allow.
+pub(super) fn forbidden_nodes(state: &RunState, catalogue: &Catalogue, flow: &Flow) -> BTreeSet<String> {
+    let Some(constraints) = constraints(state) else { return BTreeSet::new() };
+    let is_forbidden = |node: &&Node| match &node.kind {
+        NodeKind::Tool { scene, tool, .. } => {
+            let effect = catalogue.get(scene).and_then(|scene| scene.tool(tool)).map(|tool| tool.effect);
+            // What is unknown is no read.
+            !constraints.allows_tool(scene, tool, effect.unwrap_or(Effect::Write))
+        }
+        _ => false,
+    };
+    flow.nodes.iter().filter(is_forbidden).map(|node| node.name.clone()).collect()
 }
 
 /// The tools of scenes that a flow of this name calls.

@@ -9,6 +9,7 @@ use super::confirmation::PlanDoubts;
 use super::planned_calls::unnamed_action;
 use super::prompt::forced;
 use super::read::{SceneReplyCall, read_call};
+use super::synthesis;
 use super::tools::{REPORT_NODE, report_node};
 use crate::flow::{Decider, Flow, Node, NodeKind, value_at};
 use crate::llm::{Purpose, Request, reader, sections};
@@ -45,8 +46,11 @@ impl<'a> NodeStep<'a> {
     }
 }
 
-/// The question to a node's model.
+/// The question to the model of a node or of a step of kind llm.
 pub(super) fn request(state: &RunState, number: u32) -> Request {
+    if let Some(step) = state.steps.get(&number).filter(|step| step.synthesis().is_some()) {
+        return synthesis::request(state, number, step);
+    }
     let mut data = String::new();
     let mut schema = Value::Null;
     if let Some(own) = NodeStep::of(state, number)
@@ -74,6 +78,9 @@ pub(super) fn read(
     reply: &Reply,
     (call, number): (u32, u32),
 ) -> Result<Event, Vec<PlanProblem>> {
+    if let Some(step) = state.steps.get(&number).filter(|step| step.synthesis().is_some()) {
+        return synthesis::read(state, reply, step, (call, number));
+    }
     let unknown =
         || vec![PlanProblem::new("flow.unknown_node", format!("step {number} is no node of a flow"))];
     let own = NodeStep::of(state, number).ok_or_else(unknown)?;

@@ -100,7 +100,7 @@ static WORDS: LazyLock<BTreeMap<&'static str, Word>> = LazyLock::new(|| {
     known
 });
 
-/// A part of a message: a word, or a name by its list and its place among the names.
+/// A part of a message: a word, or a name by its place among the names.
 enum Part {
     Word(Word),
     Name(usize),

@@ -17,6 +17,7 @@ mod decide;
 mod failed_call;
 mod flow_node;
 mod flow_path;
+mod flow_plan;
 mod grounding;
 mod interpret;
 pub mod list_edits;
@@ -33,6 +34,7 @@ mod shortlist;
 mod step_expectations;
 mod substitute;
 mod supplied_plan;
+mod synthesis;
 #[cfg(test)]
 mod tests;
 mod tool_changes;

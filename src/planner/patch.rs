@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use super::approval::{unfit_calls, with_approval};
 use super::completed_work::begun_work;
 use super::constraints::constraint_problems;
+use super::flow_plan::flow_problems;
 use super::plan_prompt::{instructions, known, shape};
 use super::planned_calls;
 use super::prompt::forced;
 use super::read::from_arguments;
 use super::step_expectations;
+use super::synthesis::synthesis_problems;
 use super::tools::{ADAPT_PLAN, adapt_plan};
 use crate::llm::{Purpose, Request, reader, sections};
 use crate::plan::{self, Plan, PlanProblem, Step, StepStatus};
@@ -139,6 +141,8 @@ pub(crate) fn read(
     problems.extend(plan::name_problems(&plan, catalogue.known_names()));
     problems.extend(plan::reference_problems(&plan, &state.finished_steps()));
     problems.extend(constraint_problems(state, catalogue, &plan));
+    problems.extend(flow_problems(state, catalogue, &plan));
+    problems.extend(synthesis_problems(&plan));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -2,11 +2,13 @@
 
 use super::approval::{unfit_calls, with_approval};
 use super::constraints::constraint_problems;
+use super::flow_plan::flow_problems;
 use super::plan_prompt::shape;
 use super::planned_calls;
 use super::read::{from_arguments, only_repeats};
 use super::shortlist::more_scenes;
 use super::step_expectations;
+use super::synthesis::synthesis_problems;
 use super::tools::CREATE_PLAN;
 use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
@@ -71,6 +73,8 @@ fn usable_plan(
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let mut problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     problems.extend(constraint_problems(state, catalogue, &plan));
+    problems.extend(flow_problems(state, catalogue, &plan));
+    problems.extend(synthesis_problems(&plan));
     problems.extend(step_expectations::expectation_problems(catalogue, &plan));
     if !problems.is_empty() {
         return Err(problems);

@@ -1,7 +1,7 @@
 //! The preflight: the problems of a plan that can be found before its first step.
 
 use super::approval::unfit_call;
-use crate::plan::{PlanProblem, Step, StepStatus};
+use crate::plan::{PlanProblem, Step, StepKind, StepStatus};
 use crate::run::RunState;
 use crate::scene::Catalogue;
 
@@ -12,6 +12,10 @@ pub fn plan_problems_before_start(state: &RunState, catalogue: &Catalogue) -> Ve
     let ours =
         |step: &&Step| state.steps.get(&step.step_number).is_some_and(|s| s.status == StepStatus::Pending);
     for step in made.plan.steps.iter().filter(ours) {
+        // It needs nothing but a model.
+        if step.kind == StepKind::Llm {
+            continue;
+        }
         let Some(scene) = catalogue.get(&step.scene_name) else {
             let what = format!("step {}: the scene {} is not loaded", step.step_number, step.scene_name);
             problems.push(PlanProblem::new("preflight.scene", what));

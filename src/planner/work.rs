@@ -9,8 +9,10 @@ use crate::scene::Catalogue;
 /// The question that a step's work is due to ask.
 pub(super) fn step_request(state: &RunState, catalogue: &Catalogue, step: u32) -> Request {
     match kind(state, step) {
-        // Flows and nodes ask about subjects of their own.
-        StepKind::Scene | StepKind::Flow | StepKind::Node => prompt::scene(state, catalogue, step),
+        // The others ask about subjects of their own.
+        StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Node => {
+            prompt::scene(state, catalogue, step)
+        }
     }
 }
 
@@ -26,7 +28,7 @@ pub(super) fn read_step_reply(
     fallback: bool,
 ) -> Result<Event, Vec<PlanProblem>> {
     match kind(state, step) {
-        StepKind::Scene | StepKind::Flow | StepKind::Node => {
+        StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Node => {
             replies::read_scene(state, catalogue, reply, call, step, fallback)
         }
     }

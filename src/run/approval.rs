@@ -237,6 +237,12 @@ impl RunState {
         self.approval_of_version(self.plan()?.version)
     }
 
+    /// Whether the approval about `matter` that was requested last is the user's.
+    pub(super) fn is_asked_of_user(&self, matter: ApprovalSubject) -> bool {
+        let last = self.approvals.values().rev().find(|approval| approval.matter == matter);
+        last.is_some_and(|approval| approval.needed.by_user)
+    }
+
     /// The call whose approval is the user's, if that is all that waits, with its approval.
     pub fn only_question_to_user(&self) -> Option<(&CallState, &RequiredApproval)> {
         let open = |a: &&Approval| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. });

@@ -373,9 +373,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left: Option<LeftPath>,
     },
-    /// A node's model replied: with an object as the node declares it.
+    /// The model of a node, or of a step of kind llm, replied: with an object as that declares it.
     NodeReplied {
-        /// The node's step.
+        /// The step.
         step: u32,
         /// The question's ordinal.
         call: u32,

@@ -106,7 +106,7 @@ impl RunState {
             return None;
         };
         let fault = outcome.fault()?;
-        let mut may = self.may_in(&call.scene);
+        let mut may = self.steps.get(&call.step).map_or_else(|| self.may(), |step| self.may_in(step));
         // A confirmation executes exactly the confirmed calls.
         if self.is_confirmation() {
             (may.alternatives, may.cached, may.skips) = (false, false, false);

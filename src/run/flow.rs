@@ -15,7 +15,7 @@ impl StepState {
     pub fn flow(&self) -> Option<&FlowWork> {
         match &self.work {
             StepWork::Flow(work) => Some(work),
-            StepWork::Scene(_) | StepWork::Node(_) => None,
+            StepWork::Scene(_) | StepWork::Synthesis(_) | StepWork::Node(_) => None,
         }
     }
 
@@ -23,7 +23,7 @@ impl StepState {
     pub fn node(&self) -> Option<&NodeWork> {
         match &self.work {
             StepWork::Node(work) => Some(work),
-            StepWork::Scene(_) | StepWork::Flow(_) => None,
+            StepWork::Scene(_) | StepWork::Flow(_) | StepWork::Synthesis(_) => None,
         }
     }
 
@@ -37,6 +37,11 @@ impl RunState {
     /// The steps of plans, by number: without those of nodes.
     pub fn plan_steps(&self) -> impl Iterator<Item = (&u32, &StepState)> {
         self.steps.iter().filter(|(_, step)| !step.is_node())
+    }
+
+    /// How many nodes the flows of the run have entered.
+    pub(super) fn node_steps(&self) -> usize {
+        self.steps.values().filter(|step| step.is_node()).count()
     }
 
     /// The definition of a step's flow, as the plan froze it.
@@ -129,6 +134,24 @@ impl RunState {
         let kept = work.nodes.iter().take_while(|node| stands(node)).count();
         work.nodes.truncate(kept);
         Some(work)
+    }
+
+    /// A write of a node is to be made again: the flow that ended with this node runs until it has an outcome.
+    pub(super) fn revive_flow_of(&mut self, node: u32) {
+        let Some(parent) = self.steps.get(&node).and_then(StepState::node).map(|work| work.parent) else {
+            return;
+        };
+        let flow = self.steps.get(&parent).and_then(StepState::flow);
+        if flow.is_some_and(|work| work.nodes.last() == Some(&node)) {
+            self.step(parent, |step| {
+                step.status = StepStatus::Running;
+                step.question = None;
+                step.result = None;
+                step.error = None;
+                step.noted = false;
+                step.stopped = false;
+            });
+        }
     }
 
     /// Whether the node of a step has begun a write before, in the same execution of its flow.

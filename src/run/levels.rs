@@ -18,7 +18,9 @@ impl RunState {
     /// The run's level: its own, lowered to the lowest of the scenes that its plans use.
     pub fn level(&self) -> Option<ExecutionLevel> {
         let scenes = self.plan_steps().map(|(_, step)| step.step.scene_name.as_str());
-        scenes.fold(self.settings().level, |level, scene| {
+        let flows = self.plan_steps().filter_map(|(_, step)| self.flow_of(step));
+        let of_nodes = flows.flat_map(|flow| flow.tools()).map(|(scene, _)| scene);
+        scenes.chain(of_nodes).fold(self.settings().level, |level, scene| {
             ExecutionLevel::narrowed(level, self.level_of_scene(scene))
         })
     }
@@ -32,15 +34,20 @@ impl RunState {
         capabilities(self.level(), self.settings().mode)
     }
 
-    /// What may happen in a step of this scene, whose level may be lower than the run's.
-    pub(super) fn may_in(&self, scene: &str) -> Capabilities {
-        let level = ExecutionLevel::narrowed(self.settings().level, self.level_of_scene(scene));
+    /// What may happen in a step, the level of whose scene may be lower than the run's. A node has the lowest of the
+    /// levels of the run, its flow and its scene.
+    pub(super) fn may_in(&self, step: &StepState) -> Capabilities {
+        let flow = step.node().and_then(|node| self.steps.get(&node.parent));
+        let scenes = flow.into_iter().chain([step]).map(|step| step.step.scene_name.as_str());
+        let level = scenes.fold(self.settings().level, |level, scene| {
+            ExecutionLevel::narrowed(level, self.level_of_scene(scene))
+        });
         capabilities(level, self.settings().mode)
     }
 
     /// Whether the step's scene may be asked: its level is not `basic`.
     pub fn asks_scene(&self, step: &StepState) -> bool {
-        self.may_in(&step.step.scene_name).asks_models
+        self.may_in(step).asks_models
     }
 
     /// Whether a model may be asked about `subject`.

@@ -37,6 +37,7 @@ mod session;
 mod settings;
 mod state;
 mod substitution;
+mod synthesis;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -82,4 +83,4 @@ pub use state::{
 };
 pub use timers::RunTimer;
 pub use vote::Vote;
-pub use work::{FlowWork, NodeWork, PlannedPath, Round, SceneWork, StepWork};
+pub use work::{FlowWork, NodeWork, PlannedPath, Round, SceneWork, StepWork, SynthesisWork};

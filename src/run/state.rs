@@ -692,6 +692,10 @@ impl RunState {
         if let Some(flow) = self.steps.get(step).filter(|state| state.flow().is_some()) {
             return self.referenced_in_flow(flow, reference, by);
         }
+        if let Some((state, work)) = self.steps.get(step).and_then(|state| Some((state, state.synthesis()?)))
+        {
+            return self.referenced_in_synthesis(work, state.status, reference, by);
+        }
         let calls = self.steps.get(step).map(|state| state.calls.as_slice()).unwrap_or_default();
         let mut found = calls.iter().filter(|number| {
             let called = |call: &CallState| call.requested.tool == *tool && call.replaces.is_none();

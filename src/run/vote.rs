@@ -58,8 +58,8 @@ impl RunState {
             return without_choice(number, own, how, error);
         };
         let chosen = ConsultationChoice::Decision { at };
-        let outcomes = own.votes.values().map(|vote| self.consultation_outcome(vote.question));
-        let is_asked = outcomes.into_iter().any(|how| how == ConsultationOutcome::Asked);
+        let mut outcomes = own.votes.values().map(|vote| self.consultation_outcome(vote.question));
+        let is_asked = outcomes.any(|how| how == ConsultationOutcome::Asked);
         let first = own.votes.values().find(|vote| vote.at == at);
         Event::Consultation {
             consultation: number,

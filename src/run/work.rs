@@ -4,8 +4,10 @@
 mod flow;
 mod node;
 mod scene;
+mod synthesis;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::action::Action;
 use super::event::Event;
@@ -15,6 +17,7 @@ use crate::plan::StepKind;
 pub use flow::{FlowWork, PlannedPath};
 pub use node::NodeWork;
 pub use scene::{Round, SceneWork};
+pub use synthesis::SynthesisWork;
 
 /// The progress of a step, as far as it depends on its kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +27,8 @@ pub enum StepWork {
     Scene(SceneWork),
     /// A flow, whose nodes have steps of their own.
     Flow(FlowWork),
+    /// A model, which makes values of others.
+    Synthesis(SynthesisWork),
     /// A node of a flow.
     Node(NodeWork),
 }
@@ -34,6 +39,7 @@ impl StepWork {
         match kind {
             StepKind::Scene => StepWork::Scene(SceneWork::default()),
             StepKind::Flow => StepWork::Flow(FlowWork::default()),
+            StepKind::Llm => StepWork::Synthesis(SynthesisWork::default()),
             StepKind::Node => StepWork::Node(NodeWork::default()),
         }
     }
@@ -42,7 +48,7 @@ impl StepWork {
     pub(super) fn scene(&self) -> Option<&SceneWork> {
         match self {
             StepWork::Scene(work) => Some(work),
-            StepWork::Flow(_) | StepWork::Node(_) => None,
+            StepWork::Flow(_) | StepWork::Synthesis(_) | StepWork::Node(_) => None,
         }
     }
 
@@ -51,6 +57,7 @@ impl StepWork {
         match self {
             StepWork::Scene(work) => work.actions(run, number, step),
             StepWork::Flow(work) => work.actions(run, number, step),
+            StepWork::Synthesis(work) => work.actions(run, number, step),
             StepWork::Node(work) => work.actions(run, number, step),
         }
     }
@@ -60,7 +67,17 @@ impl StepWork {
         match self {
             StepWork::Scene(work) => work.fold(event, calls),
             StepWork::Flow(work) => work.fold(event),
+            StepWork::Synthesis(work) => work.fold(event),
             StepWork::Node(work) => work.fold(event),
         }
+    }
+}
+
+/// What a model returned, as a text: its only text, or JSON.
+fn text_of(output: &Value) -> String {
+    let fields = output.as_object().map(|fields| fields.values().collect::<Vec<_>>()).unwrap_or_default();
+    match fields.as_slice() {
+        [Value::String(text)] => text.clone(),
+        _ => output.to_string(),
     }
 }

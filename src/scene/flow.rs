@@ -12,7 +12,9 @@ use super::check::{CheckContext, check_flow_tool, check_sentence};
 use super::document::{LineIndex, Located, LocatedTexts, PointerLines, Presence, TableReader};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
+use super::parse::LEVEL_KEYWORDS;
 use super::{Scene, SceneExample, SceneTool};
+use crate::adapt::ExecutionLevel;
 use crate::flow::{
     self, Comparison, DEFAULT_MAX_NODE_STEPS, Decider, EdgeCondition, Flow, Invariant, Node, NodeKind,
     PathExample, ValueTest,
@@ -22,6 +24,9 @@ use crate::tools::{Tool, ToolContext, ToolError, phrase};
 
 /// What is appended to the name of a model's node in the name of the tool that is called where no model answers.
 const FALLBACK_SUFFIX: &str = "_fallback";
+
+/// How many of its examples planners see, who choose among scenes and flows: the first ones. Paths are planned with all.
+const SHOWN_EXAMPLES: usize = 8;
 
 /// The kinds of nodes in `flow.toml`.
 const KINDS: [(&str, Kind); 5] = [
@@ -84,6 +89,7 @@ pub(super) struct FlowDraft {
     pub(super) tools: Vec<ToolDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
+    pub(super) level: Option<ExecutionLevel>,
 }
 
 /// Parses a `flow.toml`. Returns `None` if the text is not TOML. Faults are reported.
@@ -111,6 +117,7 @@ fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
     let inputs = names(fields.strings("inputs"));
     let entries = fields.strings("entries");
     let most = fields.number("max_node_steps");
+    let level = fields.keyword("level", Presence::Optional, &LEVEL_KEYWORDS).map(|level| level.value);
     let is_set = fields.has("settings");
     fields.table("settings");
     let settings = is_set.then(|| fields.json("settings")).flatten().map(|(settings, _)| settings.value);
@@ -137,7 +144,7 @@ fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
             .map_or(DEFAULT_MAX_NODE_STEPS, |most| u32::try_from(most.value).unwrap_or(u32::MAX)),
         invariants,
     });
-    FlowDraft { name, lines, flow, tools, settings, schema_sql: None }
+    FlowDraft { name, lines, flow, tools, settings, schema_sql: None, level }
 }
 
 fn names(located: Vec<Located<String>>) -> Vec<String> {
@@ -446,14 +453,14 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         name: flow.name.clone(),
         description: flow.description.clone(),
         instructions: String::new(),
-        examples: flow.examples.iter().map(example).collect(),
+        examples: flow.examples.iter().take(SHOWN_EXAMPLES).map(example).collect(),
         concurrency: super::check::DEFAULT_CONCURRENCY,
         mailbox: super::check::DEFAULT_MAILBOX,
         settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
         schema_sql: draft.schema_sql,
         confirm: None,
         max_writes: None,
-        level: None,
+        level: draft.level,
         tools,
         flow: Some(Arc::new(flow)),
     })

@@ -21,6 +21,7 @@ use super::flow::{
     outputs_of_approval,
 };
 use super::{Scene, SceneTool, parameters};
+use crate::adapt::ExecutionLevel;
 use crate::flow::{
     DEFAULT_MAX_NODE_STEPS, Decider, EdgeCondition, Flow, Invariant, Node, NodeKind, PathExample, ValueTest,
 };
@@ -35,6 +36,7 @@ pub struct FlowBuilder {
     nodes: Vec<NodeBuilder>,
     settings: Option<Value>,
     schema_sql: Option<String>,
+    level: Option<ExecutionLevel>,
 }
 
 /// Builds a node of a flow; see [`Node::native`], [`Node::llm`], [`Node::tool`], [`Node::approval`] and
@@ -94,7 +96,7 @@ impl Flow {
     /// ```
     pub fn builder(name: &str) -> FlowBuilder {
         let flow = Flow { name: name.to_owned(), max_node_steps: DEFAULT_MAX_NODE_STEPS, ..Flow::default() };
-        FlowBuilder { flow, nodes: Vec::new(), settings: None, schema_sql: None }
+        FlowBuilder { flow, nodes: Vec::new(), settings: None, schema_sql: None, level: None }
     }
 }
 
@@ -148,6 +150,12 @@ impl FlowBuilder {
         self
     }
 
+    /// Who may be asked about its nodes, if fewer than configured.
+    pub fn level(mut self, level: ExecutionLevel) -> Self {
+        self.level = Some(level);
+        self
+    }
+
     /// A JSON object that its functions get in their context.
     pub fn settings(mut self, settings: Value) -> Self {
         self.settings = Some(settings);
@@ -166,7 +174,7 @@ impl FlowBuilder {
     /// # Errors
     /// Every fault found in it.
     pub fn build(self) -> Result<Scene, Vec<SceneFault>> {
-        let Self { mut flow, nodes, settings, schema_sql } = self;
+        let Self { mut flow, nodes, settings, schema_sql, level } = self;
         let report = FaultReport::new(label(&flow.name));
         let mut tools = Vec::new();
         for node in nodes {
@@ -181,6 +189,7 @@ impl FlowBuilder {
             tools,
             settings,
             schema_sql,
+            level,
             ..FlowDraft::default()
         };
         let natives = NativeTools::new();

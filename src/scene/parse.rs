@@ -24,7 +24,7 @@ const CONFIRM_KEYWORDS: [(&str, ConfirmPolicy); 3] =
     [("unclear", ConfirmPolicy::Unclear), ("writes", ConfirmPolicy::Writes), ("never", ConfirmPolicy::Never)];
 
 /// The values of a scene's `level`.
-const LEVEL_KEYWORDS: [(&str, ExecutionLevel); 4] = [
+pub(super) const LEVEL_KEYWORDS: [(&str, ExecutionLevel); 4] = [
     ("basic", ExecutionLevel::Basic),
     ("adaptive", ExecutionLevel::Adaptive),
     ("intelligent", ExecutionLevel::Intelligent),

@@ -116,6 +116,8 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         unclear: false,
         if_needed: Vec::new(),
         expect: Vec::new(),
+        inputs: serde_json::Map::new(),
+        output: None,
     });
     let plan = Plan {
         needs_execution: true,

@@ -200,10 +200,27 @@ impl From<sqlx::Error> for ToolError {
     }
 }
 
+/// What the functions of a scene depend on, such as databases.
+#[async_trait]
+pub trait Dependencies: Send + Sync {
+    /// Tests each of them as `settings`, the scene's settings, say. It changes nothing.
+    async fn check(&self, settings: &Value) -> Vec<DependencyReport>;
+}
+
+/// How a dependency of a scene was found.
+#[derive(Debug)]
+pub struct DependencyReport {
+    /// Its name in the settings of the scene.
+    pub name: String,
+    /// Remarks for the person who runs the server, or why it cannot or must not be used.
+    pub outcome: Result<Vec<String>, ToolError>,
+}
+
 /// Tools written in Rust, by the name that a `scene.toml` uses in `native = "…"`.
 #[derive(Clone, Default)]
 pub struct NativeTools {
     by_name: BTreeMap<String, Arc<dyn Tool>>,
+    dependencies: BTreeMap<String, Arc<dyn Dependencies>>,
 }
 
 impl NativeTools {
@@ -217,6 +234,18 @@ impl NativeTools {
     pub fn with(mut self, name: &str, tool: impl Tool + 'static) -> Self {
         self.by_name.insert(name.to_owned(), Arc::new(tool));
         self
+    }
+
+    /// Registers what `check --live` tests for a scene or flow, replacing what was registered before.
+    #[must_use]
+    pub fn with_dependencies(mut self, scene: &str, dependencies: impl Dependencies + 'static) -> Self {
+        self.dependencies.insert(scene.to_owned(), Arc::new(dependencies));
+        self
+    }
+
+    /// What `check --live` tests for this scene or flow.
+    pub fn dependencies(&self, scene: &str) -> Option<Arc<dyn Dependencies>> {
+        self.dependencies.get(scene).cloned()
     }
 
     /// The tool called `name`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::process::Workspace;
+use super::support::postgres::PostgresServer;
 use super::support::{self, Scripted, ScriptedLlm};
 use serde_json::json;
 
@@ -85,7 +86,7 @@ fn all_configuration_and_scene_errors_are_reported_at_once() {
     scenes/rooms/scene.toml:7: error[scene.invalid_value]: `tools[0].effect` is "reads"
       help: write one of: read, write; did you mean "read"?
     scenes/rooms/scene.toml:8: error[scene.native_unknown]: no native tool is registered as "rooms.list"
-      help: registered are: identity.find_user, identity.get_user_name, identity.get_user_profile, vacation.cancel_request, vacation.get_approvers, vacation.get_balance, vacation.get_holidays, vacation.list_requests, vacation.make_request, weather.add_city, weather.city_exists, weather.forecast and 1 more
+      help: registered are: identity.find_user, identity.get_user_name, identity.get_user_profile, text_to_sql.classify, text_to_sql.execute, text_to_sql.format, text_to_sql.general, text_to_sql.generate, text_to_sql.relevant_tables, text_to_sql.rewrite, text_to_sql.trim, text_to_sql.validate and 10 more
     scenes/rooms/scene.toml:16: error[scene.bound]: the timeout_ms of BookRoom is 0
       help: use 1 or more, or omit it for the default 10000
     scenes/rooms/scene.toml:21: error[scene.http_placeholder]: {room} is not among the tool's parameters
@@ -383,5 +384,36 @@ policies = { unavailable = { do = ["retry"] } }
         let told = format!("{}{}", ran.out, ran.err);
         assert_eq!(ran.status, 0, "{told}");
         assert_eq!(told.contains("check.policies_without_mode"), warned, "{told}");
+    }
+}
+
+#[test]
+fn live_check_names_the_databases_that_must_not_or_cannot_be_used() {
+    let workspace = Workspace::bare();
+    let config = "[scenes.settings.text_to_sql.databases.sales]\nurl_env = \"SALES\"\n\
+                  [scenes.settings.text_to_sql.databases.lost]\nsqlite = \"/nowhere/lost.sqlite\"\n";
+    workspace.write("site.toml", config);
+    let ran = workspace.run(&["check", "--live", "--config", "site.toml"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    for line in [
+        "text_to_sql: lost: error[sql.engine.unreadable]",
+        "text_to_sql: sales: error[text_to_sql.settings]",
+        "text_to_sql: shop: the sample of the program",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+
+    let Some(server) = PostgresServer::start("live check") else { return };
+    for (role, told) in [("owner", "error[sql.engine.role]"), ("reader", "can be used")] {
+        let script = "CREATE TABLE sales (day date); CREATE ROLE reader LOGIN; GRANT SELECT ON sales TO reader; \
+                      REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC";
+        if role == "owner" {
+            tokio::runtime::Runtime::new().unwrap().block_on(server.run("postgres", script));
+        }
+        let workspace = Workspace::bare().with("SALES", &server.url(role, "postgres"));
+        workspace.write("site.toml", "[scenes.settings.text_to_sql.databases.sales]\nurl_env = \"SALES\"\n");
+        let ran = workspace.run(&["check", "--live", "--config", "site.toml"]);
+        assert!(ran.out.contains(&format!("text_to_sql: sales: {told}")), "{role}: {}", ran.text());
+        assert_eq!(ran.status, i32::from(role == "owner"), "{role}: {}", ran.text());
     }
 }

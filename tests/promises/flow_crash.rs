@@ -169,7 +169,7 @@ impl Server {
 
     /// Sends the request, and its answer to the question, until there is an end. `None` if the server died first.
     async fn lend(&self) -> Option<Value> {
-        let document = self.send("Lend me emma", true).await?;
+        let document = self.send("Reserve emma", true).await?;
         // A repeated request gets the document of its run.
         let document = if document["document"].is_object() { document["document"].clone() } else { document };
         if document["status"] != "waiting" {
@@ -253,24 +253,23 @@ fn check(lending: &Lending, events: &[Envelope<Event>], cut: &[Envelope<Event>],
     assert_eq!(count(&is_decided), 1, "{place}");
     let completed = |event: &Event| matches!(event, Event::ToolCompleted { outcome: Outcome::Ok { .. }, .. });
     assert_eq!(count(&completed), 4, "{place}");
-    // What was under way is done again; nothing else is.
+    // What the journal has as under way is done again; nothing else is.
     let open = |name: &str, end: &str| {
         let times = |name: &str| cut.iter().filter(|event| event.body.name() == name).count();
         times(name) - times(end)
     };
     let started = count(&|event| matches!(event, Event::ToolStarted { .. }));
     assert_eq!(started, 4 + open("tool_started", "tool_completed"), "{place}");
+    // What a read or a model returned may be lost with the process, before it was on disk.
     let asked = lending.llm.requests().iter().filter(|r| forced_tool(r) == Some("ReportNode")).count();
-    assert!(
-        asked <= 1 + open("model_asked", "model_replied"),
-        "{place}: the node's model was asked {asked} times"
-    );
+    assert!(asked <= 2, "{place}: the node's model was asked {asked} times");
     let reached = lending.backend.take_requests();
     let of = |place: &str| reached.iter().filter(|call| call.place == place).collect::<Vec<_>>();
+    assert!(of("GET /Look").len() <= 2, "{place}: {reached:#?}");
     let keys: BTreeSet<_> = of("POST /Reserve").iter().map(|call| call.idempotency_key.clone()).collect();
     assert_eq!(keys.len(), 1, "{place}: {keys:?}");
-    let cut_call = open("tool_started", "tool_completed");
-    assert!(of("POST /Reserve").len() + of("GET /Look").len() <= 2 + cut_call, "{place}: {reached:#?}");
+    let writes = of("POST /Reserve").len();
+    assert!(writes <= 1 + open("tool_started", "tool_completed"), "{place}: {writes} writes");
     journal::assert_replayed(events[0].run.unwrap(), events, &lending.catalogue());
 }
 

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::flow::PathMaker;
 use proscenium::planner::{ApproverChoice, Command, CommandAction};
-use proscenium::run::{Event, PlanGuidance, RequestOptions, RunState, RunStatus, SessionId};
+use proscenium::run::{
+    Envelope, Event, PlanConstraints, PlanGuidance, RequestOptions, RunState, RunStatus, SessionId,
+};
+use proscenium::scene::Catalogue;
 use proscenium::tools::{ToolContext, ToolError, native};
 use serde_json::{Value, json};
 
@@ -14,7 +17,7 @@ use crate::support::journal;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
 use crate::support::{Scripted, ScriptedLlm, ServedEngine, forced_tool, section};
 
-const SCENE: &str = r#"
+pub(super) const SCENE: &str = r#"
 name = "Database"
 description = "Runs queries."
 instructions = "Run the query."
@@ -188,15 +191,15 @@ struct Done {
     saves: AtomicUsize,
 }
 
-fn write_scenes(dir: &Path) {
+fn write_scenes(dir: &Path, flow: &str) {
     let folder = dir.join("scenes/database");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("scene.toml"), SCENE).unwrap();
-    std::fs::write(folder.join("flow.toml"), FLOW).unwrap();
+    std::fs::write(folder.join("flow.toml"), flow).unwrap();
 }
 
 fn with_tools(setup: Setup, dir: &tempfile::TempDir, done: &Arc<Done>) -> Setup {
-    write_scenes(dir.path());
+    write_scenes(dir.path(), FLOW);
     let (runs, saves) = (done.clone(), done.clone());
     setup
         .alone()
@@ -294,14 +297,32 @@ struct World {
 
 impl World {
     async fn start(llm: ScriptedLlm, more: impl FnOnce(Setup) -> Setup) -> Self {
+        Self::start_with(FLOW, llm, more).await
+    }
+
+    /// With another definition of the flow.
+    async fn start_with(flow: &str, llm: ScriptedLlm, more: impl FnOnce(Setup) -> Setup) -> Self {
         let (scenes, done) = (tempfile::tempdir().unwrap(), Arc::new(Done::default()));
         let setup = with_tools(Setup::scripted(&llm), &scenes, &done);
+        write_scenes(scenes.path(), flow);
         Self { test: more(setup).start().await, llm, done, _scenes: scenes }
     }
 
     async fn ask(&self, words: &str, state: Value, options: RequestOptions, by_name: bool) -> FinishedRun {
+        self.ask_within(None, words, state, options, by_name).await
+    }
+
+    /// The same, with constraints.
+    async fn ask_within(
+        &self,
+        constraints: Option<PlanConstraints>,
+        words: &str,
+        state: Value,
+        options: RequestOptions,
+        by_name: bool,
+    ) -> FinishedRun {
         let mut request = self.test.engine.request(words, Some(SessionId::new("s").unwrap()));
-        request.guidance = PlanGuidance::of(None, Some(state), true);
+        request.guidance = PlanGuidance::of(constraints, Some(state), true);
         request.options = options;
         request.plan = by_name.then(|| proscenium::plan::Plan::of_flow("lookup", words));
         let ticket = self.test.engine.submit(request).await.unwrap();
@@ -564,6 +585,95 @@ async fn after_each_event_an_interrupted_run_goes_on_where_it_was() {
     }
 }
 
+/// A node's model that first writes a query that is refused, so that the planned path is left.
+fn corrected() -> impl Fn(&str, &Value) -> Value + Send + Sync + 'static {
+    let asked = AtomicUsize::new(0);
+    move |node: &str, request: &Value| match node {
+        "generate" if asked.fetch_add(1, Ordering::SeqCst) == 0 => json!({"sql": "drop everything"}),
+        _ => sensible(node, request),
+    }
+}
+
+/// A run that leaves its planned path, waits for a person and goes on with what that person changed: for `tests/replays`.
+pub(crate) async fn recorded_run() -> Vec<Envelope<Event>> {
+    let world = World::start(model(vec![FULL.to_vec()], corrected()), |setup| setup).await;
+    let run = world.look_up(json!({"sensitive": true})).await;
+    let edited = decide(ApproverChoice::Edited(json!({"sql": "select 9"})));
+    world.decide(&run, edited).await.events
+}
+
+/// The scenes of that run.
+pub(crate) async fn catalogue() -> Arc<Catalogue> {
+    World::start(model(vec![], sensible), |setup| setup).await.test.engine.catalogue()
+}
+
+#[tokio::test]
+async fn nodes_with_forbidden_tools_are_planned_around() {
+    let read_only = || Some(PlanConstraints { read_only: true, ..PlanConstraints::default() });
+    let saving = ["classify", "generate", "validate", "approve", "execute", "store"];
+    let world = World::start(model(vec![saving.to_vec(), FULL.to_vec()], sensible), |setup| setup).await;
+    let state = || json!({"save": true});
+    let run = world.ask_within(read_only(), "How many?", state(), RequestOptions::default(), true).await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(
+        (entered(&run).as_slice(), world.asked("PlanFlowPath")),
+        (FULL.map(str::to_owned).as_slice(), 2)
+    );
+    // So does the graph, although the condition of the other edge holds.
+    let unplanned = RequestOptions { unplanned: true, ..RequestOptions::default() };
+    let run = world.ask_within(read_only(), "How many?", state(), unplanned, true).await;
+    assert_eq!(entered(&run), FULL);
+    assert_eq!(world.done.saves.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn flow_is_refused_only_where_every_path_needs_a_forbidden_tool() {
+    let without = || {
+        let without_tools = vec!["Database.Run".to_owned()];
+        Some(PlanConstraints { without_tools, ..PlanConstraints::default() })
+    };
+    let general = vec!["classify", "general"];
+    let about_nothing = |node: &str, request: &Value| match node {
+        "classify" => json!({"kind": "general", "title": ""}),
+        _ => sensible(node, request),
+    };
+    let world = World::start(model(vec![general.clone()], about_nothing), |setup| setup).await;
+    let run = world.ask_within(without(), "How many?", json!({}), RequestOptions::default(), true).await;
+    assert_eq!(
+        (run.answer.status, entered(&run)),
+        (RunStatus::Completed, vec!["classify".into(), "general".into()])
+    );
+    let only_queries = FLOW.replace("possible_next_nodes = [\"general\", ", "possible_next_nodes = [");
+    let at = only_queries.find("[[nodes]]\nname = \"general\"").unwrap();
+    let end = only_queries.find("[[nodes]]\nname = \"generate\"").unwrap();
+    let only_queries = format!("{}{}", &only_queries[..at], &only_queries[end..]);
+    let condition = "[[nodes.conditions]]\nnext = \"general\"\nvalue = \"kind\"\nis = \"general\"\n";
+    let only_queries = only_queries.replace(condition, "");
+    let only_queries =
+        only_queries.replace("[[invariants]]\nexcludes = [\"general\", \"generate\", \"execute\"]\n", "");
+    let world = World::start_with(&only_queries, model(vec![general], sensible), |setup| setup).await;
+    let run = world.ask_within(without(), "How many?", json!({}), RequestOptions::default(), true).await;
+    assert_eq!((run.answer.status, entered(&run).len()), (RunStatus::Failed, 0), "{:#?}", run.answer);
+    let problem = run.state.error.as_ref().unwrap();
+    assert!(problem.message.contains("every path through lookup needs"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn flow_has_a_level_of_its_own() {
+    let basic = FLOW.replace("max_node_steps = 14", "max_node_steps = 14\nlevel = \"basic\"");
+    let adaptive =
+        |setup: Setup| setup.set("execution.level", "adaptive").set("planning.fallback_enabled", true);
+    let world = World::start_with(&basic, model(vec![FULL.to_vec()], sensible), adaptive).await;
+    let run = world.ask("How many?", json!({}), RequestOptions::default(), true).await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(
+        (world.asked("PlanFlowPath"), world.asked("ReportNode")),
+        (0, 0),
+        "the functions of nodes are used"
+    );
+    assert_eq!(run.answer.metadata.level, Some(proscenium::adapt::ExecutionLevel::Basic));
+}
+
 /// A plan of one flow that is not executed.
 async fn draft(world: &World, state: Value) -> FinishedRun {
     let mut request = world.test.engine.request("Fix this SQL", None);
@@ -666,7 +776,11 @@ async fn node_that_the_planner_missed_is_kept_as_a_suggestion_and_never_executed
     ];
     let count = suggestions.len();
     let path = move |nth: usize| json!({"reasoning": "", "path": ["classify", "general"], "missing_node": suggestions[nth % count]});
-    let llm = replying(path, sensible);
+    let general = |node: &str, request: &Value| match node {
+        "classify" => json!({"kind": "general", "title": ""}),
+        _ => sensible(node, request),
+    };
+    let llm = replying(path, general);
     let world = World::start(llm, |setup| setup).await;
     let mut found = Vec::new();
     for _ in 0..count {

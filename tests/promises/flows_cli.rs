@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::process::{ProcessOutput, Workspace};
+use super::support::{Scripted, ScriptedLlm};
 
 const FLOW: &str = r#"
 name = "outing"
@@ -160,4 +161,29 @@ fn progress_explanation_and_flowchart_name_the_nodes() {
     for ran in [explained, shown, chart] {
         assert!(told.iter().all(|told| ran.out.contains(told)), "{}", ran.out);
     }
+}
+
+#[test]
+fn flow_is_shown_with_the_nodes_that_a_model_missed() {
+    let llm = ScriptedLlm::start(|request, _| {
+        let missing =
+            json!({"name": "pack", "description": "Lists what\u{7} to bring.", "why": "They ask for it."});
+        Scripted::forced(request, json!({"reasoning": "", "path": ["greet"], "missing_node": missing}))
+    });
+    let workspace = workspace().with("OPENAI_BASE_URL", llm.base_url()).with("OPENAI_MODEL", "some-model");
+    let before = workspace.run(&["flows", "show", "outing"]);
+    assert!(before.status == 0 && before.out.contains("then advise"), "{before:?}");
+    assert!(!before.out.contains("missed"), "nothing is stored yet: {before:?}");
+    let planned = workspace.run(&["flows", "plan", "outing", "What should I bring?"]);
+    assert!(planned.out.contains("planned by a model"), "{planned:?}");
+    assert!(planned.out.contains("as the planner suggests: pack: Lists what to bring."), "{planned:?}");
+    let shown = workspace.run(&["flows", "show", "outing"]);
+    let run = run_of_last_plan(&workspace);
+    assert!(shown.out.contains("  - pack (20"), "{shown:?}");
+    assert!(
+        shown.out.contains(&format!("run {run}): Lists what to bring.\n    They ask for it.\n")),
+        "{shown:?}"
+    );
+    let shown = document(&workspace.run(&["flows", "show", "outing", "--json"]));
+    assert_eq!(shown["missing_nodes"][0]["run_id"], json!(run), "{shown:#}");
 }

@@ -100,7 +100,10 @@ mod streaming_options;
 #[path = "../support/mod.rs"]
 mod support;
 mod switches;
+mod synthesis;
 mod tenants;
+mod text_to_sql;
+mod text_to_sql_scores;
 mod unknown_scene;
 mod users;
 mod vote;

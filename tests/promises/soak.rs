@@ -242,9 +242,11 @@ fn check_book(backend: &FaultyBackend, requests: usize) {
 }
 
 async fn soak(level: Option<&str>, mode: Option<&str>, requests: usize) -> Tally {
-    // Writes that the request does not name would be asked.
+    // Writes that the request does not name would be asked. Faults are independent of each other here, so a breaker opens by
+    // chance, and the usual pause would be as long as hundreds of these requests.
     let set = |setup: crate::support::Setup| {
         let setup = setup.set("execution.policies.backoff_ms", 10).set("execution.confirm", "unclear");
+        let setup = setup.set("execution.breaker.pause_ms", 250);
         setup.model("input_usd_per_million", "1").model("output_usd_per_million", "4")
     };
     let world = World::of_model(model(), level, mode, POLICIES, (script, set)).await;

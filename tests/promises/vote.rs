@@ -42,11 +42,11 @@ fn asked(llm: &ScriptedLlm) -> usize {
 
 /// How the decision of a run ended, and with what.
 fn decided(run: &FinishedRun) -> (ConsultationOutcome, Option<&'static str>) {
-    let ends = run.events.iter().filter_map(|event| match &event.body {
+    let mut ends = run.events.iter().filter_map(|event| match &event.body {
         Event::Consultation { how, chosen, .. } => Some((*how, chosen.as_ref().map(|chosen| chosen.id()))),
         _ => None,
     });
-    ends.last().unwrap()
+    ends.next_back().unwrap()
 }
 
 /// How many models were asked for their vote.

@@ -100,7 +100,7 @@ class Server:
 
 
 class Provider:
-    """A model server that plans nothing and replies `Good day.`; a request with `fail` gets status 500.
+    """A model server that plans nothing and replies `Good day.`; a request with `please fail` gets status 500.
 
     It does not reply until `go` is set.
     """
@@ -121,7 +121,7 @@ class Provider:
                 text = json.dumps(body["messages"])
                 forced = (body.get("tool_choice") or {}) if isinstance(body.get("tool_choice"), dict) else {}
                 name = forced.get("function", {}).get("name")
-                if "fail" in text:
+                if "please fail" in text.lower():
                     return self.reply(500, {"error": {"message": "scripted"}})
                 plan = {"needs_execution": False, "reasoning": "small talk", "steps": []}
                 message = {"role": "assistant", "content": "Good day."}

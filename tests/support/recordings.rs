@@ -11,6 +11,7 @@ use super::depot::Depot;
 use super::model_script::ModelScript;
 use super::workshop::Workshop;
 use super::{ScriptedLlm, Setup, TestEngine, embeddings};
+use crate::flows;
 use crate::process::MAIN;
 
 /// The events of one run.
@@ -22,6 +23,8 @@ pub enum Scenes {
     Shipped,
     Workshop,
     Depot,
+    /// Those of `tests/promises/flows.rs`.
+    Flows,
 }
 
 /// A kind of run: the name of its file, and what it must contain.
@@ -38,7 +41,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 28] = [
+pub const KINDS: [Kind; 29] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
     kind("needs-input", Scenes::Shipped, RunStatus::NeedsInput, &["step_failed"]),
@@ -71,11 +74,17 @@ pub const KINDS: [Kind; 28] = [
     kind("decided-by-vote", Scenes::Depot, RunStatus::Completed, &["voted", "consultation", "adapted"]),
     kind("interpreted", Scenes::Depot, RunStatus::Completed, &["unexpected", "consultation", "adapted"]),
     kind("given-up-by-a-model", Scenes::Depot, RunStatus::Failed, &["unexpected", "consultation"]),
-    kind("patched", Scenes::Depot, RunStatus::Partial, &["consultation", "replanned"]),
+    kind("patched", Scenes::Depot, RunStatus::Completed, &["consultation", "replanned"]),
+    kind(
+        "flow",
+        Scenes::Flows,
+        RunStatus::Completed,
+        &["flow_planned", "node_started", "node_replied", "decided"],
+    ),
 ];
 
 /// The current scenes.
-pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 3] {
+pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 4] {
     let shipped = Setup::offline().start().await;
     let workshop = Workshop::new().setup().start().await;
     let depot = Depot::new().setup("adaptive", 1).start().await;
@@ -83,6 +92,7 @@ pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 3] {
         (Scenes::Shipped, shipped.engine.catalogue()),
         (Scenes::Workshop, workshop.engine.catalogue()),
         (Scenes::Depot, depot.engine.catalogue()),
+        (Scenes::Flows, flows::catalogue().await),
     ]
 }
 
@@ -125,6 +135,7 @@ pub async fn record() -> Vec<(&'static str, Events)> {
         runs.push((name, resumed_run(words).await));
     }
     runs.extend(decided_runs().await);
+    runs.push(("flow", flows::recorded_run().await));
     runs.push(("ranked", ranked_run().await));
     for (name, words, mode, votes) in [
         ("decided-by-a-model", "fetch", "adaptive", 1),

@@ -94,7 +94,7 @@ impl OfflinePlanner {
     }
 
     /// Whether words are small talk that no scene serves.
-    fn is_small_talk(&self, words: &str) -> bool {
+    pub fn is_small_talk(&self, words: &str) -> bool {
         let kind = small_talk::classify(words);
         let best = || self.index.best(words, self.today(), None);
         match kind {

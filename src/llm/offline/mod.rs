@@ -17,6 +17,7 @@ mod countries;
 mod cue_words;
 mod date_arguments;
 mod drafts;
+mod flow_choice;
 mod flow_path;
 mod followup;
 mod free_text;

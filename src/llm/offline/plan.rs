@@ -12,6 +12,7 @@ use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
 use super::drafts::{StepDraft, UnservedParts};
 use super::entities::Entities;
+use super::flow_choice;
 use super::index::CatalogueIndex;
 use super::lexicon;
 use super::mood;
@@ -42,11 +43,16 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let not_allowed = tool_names(&refused);
     // What is not allowed is found, too: nothing else is done in its place.
     let key = if refused.is_empty() { section } else { format!("{section}\n{}", prompt.get("not_allowed")) };
-    let index = CatalogueIndex::of_catalogue(&key, || with_more_tools(prompt.lines(name), refused));
+    let index = CatalogueIndex::of_catalogue(&key, || {
+        let mut cards = with_more_tools(prompt.lines(name), refused);
+        cards.retain(|card: &SceneCard| !card.is_flow);
+        cards
+    });
     let now = prompt.now();
     let executed: Vec<Executed> = prompt.lines("executed");
     let missing = prompt.get("missing");
     let feedback = prompt.get("feedback");
+    let is_first = feedback.trim().is_empty() && missing.trim().is_empty() && executed.is_empty();
     let words = match (feedback.trim(), missing.trim()) {
         ("", "") => prompt.request(),
         ("", _) => missing,
@@ -68,6 +74,7 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     } else {
         None
     };
+    let is_text_task = task.is_some();
     let (drafts, unserved) = match task {
         Some(task) => planner.only_allowed(planner.draft_for_task(&task, &words), Vec::new()),
         None => planner.draft_steps(&words, &executed),
@@ -90,6 +97,10 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
             if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
         let steps = steps.unwrap_or_else(|| before["steps"].clone());
         plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
+    }
+    let is_unserved = plan["needs_execution"] == false && plan["unserved"].is_null();
+    if is_first && is_unserved && !is_text_task && !planner.is_small_talk(&words) {
+        plan = planner.flow_plan(&prompt.lines(name), &words, first).unwrap_or(plan);
     }
     prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
     // What the request itself forbids is told as it is.
@@ -459,10 +470,7 @@ impl OfflinePlanner {
             .collect();
         let named: Vec<String> = drafts
             .iter()
-            .map(|d| match &self.index.scenes[d.hit.scene] {
-                scene if scene.is_flow => scene.scene.clone(),
-                scene => format!("{} ({})", scene.scene, self.tool_name(d.hit)),
-            })
+            .map(|d| format!("{} ({})", self.index.scenes[d.hit.scene].scene, self.tool_name(d.hit)))
             .collect();
         let mut reasoning = format!("The request asks for: {}.", named.join(", "));
         if !unserved.is_empty() {
@@ -473,6 +481,19 @@ impl OfflinePlanner {
             plan["unserved"] = json!(unserved);
         }
         plan
+    }
+
+    /// The plan with the flow that the whole request is for, if there is one. Flows take part only where no scene does, so
+    /// that none of them gets a part of a request that belongs to a scene's write.
+    fn flow_plan(&self, cards: &[SceneCard], words: &str, first: u32) -> Option<Value> {
+        let flows: Vec<SceneCard> = cards.iter().filter(|card| card.is_flow).cloned().collect();
+        let flow = flow_choice::flow_for(&flows, words)?;
+        let step = json!({
+            "step_number": first, "scene_name": flow.scene, "purpose": text::one_line(words), "expected_tools": [],
+            "depends_on_step": Value::Null,
+        });
+        let reasoning = format!("The request asks for: {}.", flow.scene);
+        Some(json!({"needs_execution": true, "reasoning": reasoning, "steps": [step]}))
     }
 
     /// By draft: indexes of the earlier drafts on which it depends.
@@ -506,9 +527,6 @@ impl OfflinePlanner {
 
     /// The tool of a step, and the lookups that may find a missing identifier.
     fn expected_tools(&self, draft: &StepDraft) -> Vec<String> {
-        if self.index.scenes[draft.hit.scene].is_flow {
-            return Vec::new();
-        }
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = self.filled(draft.hit, &draft.purpose);

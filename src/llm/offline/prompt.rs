@@ -20,7 +20,7 @@ pub(super) struct SceneCard {
     pub description: String,
     /// Examples of requests that it serves.
     pub examples: Vec<ExampleRequest>,
-    /// Its tools. A flow, which planners see without tools, has one of its name that stands for it as a whole.
+    /// Its tools. Planners see flows without tools.
     pub tools: Vec<ToolCard>,
     /// Whether it is a flow.
     pub is_flow: bool,
@@ -50,18 +50,7 @@ impl From<SceneLine> for SceneCard {
             });
         }
         card.is_flow = card.tools.is_empty() && !line.examples.is_empty();
-        if card.is_flow {
-            card.tools.push(ToolCard {
-                name: card.scene.clone(),
-                effect: "read".to_owned(),
-                description: card.description.clone(),
-                parameters: signature::schema(""),
-                schema: signature::schema(""),
-            });
-        }
-        let tool = card.is_flow.then(|| card.scene.clone());
-        let examples = line.examples.into_iter();
-        card.examples.extend(examples.map(|say| ExampleRequest { say, tool: tool.clone() }));
+        card.examples.extend(line.examples.into_iter().map(|say| ExampleRequest { say, tool: None }));
         card
     }
 }

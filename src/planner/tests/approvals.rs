@@ -51,6 +51,8 @@ pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
         unclear: false,
         if_needed: Vec::new(),
         expect: Vec::new(),
+        inputs: serde_json::Map::new(),
+        output: None,
     };
     Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() }
 }

@@ -35,6 +35,12 @@ impl RunState {
             (ApprovalSubject::Plan { .. }, Decision::No) => {
                 self.cancel.get_or_insert(Cancellation { by: by.to_owned(), deadline: false });
             }
+            // A request for nothing else is stopped as a refused plan is.
+            (ApprovalSubject::Call { .. }, Decision::No)
+                if self.is_asked_of_user(matter) && self.plan_steps().count() == 1 =>
+            {
+                self.cancel.get_or_insert(Cancellation { by: by.to_owned(), deadline: false });
+            }
             (ApprovalSubject::Call { call }, Decision::Edited { arguments, key }) => {
                 self.calls.change(call, |call| {
                     call.requested.arguments = arguments.clone();
@@ -110,6 +116,7 @@ impl RunState {
             s.noted = false;
             s.stopped = false;
         });
+        self.revive_flow_of(step);
         if self.planning.is_none() {
             self.restart_check();
         }

@@ -62,6 +62,7 @@ impl RunState {
         for step in &restarted {
             self.tries.remove(&Subject::Scene { step: *step });
             self.tries.remove(&Subject::Path { step: *step });
+            self.tries.remove(&Subject::Node { step: *step });
         }
         let mut kept: BTreeMap<u32, FlowWork> =
             restarted.iter().filter_map(|step| Some((*step, self.kept_flow(*step)?))).collect();

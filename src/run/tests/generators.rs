@@ -50,6 +50,8 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             unclear: false,
             if_needed: Vec::new(),
             expect: Vec::new(),
+            inputs: serde_json::Map::new(),
+            output: None,
         });
     }
     for i in (1..steps.len()).rev() {

@@ -10,6 +10,8 @@ mod consultations;
 mod controlled;
 mod decisions;
 mod failures;
+mod flow_world;
+mod flows;
 mod generators;
 mod named;
 mod patches;

@@ -148,6 +148,8 @@ impl Script {
             unclear: false,
             if_needed: Vec::new(),
             expect: Vec::new(),
+            inputs: serde_json::Map::new(),
+            output: None,
         });
         let plan = Plan {
             needs_execution: true,

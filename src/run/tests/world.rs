@@ -61,6 +61,11 @@ impl Dice {
         Self { tape: world.tape.clone().into_iter(), seed: world.seed }
     }
 
+    /// The choices of this tape, then of this seed.
+    pub fn of(tape: Vec<u16>, seed: u64) -> Self {
+        Self { tape: tape.into_iter(), seed }
+    }
+
     /// A number below `sides`.
     pub fn pick(&mut self, sides: usize) -> usize {
         let roll = match self.tape.next() {

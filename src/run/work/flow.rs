@@ -10,6 +10,9 @@ use super::super::state::{DueQuestion, RunState, StepState};
 use crate::flow::{self, Flow, MissingNode, NextNode, NodeKind, PathMaker};
 use crate::plan::StepStatus;
 
+/// Most nodes that all flows of a run enter, whatever their own bounds are.
+pub(super) const MAX_NODE_STEPS: usize = 1000;
+
 /// The progress of a flow's step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FlowWork {
@@ -71,6 +74,10 @@ impl FlowWork {
                 .unwrap_or_else(|error| vec![record(failed(number, error))]);
         };
         match run.next_node_of(number, flow, planned) {
+            NextNode::Node { .. } if run.node_steps() >= MAX_NODE_STEPS => {
+                let why = format!("the flows of one run enter at most {MAX_NODE_STEPS} nodes together");
+                vec![record(failed(number, Fault::new("flow.too_many_nodes", why)))]
+            }
             NextNode::Node { name, left } => {
                 let scene = match flow.node(&name).map(|node| &node.kind) {
                     Some(NodeKind::Tool { scene, .. }) => scene.clone(),

@@ -8,6 +8,7 @@ use super::super::action::Action;
 use super::super::event::{Event, Fault, Outcome, Subject};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
+use super::text_of;
 use crate::flow::{LeftPath, NodeKind};
 use crate::plan::StepStatus;
 
@@ -95,15 +96,6 @@ impl NodeWork {
             }
             None => failed(number, Fault::new("flow.node_failed", "its call has no result")),
         }
-    }
-}
-
-/// What a model returned, as a text: its only text, or JSON.
-fn text_of(output: &Value) -> String {
-    let fields = output.as_object().map(|fields| fields.values().collect::<Vec<_>>()).unwrap_or_default();
-    match fields.as_slice() {
-        [Value::String(text)] => text.clone(),
-        _ => output.to_string(),
     }
 }
 

@@ -248,8 +248,9 @@ async fn row_counts(database: &SqlDatabase, sample: &str) -> BTreeMap<String, us
 async fn ordinary_questions_pass_both_layers_with_as_many_rows_on_either_engine() {
     let server = PostgresServer::start("references on PostgreSQL");
     let dir = tempfile::tempdir().unwrap();
-    for sample in ["shop", "university"] {
-        let script = fixture(&format!("{sample}.sql"));
+    let scripts = [("shop", "../../../scenes/text_to_sql/data/shop.sql"), ("university", "university.sql")];
+    for (sample, script) in scripts {
+        let script = fixture(script);
         let path = dir.path().join(format!("{sample}.db"));
         rusqlite::Connection::open(&path).unwrap().execute_batch(&script).unwrap();
         let kind = SqlDatabaseKind::Sqlite { path };

@@ -15,10 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// A file of `tests/fixtures/text_to_sql`.
+/// A file of `tests/fixtures/text_to_sql`, or the script of the sample database.
 fn fixture(name: &str) -> String {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/text_to_sql"));
-    std::fs::read_to_string(folder.join(name)).unwrap()
+    let folder = match name {
+        "shop.sql" => "scenes/text_to_sql/data",
+        _ => "tests/fixtures/text_to_sql",
+    };
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name)).unwrap()
 }
 
 /// The database of `statements_sqlite.sql` in `dir`.

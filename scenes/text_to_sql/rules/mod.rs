@@ -1,0 +1,351 @@
+//! Answers questions about a database without a model: rules turn a question in English or Italian into one SQL
+//! statement over one table and at most one join. Pure, and about no database in particular.
+//!
+//! A question is read phrase by phrase ([`reading`]), and each must become a part of the request. What is left over,
+//! unclear or beyond one join is declined with a reason: a wrong answer is worse than none.
+
+use jiff::civil::Date;
+
+pub mod dates;
+pub mod description;
+mod draft;
+mod explanation;
+pub mod lexicon;
+mod numbers;
+mod qualities;
+mod reading;
+pub mod request;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod vocabulary;
+
+use dates::{Calendar, YearTest};
+pub use description::{ColumnType, DatabaseDescription};
+use lexicon::{Beyond, Role};
+use request::{Request, Test};
+use vocabulary::{Item, Meaning, Vocabulary};
+
+/// The language of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tongue {
+    /// English.
+    English,
+    /// Italian.
+    Italian,
+}
+
+impl Tongue {
+    /// From an ISO 639-1 code, perhaps with a region; none for languages that the rules do not read.
+    pub fn of(code: &str) -> Option<Self> {
+        match code.split(['-', '_']).next().unwrap_or_default() {
+            "en" => Some(Self::English),
+            "it" => Some(Self::Italian),
+            _ => None,
+        }
+    }
+
+    /// Its ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Italian => "it",
+        }
+    }
+}
+
+/// The SQL to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// A statement and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSql {
+    /// One SELECT.
+    pub sql: String,
+    /// What was understood, in the language of the question.
+    pub explanation: String,
+    /// The tables that it reads.
+    pub tables: Vec<String>,
+}
+
+/// Why the rules do not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A word that says nothing to the rules, as written.
+    UnknownWord(String),
+    /// A phrase that may mean several things, or nothing here.
+    Unclear(String),
+    /// A value that is not in the database.
+    NoSuchValue(String),
+    /// Something two joins or more away.
+    TooFar(String),
+    /// A date that can be read in two ways.
+    UnclearDate(String),
+    /// A number that is about nothing.
+    LooseNumber(String),
+    /// A unit that the values are not in.
+    Unit(String),
+    /// A date, but nothing that has one.
+    NoTime,
+    /// The most of something, but not how many.
+    HowMany,
+    /// A list by groups, which may be a number by groups.
+    ListedByGroup,
+    /// What rules cannot do.
+    Beyond(Beyond),
+    /// A question for yes or no.
+    YesOrNo,
+    /// No table is named.
+    NothingAsked,
+    /// Understood in part.
+    Unsure,
+}
+
+/// A question that the rules do not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotSay {
+    /// Why.
+    pub reason: Reason,
+    /// Why, in the language of the question, with what the rules can do.
+    pub text: String,
+}
+
+/// Writes the statement that answers a question.
+///
+/// # Errors
+/// If the question is not understood word for word, with the reason.
+pub fn write_sql(
+    question: &str,
+    tongue: Tongue,
+    today: Date,
+    database: &DatabaseDescription,
+    engine: Engine,
+) -> Result<RuleSql, CannotSay> {
+    let request = understand(question, tongue, today, database).map_err(|reason| {
+        let text = explanation::declined(&reason, tongue);
+        CannotSay { reason, text }
+    })?;
+    let name = |table: usize| database.tables.get(table).map(|table| table.name.clone());
+    Ok(RuleSql {
+        sql: sql::statement(&request, database, engine),
+        explanation: explanation::understood(&request, database, tongue),
+        tables: [Some(request.main), request.join.map(|join| join.table)]
+            .into_iter()
+            .flatten()
+            .filter_map(name)
+            .collect(),
+    })
+}
+
+/// The one request that a question can be understood as.
+fn understand(
+    question: &str,
+    tongue: Tongue,
+    today: Date,
+    database: &DatabaseDescription,
+) -> Result<Request, Reason> {
+    let vocabulary = Vocabulary::new(database, tongue);
+    let items = vocabulary.items(question, Calendar { today, tongue }).map_err(Reason::UnclearDate)?;
+    let items = without_modifiers(items, database, tongue);
+    let items = without_own_name(items, database, tongue);
+    if is_yes_or_no(question, tongue) {
+        return Err(Reason::YesOrNo);
+    }
+    if let Some(beyond) = items.iter().find_map(beyond) {
+        return Err(Reason::Beyond(beyond));
+    }
+    if let Some(unknown) =
+        items.iter().find(|item| item.is_unknown() && !item.quoted && !is_searched(&items, item))
+    {
+        return Err(Reason::UnknownWord(unknown.written.clone()));
+    }
+    let mut found: Vec<Request> = Vec::new();
+    let mut reason = None;
+    for main in mains(&items, database) {
+        match reading::Reader::new(database, &items, tongue, main).read() {
+            Ok(request) if !found.contains(&request) => found.push(request),
+            Ok(_) => {}
+            Err(why) => reason = reason.or(Some(why)),
+        }
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(request), true) => Ok(request),
+        (Some(_), false) => Err(Reason::Unsure),
+        (None, _) => Err(reason.unwrap_or(Reason::NothingAsked)),
+    }
+}
+
+/// What the database is called says nothing in a question about it: "How many students does the university have?"
+fn without_own_name(items: Vec<Item>, database: &DatabaseDescription, tongue: Tongue) -> Vec<Item> {
+    let description = database.description.get(tongue.code()).map_or("", String::as_str);
+    let name = description.split([':', ',', '.', ';']).next().unwrap_or_default();
+    let words: Vec<String> =
+        tokens::tokens(&format!("{} {name}", database.database)).into_iter().map(|t| t.text).collect();
+    let own =
+        |item: &Item| item.is_unknown() && !item.quoted && item.weak.is_empty() && words.contains(&item.text);
+    items
+        .into_iter()
+        .map(|item| if own(&item) { Item { role: Some(Role::Filler), ..item } } else { item })
+        .collect()
+}
+
+/// Whether a question asks for yes or no.
+fn is_yes_or_no(question: &str, tongue: Tongue) -> bool {
+    let words: Vec<String> =
+        tokens::tokens(question).into_iter().filter(|t| !t.mark).take(2).map(|t| t.text).collect();
+    let first = words.first().map_or("", String::as_str);
+    let second = words.get(1).map_or("", String::as_str);
+    match tongue {
+        Tongue::English => {
+            let please = first == "do" && second == "show" || first == "have" && second == "a";
+            matches!(first, "is" | "are" | "do" | "does" | "did" | "has" | "have" | "was" | "were") && !please
+        }
+        Tongue::Italian => matches!(
+            (first, second),
+            ("ci", "sono") | ("c", "e") | ("esistono" | "esiste" | "abbiamo" | "e", _)
+        ),
+    }
+}
+
+fn beyond(item: &Item) -> Option<Beyond> {
+    match item.role {
+        Some(Role::Beyond(beyond)) if item.meanings.is_empty() => Some(beyond),
+        _ => None,
+    }
+}
+
+/// Whether a word is what a text is searched for.
+fn is_searched(items: &[Item], item: &Item) -> bool {
+    let last = items.last().is_some_and(|last| std::ptr::eq(last, item));
+    let search = |item: &Item| matches!(item.role, Some(Role::Contains | Role::StartsWith | Role::EndsWith));
+    last && items.len().checked_sub(2).and_then(|at| items.get(at)).is_some_and(search)
+}
+
+/// "customer reviews" is "reviews": a table's name before another's, in English, adds nothing if each row has one.
+fn without_modifiers(items: Vec<Item>, database: &DatabaseDescription, tongue: Tongue) -> Vec<Item> {
+    if tongue != Tongue::English {
+        return items;
+    }
+    let table = |item: &Item| {
+        item.meanings
+            .iter()
+            .find_map(|meaning| if let Meaning::Table(at) = meaning { Some(*at) } else { None })
+    };
+    let adds_nothing = |at: usize| {
+        let (Some(first), Some(second)) = (items.get(at).and_then(table), items.get(at + 1).and_then(table))
+        else {
+            return false;
+        };
+        // A group or a list before it is about the first.
+        let led = at.checked_sub(1).and_then(|at| items.get(at)).and_then(|item| item.role);
+        let led = matches!(led, Some(Role::Per | Role::Each | Role::WithTheir | Role::By));
+        let keys = database.keys(second, first);
+        let always = keys.iter().all(|(column, _)| {
+            draft::column_of(database, (second, *column)).is_some_and(|column| !column.nullable)
+        });
+        // "students attend" has a verb.
+        let modifier = items.get(at).is_some_and(|item| !tokens::is_english_plural(&item.text));
+        !led && modifier && keys.len() == 1 && always
+    };
+    let kept: Vec<bool> = (0..items.len()).map(|at| !adds_nothing(at)).collect();
+    items.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(item, _)| item).collect()
+}
+
+/// The tables that the question may be about: the first that is named, other than as a group; else those of the columns
+/// and values that are named.
+fn mains(items: &[Item], database: &DatabaseDescription) -> Vec<usize> {
+    let mut tables: Vec<usize> = Vec::new();
+    let computed = items.iter().any(|item| {
+        item.meanings.is_empty()
+            && matches!(item.role, Some(Role::Count | Role::Aggregate(_) | Role::Extreme(_) | Role::Most))
+    });
+    for (at, item) in items.iter().enumerate() {
+        let before =
+            items.iter().take(at).rev().find(|item| !item.is_light()).filter(|item| item.meanings.is_empty());
+        let grouped = match before.and_then(|item| item.role) {
+            // "For each order show the customer" lists orders.
+            Some(Role::Per | Role::Each) => computed,
+            Some(Role::SortedBy) => at > 2,
+            Some(Role::By | Role::WithTheir | Role::Most | Role::Tie) => true,
+            _ => false,
+        };
+        let table = |meaning: &Meaning| if let Meaning::Table(at) = meaning { Some(*at) } else { None };
+        let named: Vec<usize> = item.meanings.iter().filter_map(table).collect();
+        if !grouped && !named.is_empty() {
+            // "Which researchers work in the Physics department?": the value before may say what is asked for.
+            let before = items.iter().take(at).find_map(|item| only_value_of(item, database));
+            let owner =
+                before.filter(|owner| named.iter().any(|table| database.keys(*owner, *table).len() == 1));
+            let computed = computed_before(items.get(..at).unwrap_or_default(), &named, database);
+            let mut all: Vec<usize> = owner.into_iter().chain(computed).chain(named).collect();
+            all.dedup();
+            return all;
+        }
+    }
+    for item in items {
+        for meaning in &item.meanings {
+            if let Meaning::Column((table, column)) | Meaning::Value((table, column), _) = meaning {
+                let key =
+                    draft::column_of(database, (*table, *column)).is_some_and(|c| c.references.is_some());
+                if !key && !tables.contains(table) {
+                    tables.push(*table);
+                }
+            }
+        }
+    }
+    // "Who earns the most?"
+    if tables.is_empty() {
+        let quality = |item: &Item| match item.role {
+            Some(Role::Quality(quality, _)) => Some(quality),
+            _ => None,
+        };
+        for quality in items.iter().filter_map(quality) {
+            let has = |table: &usize| qualities::column(database, *table, quality).is_some();
+            tables.extend((0..database.tables.len()).filter(has));
+        }
+    }
+    tables
+}
+
+/// "The average salary in the Physics department" is about what has a salary: its table, if it refers to one of those
+/// that are named.
+fn computed_before(items: &[Item], named: &[usize], database: &DatabaseDescription) -> Option<usize> {
+    items.iter().flat_map(|item| &item.meanings).find_map(|meaning| match meaning {
+        Meaning::Column(of) if !named.contains(&of.0) => {
+            let column = draft::column_of(database, *of)?;
+            let number = column.kind.is_number() && column.references.is_none();
+            (number && named.iter().any(|table| database.keys(of.0, *table).len() == 1)).then_some(of.0)
+        }
+        _ => None,
+    })
+}
+
+/// The table of a value of an enumeration, if a phrase can be nothing else.
+fn only_value_of(item: &Item, database: &DatabaseDescription) -> Option<usize> {
+    match item.meanings.as_slice() {
+        [Meaning::Value(at, _)] => {
+            draft::column_of(database, *at).filter(|column| !column.values.is_empty()).map(|_| at.0)
+        }
+        _ => None,
+    }
+}
+
+/// A year test as a comparison with the year's number.
+fn numbers_of(year: YearTest) -> Option<Test> {
+    use lexicon::Comparison as C;
+    Some(match year {
+        YearTest::Is(year) => Test::Compare(C::Equal, year.to_string()),
+        YearTest::Before(year) => Test::Compare(C::Less, year.to_string()),
+        YearTest::After(year) => Test::Compare(C::More, year.to_string()),
+        YearTest::Since(year) => Test::Compare(C::AtLeast, year.to_string()),
+        YearTest::Until(year) => Test::Compare(C::AtMost, year.to_string()),
+        YearTest::Between(from, to) => Test::Between(from.to_string(), to.to_string()),
+    })
+}

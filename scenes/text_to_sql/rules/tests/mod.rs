@@ -1,0 +1,106 @@
+use jiff::civil::{Date, date};
+
+use super::{Engine, Reason, RuleSql, Tongue, write_sql};
+
+mod sample;
+
+const TODAY: Date = date(2026, 11, 20);
+
+/// A question of `questions.tsv`: its language, its database, its words, and the SQL, or `-` where it is declined.
+fn questions() -> Vec<(Tongue, &'static str, &'static str, &'static str)> {
+    let lines = include_str!("questions.tsv").lines().filter(|line| !line.starts_with('#'));
+    let parts = lines.map(|line| line.split('\t').collect::<Vec<_>>());
+    parts.map(|part| (Tongue::of(part[0]).unwrap(), part[1], part[2], part[3])).collect()
+}
+
+fn ask(question: &str, tongue: Tongue, database: &str) -> Result<RuleSql, Reason> {
+    let database = sample::sample(database);
+    write_sql(question, tongue, TODAY, &database, Engine::Sqlite).map_err(|cannot| cannot.reason)
+}
+
+#[test]
+fn questions_have_the_sql_or_are_declined() {
+    let databases = ["shop", "university"].map(|name| (name, sample::sample(name)));
+    let mut faults = Vec::new();
+    for (tongue, name, question, expected) in questions() {
+        let (_, database) = databases.iter().find(|(other, _)| *other == name).unwrap();
+        let got = write_sql(question, tongue, TODAY, database, Engine::Sqlite);
+        let got = got.map_or_else(|_| "-".to_owned(), |rule| rule.sql);
+        if got != expected {
+            faults.push(format!("{question}\n  expected {expected}\n  got      {got}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn questions_are_many_and_in_both_languages() {
+    let questions = questions();
+    let of = |tongue: Tongue| questions.iter().filter(|(other, ..)| *other == tongue).count();
+    let declined = questions.iter().filter(|(.., sql)| *sql == "-").count();
+    assert!(questions.len() >= 300 && of(Tongue::Italian) >= 100 && declined >= 60, "{}", questions.len());
+}
+
+#[test]
+fn postgres_has_its_own_months_and_searches() {
+    let database = sample::sample("shop");
+    let sql =
+        |question| write_sql(question, Tongue::English, TODAY, &database, Engine::Postgres).unwrap().sql;
+    assert_eq!(
+        sql("Orders per month in 2025"),
+        "SELECT to_char(order_date, 'YYYY-MM') AS month, COUNT(*) AS count FROM orders WHERE order_date >= '2025-01-01' \
+         AND order_date < '2026-01-01' GROUP BY to_char(order_date, 'YYYY-MM') ORDER BY to_char(order_date, 'YYYY-MM')"
+    );
+    assert!(sql("Products whose name contains \"knife\"").contains("name ILIKE '%knife%'"));
+}
+
+#[test]
+fn reason_names_the_word_that_is_not_known() {
+    let reason = ask("How many unicorns are there?", Tongue::English, "shop").unwrap_err();
+    assert_eq!(reason, Reason::UnknownWord("unicorns".to_owned()));
+    let database = sample::sample("shop");
+    let cannot =
+        write_sql("Quanti unicorni ci sono?", Tongue::Italian, TODAY, &database, Engine::Sqlite).unwrap_err();
+    assert!(
+        cannot.text.starts_with("Non so che cosa significhi «unicorni» qui. So contare"),
+        "{}",
+        cannot.text
+    );
+}
+
+#[test]
+fn explanation_says_what_was_understood() {
+    let rule = ask("Quanti ordini annullati ci sono per mese nel 2025?", Tongue::Italian, "shop").unwrap();
+    assert_eq!(
+        rule.explanation,
+        "Numero di righe di `orders`, `status` è 'cancelled', `order_date` dal 2025-01-01 fino al 2025-12-31, per mese di \
+         `order_date`."
+    );
+    assert_eq!(rule.tables, ["orders"]);
+}
+
+#[test]
+fn text_in_quotes_is_a_value_and_never_sql() {
+    let question = "Customers named \"x'; DROP TABLE customers; --\"";
+    let reason = ask(question, Tongue::English, "shop").unwrap_err();
+    assert_eq!(reason, Reason::NoSuchValue("x'; DROP TABLE customers; --".to_owned()));
+    let found = ask("Products whose name contains \"o'clock; --\"", Tongue::English, "shop").unwrap();
+    assert!(found.sql.ends_with("WHERE name LIKE '%o''clock; --%'"), "{}", found.sql);
+}
+
+#[test]
+fn any_text_is_answered_or_declined_without_fault() {
+    let database = sample::sample("shop");
+    let words: Vec<&str> = include_str!("questions.tsv").split(['\t', ' ', '\n']).collect();
+    let mut state = 7_u64;
+    for _ in 0..300 {
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            words[usize::try_from(state >> 33).unwrap() % words.len()]
+        };
+        let question = [next(), next(), next(), next(), next(), next()].join(" ");
+        if let Ok(rule) = write_sql(&question, Tongue::Italian, TODAY, &database, Engine::Postgres) {
+            assert!(rule.sql.starts_with("SELECT ") && !rule.tables.is_empty(), "{question}: {}", rule.sql);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The functions of the text_to_sql flow.
+
+use proscenium::tools::NativeTools;
+
+mod access;
+mod answer;
+mod classification;
+mod databases;
+mod description_file;
+mod explained;
+mod known_values;
+mod mend;
+mod nodes;
+mod phrases;
+mod present;
+pub(super) mod rules;
+mod schema_text;
+mod settings;
+mod statements;
+mod values;
+mod without_model;
+
+/// Adds the functions under the names that `flow.toml` gives.
+pub fn register(tools: NativeTools) -> NativeTools {
+    nodes::register(tools)
+}

@@ -1,0 +1,58 @@
+//! Which flow a request is for, where no scene serves it.
+
+use std::rc::Rc;
+
+use super::lexicon;
+use super::prompt::SceneCard;
+use super::text::{self, Features};
+
+/// The least share of a request's words that the texts of its flow have.
+const MIN_SHARE: f64 = 0.6;
+/// The least number of them, unless the flow's description has the only one.
+const MIN_WORDS: usize = 2;
+/// The least similarity of equal words in other forms.
+const SAME: f64 = 0.9;
+
+/// The flow that has most of the request's words in its description and examples. `None` if no flow has enough of them:
+/// requests about something else are declined.
+pub(super) fn flow_for<'a>(flows: &'a [SceneCard], words: &str) -> Option<&'a SceneCard> {
+    let request = content(words);
+    let scored = flows.iter().filter_map(|flow| Some((score(flow, &request)?, flow)));
+    // The first of equal ones.
+    let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
+    Some(best.1)
+}
+
+/// The share of the request's words that the flow has, if that is enough.
+fn score(flow: &SceneCard, request: &[Rc<Features>]) -> Option<f64> {
+    let examples: Vec<Vec<Rc<Features>>> =
+        flow.examples.iter().map(|example| content(&example.say)).collect();
+    // A short example with something more, such as the statement of "Fix this SQL".
+    if examples
+        .iter()
+        .any(|example| example.len() >= MIN_WORDS && example.iter().all(|word| has(request, word)))
+    {
+        return Some(1.0);
+    }
+    let description = content(&flow.description);
+    let is_described = |word: &Features| has(&description, word);
+    let known: Vec<&Rc<Features>> = request
+        .iter()
+        .filter(|word| is_described(word) || examples.iter().any(|example| has(example, word)))
+        .collect();
+    let is_enough = known.len() >= MIN_WORDS || known.iter().any(|word| is_described(word));
+    let share = known.len() as f64 / request.len().max(1) as f64;
+    (is_enough && share >= MIN_SHARE).then_some(share)
+}
+
+fn has(words: &[Rc<Features>], word: &Features) -> bool {
+    words.iter().any(|other| other.similarity(word) >= SAME)
+}
+
+/// The words with a meaning of their own.
+fn content(text: &str) -> Vec<Rc<Features>> {
+    let tokens = text::tokens(text);
+    let words =
+        tokens.iter().filter(|token| token.word && !token.digit() && !lexicon::is_stop_word(&token.norm));
+    words.map(text::Token::features).collect()
+}
