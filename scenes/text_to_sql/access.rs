@@ -22,7 +22,7 @@ impl ReadAccess {
     /// What may be read with the values of a flow.
     ///
     /// A person approves the whole list of tables that is shown: where one was asked (`to_approve`), the list as it came
-    /// back is approved, and nothing else is. Before, the list holds only what needs no yes, whoever wrote it.
+    /// back is approved, and nothing else is. Before, the list holds only what needs no yes, also if a model wrote it.
     pub fn of(description: &DatabaseDescription, ask: AskPolicy, input: &NodeInput) -> Self {
         let was_asked = !input.to_approve.is_empty();
         let listed = known(description, &input.tables);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn sensitive_table_is_read_only_with_a_yes_whoever_listed_it() {
+    fn sensitive_table_is_read_only_with_a_yes_also_if_a_model_listed_it() {
         let sensitive = AskPolicy::Sensitive;
         let listed = access(&["orders", "employees"], &[], &[], sensitive);
         assert!(listed.reads("orders") && !listed.reads("employees"));

@@ -1,5 +1,5 @@
 //! The values of text columns, by which the rules understand names such as those of products. Only what may be read
-//! without a person's yes is read, and no model is told of it.
+//! without a person's yes is read, and no model sees it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ const MAX_TEXT_CHARS: usize = 200;
 /// Values of a column that are listed.
 const MAX_VALUES: usize = 40;
 
-/// How much a model is told of tables.
+/// How much of the tables a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaDetail {
     /// Names, types, keys, and what they mean.

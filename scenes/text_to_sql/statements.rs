@@ -136,7 +136,7 @@ impl StatementContext<'_> {
     }
 
     /// A statement that is wrong: it is corrected by the rules where it is a person's and to be corrected, else by
-    /// whoever writes statements, unless that leads nowhere.
+    /// the author of statements, unless that leads nowhere.
     fn wrong(
         &self,
         input: &NodeInput,
