@@ -144,12 +144,28 @@ impl Serialize for Calls {
 impl Calls {
     /// Checks the indexes against the calls.
     pub(super) fn assert_indexed(&self) {
-        let mut fresh = Self::default();
+        let mut by_key: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        let mut sets: [BTreeSet<u32>; 4] = Default::default();
         for (number, call) in &self.all {
-            fresh.insert(*number, call.clone());
+            by_key.entry(&call.requested.key).or_default().insert(*number);
+            let is_done = matches!(call.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
+            let is_unknown = call.requested.effect == Effect::Write
+                && matches!(call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
+            for (set, holds) in
+                sets.iter_mut().zip([!is_done, is_unknown, call.unnoted, call.undoes.is_some()])
+            {
+                if holds {
+                    set.insert(*number);
+                }
+            }
         }
-        let mut kept = self.clone();
-        kept.by_key.retain(|_, calls| !calls.is_empty());
-        assert_eq!(kept, fresh);
+        let kept: BTreeMap<&str, BTreeSet<u32>> = self
+            .by_key
+            .iter()
+            .filter(|(_, calls)| !calls.is_empty())
+            .map(|(key, calls)| (key.as_str(), calls.clone()))
+            .collect();
+        assert_eq!(kept, by_key);
+        assert_eq!([&self.open, &self.unknown, &self.unnoted, &self.undos], sets.each_ref());
     }
 }

@@ -32,7 +32,7 @@ impl RunState {
         self.due.0.get_or_init(|| self.due_actions())
     }
 
-    fn due_actions(&self) -> Vec<Action> {
+    pub(super) fn due_actions(&self) -> Vec<Action> {
         if self.queued.is_none() || self.status.is_terminal() {
             return Vec::new();
         }

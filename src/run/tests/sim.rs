@@ -161,7 +161,11 @@ impl Sim {
         self.state.apply_at(&event, at).unwrap();
         let back: Event = serde_json::from_str(&line).unwrap();
         self.shadow.apply_at(&back, at).unwrap();
-        assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
+        // A difference stays, and to compare a whole run costs more than an event.
+        if self.events.len().is_multiple_of(8) || event.is_terminal() || matches!(event, Event::RunWaiting {})
+        {
+            assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
+        }
         self.watch.after(&self.state);
         self.consent.after(&self.state);
         // A driver stops at the end of a run: its successor does not know what was due then.
@@ -367,7 +371,7 @@ impl Sim {
     pub fn asked(&self) -> Vec<Action> {
         let actions = self.state.next().to_vec();
         self.state.calls.assert_indexed();
-        assert_eq!(actions, self.state.clone().next(), "next is not a function of the state");
+        assert_eq!(actions, self.state.due_actions(), "next is not a function of the state");
         let ids: std::collections::BTreeSet<String> = actions.iter().map(Action::id).collect();
         assert_eq!(ids.len(), actions.len(), "two actions of one name in {actions:#?}");
         let mut keys = std::collections::BTreeSet::new();
