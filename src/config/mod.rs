@@ -29,7 +29,7 @@ pub use sections::{
 };
 pub use server::{ProgressMode, ServerConfig};
 
-use crate::run::{RULES_REVISION, Settings};
+use crate::run::{Purpose, RULES_REVISION, Settings};
 use crate::setting::SettingProblem;
 
 /// The defaults as a commented file with every key.
@@ -188,6 +188,7 @@ impl Config {
             mode: self.execution.mode,
             policies: self.execution.policies,
             consultations: self.execution.consultations,
+            node_model: Some(self.llm.has_model_for(Purpose::Node)),
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }
     }

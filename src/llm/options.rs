@@ -34,7 +34,7 @@ pub struct Options {
     /// none, the offline model serve.
     pub models: Vec<ModelOptions>,
     /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`,
-    /// `recovery`, `interpretation`, `decision`, `adaptation`.
+    /// `recovery`, `interpretation`, `decision`, `adaptation`, `path`, `node`.
     /// `offline` names the offline model. Only models with `embeddings` serve `embedding`, and nothing else.
     pub purposes: BTreeMap<Purpose, Vec<String>>,
     /// Milliseconds, by purpose, after which the next model is asked instead of one whose reply has not begun. The last
@@ -285,6 +285,17 @@ impl Options {
         windows.min().unwrap_or(0)
     }
 
+    /// Whether a configured model, and not only the embedded one, may answer for `purpose`.
+    pub fn has_model_for(&self, purpose: Purpose) -> bool {
+        match self.purposes.get(&purpose) {
+            Some(names) => names.iter().any(|name| name != OFFLINE),
+            None => {
+                let embeds = purpose == Purpose::Embedding;
+                self.models.iter().any(|model| model.embeddings == embeds)
+            }
+        }
+    }
+
     /// Whether a configured model offers embeddings.
     pub fn offers_embeddings(&self) -> bool {
         self.models.iter().any(|model| model.embeddings)
@@ -448,6 +459,23 @@ mod tests {
         options.purposes = BTreeMap::from([(Purpose::Embedding, vec!["vectors".into()])]);
         options.models[1].output_usd_per_million = 0.1;
         assert!(told(&options)[0].contains("embeddings have no output tokens"), "{:?}", told(&options));
+    }
+
+    #[test]
+    fn embedded_model_is_no_configured_one() {
+        let node = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Options { purposes: BTreeMap::from([(Purpose::Node, names)]), ..with_embeddings(&[]) }
+        };
+        for (options, expected) in [
+            (Options::default(), false),
+            (with_embeddings(&[]), true),
+            (node(&["offline"]), false),
+            (node(&["offline", "main"]), true),
+        ] {
+            assert_eq!(options.has_model_for(Purpose::Node), expected, "{options:?}");
+        }
+        assert!(!with_embeddings(&[]).has_model_for(Purpose::Embedding));
     }
 
     #[test]

@@ -55,13 +55,33 @@ impl RunState {
         match subject {
             // It precedes the plan.
             Subject::Ranking | Subject::Plan { .. } => true,
-            Subject::Scene { step } | Subject::Path { step } | Subject::Node { step } => {
-                self.steps.get(&step).is_none_or(|step| self.asks_scene(step))
-            }
+            Subject::Scene { step } | Subject::Path { step } => self.asks_in(step),
+            Subject::Node { step } => self.has_node_model() && self.asks_in(step),
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
             // That was decided when it was opened.
             Subject::Consultation { .. } | Subject::Vote { .. } => true,
         }
+    }
+
+    /// Why no model may be asked about `subject`.
+    pub(super) fn unasked_fault(&self, subject: Subject) -> Fault {
+        match subject {
+            Subject::Node { step } if self.asks_in(step) => Fault::new(
+                "llm.not_configured",
+                "no model is configured for nodes of flows and steps without a tool, and the embedded rules execute none",
+            ),
+            _ => level_fault(),
+        }
+    }
+
+    /// Whether the level of a step lets a model be asked.
+    fn asks_in(&self, step: u32) -> bool {
+        self.steps.get(&step).is_none_or(|step| self.asks_scene(step))
+    }
+
+    /// Whether a model may execute nodes: one is configured, or the run is of a release that did not record that.
+    fn has_node_model(&self) -> bool {
+        self.settings().node_model != Some(false)
     }
 
     /// Whether the call was left out after it failed.

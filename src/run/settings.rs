@@ -94,6 +94,10 @@ pub struct Settings {
     /// The bounds of the run's consultations.
     #[serde(skip_serializing_if = "is_default")]
     pub consultations: ConsultationLimits,
+    /// Whether a configured model executes nodes of flows and steps of kind llm: without one, none is asked. Absent in
+    /// runs of earlier releases, which asked in any case.
+    #[serde(skip_serializing_if = "is_default")]
+    pub node_model: Option<bool>,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -221,6 +225,7 @@ impl Default for Settings {
             mode: None,
             policies: PolicyDefaults::default(),
             consultations: ConsultationLimits::default(),
+            node_model: None,
         }
     }
 }

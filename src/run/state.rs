@@ -18,7 +18,6 @@ use super::event::{
 };
 use super::ids::RunId;
 use super::learned::{LearnMode, PlanRecall, PlanScore};
-use super::levels::level_fault;
 use super::settings::Settings;
 use super::work::{SceneWork, StepWork};
 use crate::adapt::PolicyChoice;
@@ -826,7 +825,7 @@ impl RunState {
                 (false, Subject::Answer) if self.settings().fallback_enabled => {
                     DueQuestion::Ask { attempt: 0, fallback: true }
                 }
-                (false, _) => DueQuestion::GiveUp(level_fault()),
+                (false, _) => DueQuestion::GiveUp(self.unasked_fault(subject)),
             };
         };
         let (call, ask) = last;

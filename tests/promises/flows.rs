@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::flow::PathMaker;
+use proscenium::plan::StepStatus;
 use proscenium::planner::{ApproverChoice, Command, CommandAction};
 use proscenium::run::{
-    Envelope, Event, PlanConstraints, PlanGuidance, RequestOptions, RunState, RunStatus, SessionId,
+    Envelope, Event, PlanConstraints, PlanGuidance, RequestOptions, RunState, RunStatus, SessionId, Subject,
 };
 use proscenium::scene::Catalogue;
 use proscenium::tools::{ToolContext, ToolError, native};
@@ -546,6 +547,35 @@ async fn without_a_model_nodes_use_the_functions_they_declare() {
     let run = test.finish(ticket).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
     assert!(run.answer.answer.contains("select 7"), "{}", run.answer.answer);
+    let is_about_a_node = |event: &Envelope<Event>| match &event.body {
+        Event::ModelAsked { subject, .. } => matches!(subject, Subject::Node { .. }),
+        Event::ModelFailed { .. } => true,
+        _ => false,
+    };
+    assert!(
+        !run.events.iter().any(is_about_a_node),
+        "no model is asked that cannot answer: {:#?}",
+        run.events
+    );
+}
+
+#[tokio::test]
+async fn node_of_a_model_that_fails_uses_its_function_and_the_failure_is_recorded() {
+    let llm = ScriptedLlm::start(|request, _| match forced_tool(request) {
+        Some("ReportNode") => Scripted::status(400),
+        Some("PlanFlowPath") => Scripted::forced(request, json!({"reasoning": "", "path": FULL})),
+        Some("CheckContinuation") => Scripted::forced(
+            request,
+            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
+                "answer": "That is what was found."}),
+        ),
+        _ => Scripted::Text("That is what was found.".into()),
+    });
+    let world = World::start(llm, |setup| setup.set("planning.fallback_enabled", true)).await;
+    let run = world.ask("How many?", json!({}), RequestOptions::default(), true).await;
+    let is_failure = |event: &Envelope<Event>| matches!(event.body, Event::ModelFailed { .. });
+    assert_eq!(run.events.iter().filter(|event| is_failure(event)).count(), 2, "{:#?}", run.events);
+    assert_eq!(run.answer.steps[0].status, StepStatus::Completed, "{:#?}", run.answer);
 }
 
 #[tokio::test]

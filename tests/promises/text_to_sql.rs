@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proscenium::run::{Event, PlanGuidance, RequestOptions, RunStatus, SessionId};
+use proscenium::run::{Envelope, Event, PlanGuidance, RequestOptions, RunStatus, SessionId};
 use serde_json::{Value, json};
 
 use crate::support::sql_pairs::SampleFiles;
@@ -104,6 +104,8 @@ async fn question_is_answered_without_a_model_from_the_sample_shop() {
     assert_eq!(entered(&run), FULL);
     assert!(run.answer.answer.contains("```sql\nSELECT"), "{}", run.answer.answer);
     assert!(run.answer.approvals.is_empty(), "nothing sensitive is read");
+    let is_failure = |event: &Envelope<Event>| matches!(event.body, Event::ModelFailed { .. });
+    assert!(!run.events.iter().any(is_failure), "nothing failed: {:#?}", run.events);
 }
 
 #[tokio::test]
