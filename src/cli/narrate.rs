@@ -1,17 +1,22 @@
 //! Renders journal events as lines for people. Pure: the lines depend on the events alone.
 
+mod nodes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use proscenium::adapt::{ConsultationOutcome, PolicyChoice, decision_id};
+use proscenium::flow::Flow;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Event, Fault, InterpretedResult,
-    Outcome, PlanCause, PlanMade, PlanMaker, PlanScore, Question, RecalledResult, RequestedCall, UNCONFIRMED,
-    UnexpectedSubject, Verdict,
+    Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Fault,
+    InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, PlanScore, Question, RecalledResult,
+    RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
-use super::flows::maker_text;
+use nodes::NarratedNode;
+
 use super::pending_questions::decision_text;
 use super::text::{count, duration, json, one_line, short, whole_json};
 
@@ -69,8 +74,8 @@ pub struct RequestedToolCall {
 pub struct Narrator {
     /// Scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
-    /// The flow's step and the name of each node's step.
-    nodes: BTreeMap<u32, (u32, String)>,
+    /// The steps of nodes.
+    nodes: BTreeMap<u32, NarratedNode>,
     calls: BTreeMap<u32, RequestedToolCall>,
     /// A question to the user came up: the answer asks it.
     asks: bool,
@@ -80,8 +85,8 @@ pub struct Narrator {
     modifying: bool,
     /// Model failures that were rendered, by code and message.
     failures: BTreeSet<(String, String)>,
-    /// The flows of all plans, with the names of their nodes.
-    flows: Vec<(String, Vec<String>)>,
+    /// The flows of all plans, the newest first.
+    flows: Vec<Flow>,
     /// The plan in force.
     plan: Option<Plan>,
     /// The run is quarantined.
@@ -89,8 +94,9 @@ pub struct Narrator {
 }
 
 impl Narrator {
-    /// The lines for `event`, often none.
-    pub fn narrate(&mut self, event: &Event) -> Vec<NarrationLine> {
+    /// The lines for an event, often none.
+    pub fn narrate(&mut self, envelope: &Envelope<Event>) -> Vec<NarrationLine> {
+        let (event, at) = (&envelope.body, envelope.at);
         match event {
             // What a model is told about a change is no text for people, and the command says how it ended.
             Event::ReplyRejected { .. } if self.modifying => Vec::new(),
@@ -115,14 +121,21 @@ impl Narrator {
                 line(Mark::Note, format!("{}: {}", self.step(*step), told.collect::<Vec<_>>().join(", ")))
             }
             Event::StepStarted { .. } | Event::StepCompleted { .. } | Event::StepFailed { .. } => {
-                self.narrate_step(event)
+                self.narrate_step(event, at)
             }
-            Event::FlowPlanned { .. } | Event::NodeStarted { .. } => self.narrate_flow(event),
+            Event::FlowPlanned { .. } | Event::NodeStarted { .. } => self.narrate_flow(event, at),
+            Event::NodeReplied { step, output, .. } => {
+                self.node_returned(*step, output, None);
+                Vec::new()
+            }
             Event::SceneReplied { step, next: Some(tool), .. } => {
                 line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
             }
             Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
-            Event::Prepared { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
+            Event::Prepared { step, calls, question, .. } => {
+                self.node_prepared(*step, !calls.is_empty());
+                self.reply(*step, calls, question.as_ref())
+            }
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
@@ -350,60 +363,23 @@ impl Narrator {
         line(Mark::Note, format!("{undone}: is undone by {tool} {arguments}"))
     }
 
-    /// The path of a flow's step, or where it is left. That a node began is told with what it does.
-    fn narrate_flow(&mut self, event: &Event) -> Vec<NarrationLine> {
-        match event {
-            Event::FlowPlanned { step, path, maker, missing_node, .. } => {
-                let by = maker_text(*maker);
-                let path = one_line(&path.join(" → "));
-                let mut lines = line(Mark::Plan, format!("{}: path {path} ({by})", self.step(*step)));
-                lines.extend(missing_node.iter().flat_map(|missing| {
-                    let (name, what) = (&missing.name, short(&missing.description, WORDS));
-                    line(Mark::Note, format!("  the planner misses a node {name}: {what}"))
-                }));
-                lines
-            }
-            Event::NodeStarted { step, parent, node, left, .. } => {
-                self.nodes.insert(*step, (*parent, node.clone()));
-                let left = left.iter().flat_map(|left| {
-                    let (planned, why) = (one_line(&left.planned), short(&left.why, WORDS));
-                    line(Mark::Note, format!("{}: not {planned} as planned: {why}", self.step(*step)))
-                });
-                left.collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// The nodes of a flow's step that were not entered.
-    fn skipped_nodes(&self, step: u32) -> Vec<NarrationLine> {
-        let scene = self.steps.get(&step).map(|(scene, _)| scene);
-        let flow = scene.and_then(|scene| self.flows.iter().find(|(name, _)| name == scene));
-        let entered = |node: &String| self.nodes.values().any(|(parent, own)| *parent == step && own == node);
-        let all = flow.into_iter().flat_map(|(_, nodes)| nodes);
-        let skipped: Vec<&str> = all.filter(|node| !entered(node)).map(String::as_str).collect();
-        match skipped.is_empty() {
-            true => Vec::new(),
-            false => {
-                line(Mark::Note, format!("{}: skipped {}", self.step(step), one_line(&skipped.join(", "))))
-            }
-        }
-    }
-
-    fn narrate_step(&mut self, event: &Event) -> Vec<NarrationLine> {
+    fn narrate_step(&mut self, event: &Event, at: Timestamp) -> Vec<NarrationLine> {
         match event {
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
             // What it found is in the answer.
             Event::StepCompleted { step, .. } if !self.is_achieved(*step) => {
                 line(Mark::Failed, format!("{}: did not succeed", self.step(*step)))
             }
-            Event::StepCompleted { step, .. } => {
+            Event::StepCompleted { step, .. } => self.completed_node(*step, at).unwrap_or_else(|| {
                 let mut lines = self.skipped_nodes(*step);
                 lines.extend(line(Mark::Done, format!("{}: completed", self.step(*step))));
                 lines
-            }
+            }),
             Event::StepFailed { step, status, error } => {
                 self.asks |= *status == StepStatus::NeedsInput;
+                if self.is_told_of_call(*step, &error.code) && *status == StepStatus::Failed {
+                    return Vec::new();
+                }
                 self.failed_step(*step, *status, error)
             }
             _ => Vec::new(),
@@ -427,8 +403,8 @@ impl Narrator {
 
     /// `step 1 Weather`, or `step 1 lookup, validate` of a flow's node.
     pub fn step(&self, step: u32) -> String {
-        if let Some((parent, node)) = self.nodes.get(&step) {
-            return format!("{}, {}", self.step(*parent), one_line(node));
+        if let Some(node) = self.node_step(step) {
+            return node;
         }
         match self.steps.get(&step) {
             Some((scene, _)) => format!("step {step} {}", one_line(scene)),
@@ -456,15 +432,15 @@ impl Narrator {
 
     /// `step 1 Weather: WeatherForecast_Get {"city":"Milan"}`
     fn called(&self, call: u32) -> String {
-        match self.calls.get(&call) {
-            Some(asked) => format!(
+        let Some(asked) = self.calls.get(&call) else { return format!("call {call}") };
+        self.node_call(asked.step, &asked.tool).unwrap_or_else(|| {
+            format!(
                 "{}: {} {}",
                 self.step(asked.step),
                 one_line(&asked.tool),
                 json(&asked.arguments, ARGUMENTS)
-            ),
-            None => format!("call {call}"),
-        }
+            )
+        })
     }
 
     fn plan(&mut self, made: &PlanMade) -> Vec<NarrationLine> {
@@ -496,10 +472,8 @@ impl Narrator {
         for step in &plan.steps {
             self.steps.insert(step.step_number, (step.label().to_owned(), one_line(&step.purpose)));
         }
-        for flow in &made.flows {
-            let nodes = flow.nodes.iter().map(|node| node.name.clone()).collect();
-            self.flows.insert(0, (flow.name.clone(), nodes));
-        }
+        let earlier = std::mem::take(&mut self.flows);
+        self.flows = made.flows.iter().cloned().chain(earlier).collect();
         lines.extend(steps_of(plan).into_iter().map(|text| NarrationLine { mark: Mark::Plan, text }));
         if let (Some(before), PlanCause::Feedback | PlanCause::Edit) = (&self.plan, cause) {
             let mut changes = diff(before, plan);
@@ -601,7 +575,18 @@ impl Narrator {
                 (Mark::Failed, format!("its outcome is unknown [{}] ({took})", error.code))
             }
         };
-        let mut lines = vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }];
+        let step = self.calls.get(&call).map_or(0, |asked| asked.step);
+        let is_told_at_end = match outcome {
+            Outcome::Ok { result, say, .. } => self.node_returned(step, result, say.as_deref()),
+            Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error } => {
+                self.node_call_failed(step, &error.code);
+                false
+            }
+        };
+        let mut lines = match is_told_at_end {
+            true => Vec::new(),
+            false => line(mark, format!("{}: {how}", self.called(call))),
+        };
         if matches!(outcome, Outcome::Ok { .. }) && !breaches.is_empty() {
             let why = short(&breaches.join("; "), WORDS);
             let text = format!("{}: its result is not as expected: {why}", self.called(call));

@@ -40,7 +40,7 @@ impl<W: Write> ProgressDisplay<W> {
 
     /// Processes an event without showing it.
     pub fn knows(&mut self, envelope: &Envelope<Event>) {
-        self.narrator.narrate(&envelope.body);
+        self.narrator.narrate(envelope);
     }
 
     /// The version of the last plan that was shown.
@@ -50,7 +50,7 @@ impl<W: Write> ProgressDisplay<W> {
 
     /// Processes an event of which the user knows: only the spinners follow it.
     pub fn follow(&mut self, envelope: &Envelope<Event>) {
-        self.narrator.narrate(&envelope.body);
+        self.narrator.narrate(envelope);
         if let Some(spinners) = &mut self.spinners {
             spinners.follow(&envelope.body, &self.narrator);
         }
@@ -61,7 +61,7 @@ impl<W: Write> ProgressDisplay<W> {
         if let Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) = &envelope.body {
             self.shown_plan = Some(made.version);
         }
-        let lines = self.narrator.narrate(&envelope.body);
+        let lines = self.narrator.narrate(envelope);
         let Self { out, narrator, spinners, .. } = self;
         match spinners {
             None => {
@@ -194,6 +194,7 @@ impl Spinners {
                 }
                 self.say(*step, narrator, narrator.purpose(*step));
             }
+            Event::NodeStarted { parent, node, .. } => self.say(*parent, narrator, node),
             Event::ToolStarted { call, .. } => {
                 if let Some(asked) = narrator.call(*call) {
                     self.say(asked.step, narrator, &asked.tool);

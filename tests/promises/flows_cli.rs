@@ -145,14 +145,16 @@ fn progress_explanation_and_flowchart_name_the_nodes() {
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     for expected in [
         "step 1 outing: path forecast → advise (planned by the embedded rules)",
-        "step 1 outing, forecast: WeatherForecast_Get {\"city\":\"Milano\"}: ok ",
-        "step 1 outing, forecast: completed",
-        "step 1 outing, advise: completed",
+        "step 1 outing, forecast: WeatherForecast_Get: ",
+        "step 1 outing, advise: completed (",
         "step 1 outing: skipped greet",
         "step 1 outing: completed",
     ] {
         assert!(ran.err.contains(expected), "no {expected:?} in {}", ran.err);
     }
+    let of_nodes: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("step 1 outing, ")).collect();
+    assert_eq!(of_nodes.len(), 2, "one line for each node: {}", ran.err);
+    assert!(of_nodes.iter().all(|line| line.chars().count() <= 80), "{}", ran.err);
     let run = run_of_last_plan(&workspace);
     let told = ["path: forecast → advise", "ran: forecast → advise", "skipped: greet"];
     let explained = workspace.run(&["explain", &run]);
