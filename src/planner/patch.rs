@@ -8,7 +8,7 @@ use super::approval::{unfit_calls, with_approval};
 use super::completed_work::begun_work;
 use super::constraints::constraint_problems;
 use super::flow_plan::flow_problems;
-use super::plan_prompt::{instructions, known, shape};
+use super::plan_prompt::{self, instructions, known};
 use super::planned_calls;
 use super::prompt::forced;
 use super::read::from_arguments;
@@ -18,7 +18,7 @@ use super::tools::{ADAPT_PLAN, adapt_plan};
 use crate::llm::{Purpose, Request, reader, sections};
 use crate::plan::{self, Plan, PlanProblem, Step, StepStatus};
 use crate::run::{Effect, PlanCause, PlanMade, PlanMaker, PlanPatch, Reply, RunState, StepState};
-use crate::scene::{Catalogue, PlannedCalls};
+use crate::scene::{Catalogue, PlanShape, PlannedCalls};
 
 const ADAPT: &str = "\
 Scenes carry out a plan for a user's request, and something unexpected happened. You change what is left of the plan. You do \
@@ -55,6 +55,11 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, about: u32, tries
     sections::push(&mut data, "request", state.request());
     let tool = adapt_plan(catalogue, shape, &state.patch_scope(about));
     forced(state, Purpose::Adaptation, system, data, tool, ADAPT_PLAN, tries)
+}
+
+/// What a patch may contain: no steps of kind llm, which find nothing in the place of what failed.
+fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> PlanShape {
+    PlanShape { synthesis: false, ..plan_prompt::shape(state, catalogue, version) }
 }
 
 /// What was unexpected. What a back end said is in the executed steps alone.

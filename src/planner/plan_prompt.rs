@@ -14,6 +14,7 @@ use super::tools::{CREATE_PLAN, create_plan};
 use crate::language;
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Purpose, Request, sections};
+use crate::plan::SYNTHESIS;
 use crate::run::{Effect, OutOfScope, RunState, Subject};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, Scene};
 
@@ -63,6 +64,12 @@ without them.";
 const NOTHING_LATER: &str = "
 - Nothing is asked later: each step consists of its prepared_calls alone. Prepare every call of a step; what cannot be \
 prepared is not done. Name in unserved whatever part of the request the steps do not carry out.";
+
+const WITH_SYNTHESIS: &str = "
+- A step of LLM has no tool: a model makes values of the results of steps that it depends on, such as a comparison, a ranking \
+or a text that another step needs. inputs: one JSON object as text; each value is a constant, or a result as \
+{\"$ref\": {\"step\": 1, \"tool\": \"AddCity\", \"pointer\": \"\"}}. output: the JSON Schema of the object to make, as text, or null for a \
+text. The answer is worded without such a step, and no change takes its values from one.";
 
 const WITH_ANSWER: &str = "
 - answer: null where needs_execution is true. Otherwise the answer to the user, in the user's language, brief and exact: from \
@@ -180,7 +187,17 @@ pub(super) fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> Pl
         max_steps: state.settings().max_steps,
         answers: version == 1 && !changes && state.settings().has_rules(3) && !state.is_plan_only(),
         shortlisted: is_shortlisted(state, catalogue),
+        synthesis: offers_synthesis(state, catalogue),
     }
+}
+
+/// Whether planners are offered steps of kind llm: a model executes them, no scene or flow has their name, and the run is of a
+/// release that offers them.
+fn offers_synthesis(state: &RunState, catalogue: &Catalogue) -> bool {
+    state.settings().node_model == Some(true)
+        && !state.prepares_everything()
+        && !catalogue.is_empty()
+        && catalogue.get(SYNTHESIS).is_none()
 }
 
 /// Adds the plans that succeeded for similar requests. What they are is said here, so that prompts begin alike with and
@@ -211,6 +228,9 @@ pub(super) fn instructions(task: &str, state: &RunState, shape: PlanShape) -> St
                 system.push_str(NOTHING_LATER);
             }
         }
+    }
+    if shape.synthesis {
+        system.push_str(WITH_SYNTHESIS);
     }
     if shape.answers {
         system.push_str(match settings.out_of_scope {

@@ -8,7 +8,7 @@ use super::planned_calls;
 use super::read::{from_arguments, only_repeats};
 use super::shortlist::more_scenes;
 use super::step_expectations;
-use super::synthesis::synthesis_problems;
+use super::synthesis::{parse_texts, synthesis_problems};
 use super::tools::CREATE_PLAN;
 use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
@@ -34,6 +34,7 @@ pub(super) fn read_plan(
     if shape.calls == PlannedCalls::All || shape.shortlisted {
         planned_calls::parse_arguments(&mut written);
     }
+    parse_texts(&mut written);
     let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
     step_expectations::drop_unasked(&mut plan, reply);
     let mut plan = usable_plan(state, catalogue, plan, version, shape)?;

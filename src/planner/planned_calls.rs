@@ -63,8 +63,10 @@ pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &B
         step.prepared_calls = calls;
     }
     for at in 0..plan.steps.len() {
-        let found: BTreeSet<u32> =
-            plan.steps[at].prepared_calls.iter().flat_map(|call| call.references()).map(|r| r.step).collect();
+        let step = &plan.steps[at];
+        let calls = step.prepared_calls.iter().flat_map(|call| call.references());
+        let inputs = step.input_references().filter(|found| found.step < step.step_number);
+        let found: BTreeSet<u32> = calls.chain(inputs).map(|found| found.step).collect();
         for earlier in found {
             let number = plan.steps[at].step_number;
             if !finished.contains(&earlier) && !plan::depends_on(plan, number, earlier) {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
+use crate::plan::SYNTHESIS;
 use crate::run::{Effect, PatchScope};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
@@ -120,17 +121,54 @@ pub fn adapt_plan(catalogue: &Catalogue, shape: PlanShape, scope: &PatchScope) -
     }
 }
 
-/// The schema of a step: one alternative for each scene, or, where not every scene is described, one for all of them.
+/// The schema of a step: one alternative for each scene, or, where not every scene is described, one for all of them; and
+/// one for steps of kind llm, where they are offered.
 fn step_schema(catalogue: &Catalogue, shape: PlanShape) -> Value {
-    if shape.shortlisted {
-        let names: Vec<&str> = catalogue.iter().map(|scene| scene.name.as_str()).collect();
-        let mut step = step_of(&json!({"type": "string", "enum": names}), &[]);
-        if shape.calls != PlannedCalls::None {
-            add_calls_as_text(&mut step, &[], shape.calls);
-        }
-        return step;
+    let mut steps = match shape.shortlisted {
+        true => vec![step_of_any(catalogue, shape)],
+        false => scene_steps(catalogue, shape),
+    };
+    if shape.synthesis {
+        steps.push(synthesis_step());
     }
-    let mut steps: Vec<Value> = catalogue
+    match steps.len() {
+        0 => step_of(&json!({"type": "string"}), &[]),
+        1 => steps.remove(0),
+        _ => json!({"anyOf": steps}),
+    }
+}
+
+/// The schema of a step of any scene.
+fn step_of_any(catalogue: &Catalogue, shape: PlanShape) -> Value {
+    let names: Vec<&str> = catalogue.iter().map(|scene| scene.name.as_str()).collect();
+    let mut step = step_of(&json!({"type": "string", "enum": names}), &[]);
+    if shape.calls != PlannedCalls::None {
+        add_calls_as_text(&mut step, &[], shape.calls);
+    }
+    step
+}
+
+/// The schema of a step of kind llm. Its inputs and the schema of its output are JSON as text, which any schema can be
+/// strict about.
+fn synthesis_step() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["step_number", "scene_name", "purpose", "inputs", "output", "depends_on_step"],
+        "properties": {
+            "step_number": {"type": "integer"},
+            "scene_name": {"type": "string", "enum": [SYNTHESIS]},
+            "purpose": {"type": "string"},
+            "inputs": {"type": "string"},
+            "output": {"type": ["string", "null"]},
+            "depends_on_step": earlier_steps()
+        }
+    })
+}
+
+/// The schemas of the steps of the scenes, one for each.
+fn scene_steps(catalogue: &Catalogue, shape: PlanShape) -> Vec<Value> {
+    catalogue
         .iter()
         .map(|scene| {
             let tools: Vec<&str> = scene.tools.iter().map(|t| t.name.as_str()).collect();
@@ -149,12 +187,7 @@ fn step_schema(catalogue: &Catalogue, shape: PlanShape) -> Value {
             }
             step
         })
-        .collect();
-    match steps.len() {
-        0 => step_of(&json!({"type": "string"}), &[]),
-        1 => steps.remove(0),
-        _ => json!({"anyOf": steps}),
-    }
+        .collect()
 }
 
 /// Adds a required property to the schema of an object.
@@ -218,15 +251,14 @@ fn step_of(scene: &Value, tools: &[&str]) -> Value {
                 "type": "boolean",
                 "description": "true if the user may not want what the step changes; it is then asked first"
             },
-            "depends_on_step": {
-                "anyOf": [
-                    {"type": "null"},
-                    {"type": "integer"},
-                    {"type": "array", "items": {"type": "integer"}}
-                ]
-            }
+            "depends_on_step": earlier_steps()
         }
     })
+}
+
+/// The schema of the steps that a step depends on.
+fn earlier_steps() -> Value {
+    json!({"anyOf": [{"type": "null"}, {"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]})
 }
 
 /// `CheckContinuation`; with `answer` where the check carries the answer.

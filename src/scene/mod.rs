@@ -218,6 +218,8 @@ pub(crate) struct PlanShape {
     pub answers: bool,
     /// Whether the prompt describes only some scenes in full, so that the plan may ask for others.
     pub shortlisted: bool,
+    /// Whether steps of kind llm are offered.
+    pub synthesis: bool,
 }
 
 /// Which calls a plan prepares.

@@ -407,6 +407,7 @@ async fn plan_schema_lists_the_available_scenes_and_tools() {
             json!([["Canteen"], ["Menu"]]),
             json!([["Library"], ["FindBook", "ReserveBook"]]),
             json!([["Parking"], ["FreeSpaces", "BookSpace"]]),
+            json!([["LLM"], null]),
         ]
     );
 }

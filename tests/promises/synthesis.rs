@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::adapt::ExecutionLevel;
-use proscenium::plan::Plan;
+use proscenium::plan::{Plan, StepStatus};
 use proscenium::run::{Event, RequestOptions, RunStatus, SessionId};
 use proscenium::tools::{ToolContext, ToolError, native};
 use serde_json::{Value, json};
@@ -32,19 +32,27 @@ fn model(plan: Value, synthesis: impl Fn(usize) -> Value + Send + Sync + 'static
             json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
                 "answer": null}),
         ),
+        // A scene that may save saves what a model made.
+        _ if request["tools"].to_string().contains("\"Save\"") => {
+            Scripted::call("Save", json!({"title": "the second"}))
+        }
         _ => Scripted::Text("That is what was found.".into()),
     })
 }
 
 impl Database {
     async fn start(llm: ScriptedLlm) -> Self {
+        Self::start_with(llm, |setup| setup).await
+    }
+
+    async fn start_with(llm: ScriptedLlm, more: impl FnOnce(Setup) -> Setup) -> Self {
         let (scenes, saved) = (tempfile::tempdir().unwrap(), Arc::new(AtomicUsize::new(0)));
         let folder = scenes.path().join("database");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("scene.toml"), SCENE).unwrap();
         let saves = saved.clone();
         let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.level", "adaptive");
-        let setup = setup
+        let setup = more(setup)
             .native(
                 "test.run",
                 native(|sent: Value, _: ToolContext| async move {
@@ -135,6 +143,77 @@ async fn planner_may_plan_a_step_without_a_tool() {
     let run = database.ask(None, RequestOptions::default()).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
     assert_eq!(run.answer.steps[1].result.as_deref(), Some("It means one."));
+}
+
+/// A plan of two reads and a step that compares what they found, as a planner writes it.
+fn comparison(more: Vec<Value>) -> Value {
+    // What is read are words of the request, so that the prepared calls are made.
+    let read = |number: u32, sql: &str| {
+        let mut step = look_up();
+        step["step_number"] = json!(number);
+        step["prepared_calls"][0]["arguments"] = json!({"sql": sql}).to_string().into();
+        step
+    };
+    let rows = |step: u32| json!({"$ref": {"step": step, "tool": "Run", "pointer": "/rows"}});
+    let output = json!({"type": "object", "required": ["more"], "properties": {"more": {"type": "string"}}});
+    // The dependencies follow from the references.
+    let compare = json!({"step_number": 3, "scene_name": "LLM", "purpose": "Say which is more", "depends_on_step": null,
+        "inputs": json!({"one": rows(1), "two": rows(2)}).to_string(), "output": output.to_string()});
+    let steps: Vec<Value> =
+        [read(1, "the numbers"), read(2, "what they mean"), compare].into_iter().chain(more).collect();
+    json!({"needs_execution": true, "reasoning": "", "steps": steps, "unserved": [], "answer": null})
+}
+
+#[tokio::test]
+async fn planner_is_offered_a_step_that_compares_two_results() {
+    let database = Database::start(model(comparison(vec![]), |_| json!({"more": "the second"}))).await;
+    let run = database.ask(None, RequestOptions::default()).await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(run.answer.steps[2].result.as_deref(), Some("the second"));
+    let question = &database.questions()[0];
+    let inputs: Value = serde_json::from_str(&section(question, "inputs").unwrap()).unwrap();
+    assert_eq!(inputs, json!({"one": ["the numbers"], "two": ["what they mean"]}));
+    let plan = &database.llm.requests()[0];
+    let system = plan["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("A step of LLM has no tool"), "{system}");
+    let tool = &plan["tools"][0]["function"];
+    let offered = &tool["parameters"]["properties"]["steps"]["items"]["anyOf"][1]["properties"];
+    assert_eq!(
+        (&offered["scene_name"]["enum"], &tool["strict"]),
+        (&json!(["LLM"]), &json!(true)),
+        "{tool:#}"
+    );
+}
+
+#[tokio::test]
+async fn planned_write_is_not_made_of_what_a_planned_step_made() {
+    let title = json!({"title": {"$ref": {"step": 3, "tool": "LLM", "pointer": "/more"}}});
+    let save = json!({"step_number": 4, "scene_name": "Database", "purpose": "Save it", "expected_tools": ["Save"],
+        "depends_on_step": 3, "unclear": false, "if_needed": [],
+        "prepared_calls": [{"tool": "Save", "arguments": title.to_string()}]});
+    let database = Database::start(model(comparison(vec![save]), |_| json!({"more": "the second"}))).await;
+    let run = database.ask(None, RequestOptions::default()).await;
+    assert_eq!(run.answer.steps[2].result.as_deref(), Some("the second"), "{:#?}", run.answer);
+    let why = run.events.iter().find_map(|event| match &event.body {
+        Event::Prepared { step: 4, unprepared, .. } => unprepared.first().map(|call| call.why.clone()),
+        _ => None,
+    });
+    assert!(why.as_ref().is_some_and(|why| why.contains("no source of a write")), "{why:?}");
+    // The scene's model repeats it: the user is asked first.
+    assert_eq!(run.answer.steps[3].status, StepStatus::NeedsInput, "{:#?}", run.answer);
+    assert_eq!(database.saved.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn without_a_model_for_it_the_step_is_not_offered() {
+    let llm = model(comparison(vec![]), |_| json!({"more": "the second"}));
+    let offline = |setup: Setup| setup.set("llm.purposes.node", json!(["offline"]));
+    let database = Database::start_with(llm, offline).await;
+    let run = database.ask(None, RequestOptions::default()).await;
+    let plan = &database.llm.requests()[0];
+    assert!(!plan["messages"][0]["content"].as_str().unwrap().contains("A step of LLM"));
+    assert_eq!(run.answer.steps[2].error.as_ref().unwrap().code, "llm.not_configured", "{:#?}", run.answer);
+    assert!(database.questions().is_empty());
 }
 
 #[tokio::test]
