@@ -118,7 +118,11 @@ async fn list<W: Write>(
             put.map_or("", |put| ApprovalState::from(put).name()).to_owned(),
             put.map_or("", |put| About::from(put.matter).name()).to_owned(),
             one_line(&row.user),
-            put.map(|put| pending_questions::subject_line(state, put.matter)).unwrap_or_default(),
+            put.map(|put| {
+                let subject = pending_questions::subject_line(state, put.matter);
+                format!("{subject}{}", pending_questions::changeable_names(put))
+            })
+            .unwrap_or_default(),
         ]
     });
     let layout = TableLayout { right: &[], optional: &[4, 2], ids: 0 };

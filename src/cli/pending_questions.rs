@@ -8,6 +8,7 @@ use proscenium::run::{
     Approval, ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Fault, Outcome, RunState,
     RunStatus,
 };
+use serde_json::Value;
 
 use super::narrate::steps_of;
 use super::text::{one_line, short, whole_json};
@@ -49,6 +50,9 @@ pub fn describe(
         ApprovalSubject::Call { call } => {
             let (what, arguments) = called(state, call);
             writeln!(out, "Waits for a person's yes: {what} with exactly these arguments\n{arguments}")?;
+            for list in changeable_lists(state, call, put) {
+                writeln!(out, "{list}")?;
+            }
         }
         ApprovalSubject::Outcome { call } => {
             let (what, arguments) = called(state, call);
@@ -73,6 +77,32 @@ fn called(state: &RunState, call: u32) -> (String, String) {
     let arguments: Vec<String> =
         invisible::escape_json_lines(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
     (format!("step {step} {}: {}", one_line(scene), one_line(&requested.tool)), arguments.join("\n"))
+}
+
+/// A line for each list that may be changed: what it contains, and what else it may contain.
+fn changeable_lists(state: &RunState, call: u32, put: &Approval) -> Vec<String> {
+    let arguments = state.calls.get(&call).map(|call| &call.requested.arguments);
+    let line = |(name, allowed): (&String, &Vec<String>)| {
+        let now = arguments.and_then(|arguments| arguments.get(name)?.as_array());
+        let now: Vec<&str> = now.into_iter().flatten().filter_map(Value::as_str).collect();
+        let more: Vec<&str> = allowed.iter().map(String::as_str).filter(|text| !now.contains(text)).collect();
+        let also = match more.is_empty() {
+            true => String::new(),
+            false => format!("; it may also contain: {}", more.join(", ")),
+        };
+        short(&format!("{name} may be changed; now: {}{also}", now.join(", ")), WHY)
+    };
+    put.needed.lists.iter().map(line).collect()
+}
+
+/// The names of the lists that a decision may change, in brackets; empty if there are none.
+pub fn changeable_names(put: &Approval) -> String {
+    let names: Vec<&str> = put.needed.lists.keys().map(String::as_str).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        one_line(&format!(" (may be changed: {})", names.join(", ")))
+    }
 }
 
 /// The subject of a question, on one line.

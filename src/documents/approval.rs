@@ -1,5 +1,6 @@
 //! The document of an approval: what is the same for all, and what depends on its subject.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,6 +44,11 @@ pub struct ApprovalDocument {
     pub expires_at: Option<Timestamp>,
     /// The decision, if there is one.
     pub decision: Option<ApprovalDecision>,
+    /// Whether the run's requester decides, whatever the configuration says about approving one's own requests.
+    pub by_user: bool,
+    /// The lists among a call's arguments that may be changed, each with what it may contain besides what it contains
+    /// already.
+    pub lists: BTreeMap<String, Vec<String>>,
     /// What it is about.
     pub subject: SubjectDocument,
 }
@@ -137,6 +143,8 @@ impl ApprovalDocument {
                 at,
                 note,
             }),
+            by_user: put.needed.by_user,
+            lists: put.needed.lists.clone(),
             subject: SubjectDocument::new(put.matter, journal, state, task_id)?,
         })
     }
@@ -279,6 +287,14 @@ struct ApprovalFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     effect: Option<Effect>,
+    /// Whether the run's requester decides, in words or by `POST /api/approvals/{id}`, whatever the configuration says
+    /// about approving one's own requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    by_user: bool,
+    /// For a call: the lists among its arguments that may be changed, each with what it may contain besides what it
+    /// contains already.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    lists: BTreeMap<String, Vec<String>>,
     /// For an outcome: the number of attempts of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
@@ -318,6 +334,8 @@ impl From<ApprovalDocument> for ApprovalFields {
             arguments: None,
             shown: None,
             effect: None,
+            by_user: document.by_user,
+            lists: document.lists,
             attempts: None,
             error: None,
             idempotency_key: None,
@@ -401,6 +419,8 @@ impl TryFrom<ApprovalFields> for ApprovalDocument {
             created_at: fields.created_at,
             expires_at: fields.expires_at,
             decision: decided.map(|((choice, by), at)| ApprovalDecision { choice, by, at, note }),
+            by_user: fields.by_user,
+            lists: fields.lists,
             subject,
         })
     }

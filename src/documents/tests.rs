@@ -74,6 +74,8 @@ fn approval(subject: SubjectDocument, decision: Option<ApprovalDecision>) -> App
         created_at: Timestamp::UNIX_EPOCH,
         expires_at: None,
         decision,
+        by_user: false,
+        lists: Default::default(),
         subject,
     }
 }
@@ -108,10 +110,14 @@ fn json_of_an_approval_is_one_flat_object_with_the_members_of_its_subject() {
         answer: None,
     };
     let plan = SubjectDocument::Plan { version: 3, plan, shown: "Plan".to_owned() };
+    let mut of_user = approval(SubjectDocument::Call(call()), None);
+    of_user.by_user = true;
+    of_user.lists.insert("tables".to_owned(), vec!["orders".to_owned()]);
     let documents = [
         approval(plan, None),
         approval(SubjectDocument::Call(call()), None),
         approval(outcome, Some(decision)),
+        of_user,
     ];
     let json = documents.each_ref().map(|document| serde_json::to_string(document).unwrap());
     for (document, json) in documents.iter().zip(&json) {

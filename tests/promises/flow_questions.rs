@@ -138,6 +138,10 @@ async fn user_is_asked_with_the_list_and_how_to_change_it_in_the_language_of_the
     let approval = &asked["approvals"][0];
     assert_eq!(approval["arguments"], json!({"tables": TABLES}), "{approval:#}");
     assert_eq!((&approval["by_user"], &approval["lists"]["tables"][0]), (&json!(true), &json!("payments")));
+    let listed = &served.get("/api/approvals").await.json()["approvals"][0];
+    for member in ["by_user", "lists", "arguments"] {
+        assert_eq!(listed[member], approval[member], "{listed:#}");
+    }
     let asked = begin(&served, "Fammi un rapporto sugli ordini per favore", "s-2").await;
     let answer = asked["answer"].as_str().unwrap();
     assert!(answer.starts_with("Posso leggere queste 3 tabelle?\n- orders\n"), "{answer}");

@@ -43,6 +43,25 @@ description = "Says what the flow does."
 kind = "condition"
 "#;
 
+/// A flow that asks its user for the tables that it may read.
+const QUESTION: &str = r#"
+name = "archive"
+description = "Reads tables of the archive."
+inputs = ["tables", "known"]
+
+[[nodes]]
+name = "choose"
+description = "Lets the user choose tables."
+kind = "approval"
+by = "user"
+inputs = ["tables", "known"]
+outputs = ["tables"]
+[nodes.values]
+tables = "known"
+[nodes.question]
+en = "May I read these tables?"
+"#;
+
 const ASK: &str = "Is it a good day for an outing?";
 const STATE: &str = r#"{"city": "Milano"}"#;
 
@@ -163,6 +182,21 @@ fn progress_explanation_and_flowchart_name_the_nodes() {
     for ran in [explained, shown, chart] {
         assert!(told.iter().all(|told| ran.out.contains(told)), "{}", ran.out);
     }
+}
+
+#[test]
+fn lists_that_may_be_changed_are_shown_with_their_approval() {
+    let workspace = workspace();
+    workspace.write("scenes/archive/flow.toml", QUESTION);
+    let state = r#"{"tables": ["orders", "customers"], "known": ["orders", "payments"]}"#;
+    let ran = workspace.run(&["chat", "--flow", "archive", "--state", state, "Read them"]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    let listed = document(&workspace.run(&["approvals", "list", "--json"]));
+    assert_eq!(listed[0]["lists"], json!({"tables": ["orders", "payments"]}), "{listed:#}");
+    let shown = workspace.run(&["approvals", "show", listed[0]["approval_id"].as_str().unwrap()]);
+    let line = "tables may be changed; now: orders, customers; it may also contain: payments";
+    assert!(shown.out.lines().any(|shown| shown == line), "{shown:?}");
+    assert!(ran.text().contains(line), "{ran:?}");
 }
 
 #[test]
