@@ -28,7 +28,7 @@ pub fn register(tools: NativeTools) -> NativeTools {
 /// Whose name or profile.
 #[derive(Deserialize)]
 struct Whose {
-    /// A user name or a full name; absent or empty: whoever asks.
+    /// A user name or a full name; absent or empty for the user who asks.
     #[serde(default)]
     username: Option<String>,
 }
@@ -104,7 +104,7 @@ async fn find_user(arguments: Search, context: ToolContext) -> Result<Value, Too
     }))
 }
 
-/// Whom the arguments mean: the person named, or whoever asks.
+/// The person whom the arguments name, or the user who asks.
 fn asked<'a>(arguments: &'a Whose, context: &'a ToolContext) -> &'a str {
     let named = arguments.username.as_deref().map(str::trim).filter(|name| !name.is_empty());
     named.unwrap_or(&context.principal.user)

@@ -34,9 +34,9 @@ struct People {
 struct Settings {
     /// Whose public holidays count: `IT`.
     holidays: String,
-    /// Days a year of whoever is not among the people.
+    /// Days a year of people who are not in the table.
     default_days: u32,
-    /// User names of those who approve the requests of whoever is not among the people.
+    /// User names of those who approve the requests of people who are not in the table.
     default_approvers: Vec<String>,
     /// People of one's own instead of the bundled ones.
     people: Option<Vec<Person>>,
@@ -54,7 +54,7 @@ static BUNDLED: LazyLock<Result<Vec<Person>, String>> = LazyLock::new(|| {
         .map_err(|e| format!("scenes/vacation_management/people.toml cannot be read: {e}"))
 });
 
-/// What models write for whoever asks.
+/// What models write for the user who asks.
 const ONESELF: [&str; 5] = ["me", "myself", "self", "io", "user"];
 
 /// What holds for the company: its people, defaults and calendar.
@@ -89,8 +89,8 @@ impl Company {
         })
     }
 
-    /// The person with this user name; whoever is not known here gets the defaults and goes by the
-    /// user name.
+    /// The person with this user name. A person who is not known has the defaults, and the user name as
+    /// full name.
     pub fn person(&self, username: &str) -> Person {
         self.known(username).cloned().unwrap_or_else(|| Person {
             username: username.to_owned(),

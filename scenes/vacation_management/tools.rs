@@ -1,7 +1,7 @@
 //! The tools of VacationManagement: requests for vacation, the balance they leave, who approves them.
 //!
 //! They act for the person who asks and for nobody else, whatever name the conversation states.
-//! Days are working days: Monday to Friday without public holidays. Whoever is not in the data gets
+//! Days are working days: Monday to Friday without public holidays. People who are not in the data get
 //! the default allowance and approvers of the settings, so that the scene serves any company.
 
 mod calendar;

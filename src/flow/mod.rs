@@ -54,7 +54,7 @@ pub struct Flow {
     pub nodes: Vec<Node>,
     /// Most nodes that one execution enters, repeated ones included.
     pub max_node_steps: u32,
-    /// What holds for every execution, whoever planned it.
+    /// What holds for every execution, planned or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invariants: Vec<Invariant>,
 }

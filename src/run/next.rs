@@ -160,8 +160,8 @@ impl RunState {
     /// The end of a run that crashes its driver. Work completed before is reported, above all writes.
     fn poisonous_end(&self) -> Event {
         let why = format!(
-            "whoever carried this run out ended {MAX_STALLS} times in a row before anything came of it: it was put \
-             aside; its events tell what was done before"
+            "the process that executed this run ended {MAX_STALLS} times in a row before the run got any further, so it \
+             is not resumed; its events tell what was done before"
         );
         if self.answer.is_some() {
             self.ending()

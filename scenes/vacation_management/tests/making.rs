@@ -112,7 +112,7 @@ async fn a_write_without_a_key_does_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_is_named_in_the_chat_only_the_principal_is_served() {
+async fn only_the_principal_is_served_whatever_name_is_in_the_chat() {
     let asker = Asker::new().await;
     for named in ["mrossi", "Mario Rossi", "Mario", "nobody", "{name}"] {
         let arguments = json!({"from": "2026-06-15", "to": "2026-06-19", "employee": named});
@@ -149,7 +149,7 @@ async fn the_principal_may_be_named_in_any_usual_way() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_in_the_data_gets_the_defaults_of_the_settings() {
+async fn person_who_is_not_in_the_data_gets_the_defaults_of_the_settings() {
     let newcomer = Asker::new().await.as_user("newcomer");
     let made = newcomer.book("2026-06-15", "2026-06-15").await.unwrap();
     assert_eq!((&made["remaining_days"], &made["for"]["name"]), (&json!(25), &json!("newcomer")));
