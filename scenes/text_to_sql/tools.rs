@@ -8,6 +8,7 @@ mod classification;
 mod databases;
 mod description_file;
 mod explained;
+mod folded_text;
 mod known_values;
 mod mend;
 mod nodes;

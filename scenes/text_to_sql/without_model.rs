@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use proscenium::sql_guard::Dialect;
 
-use super::classification::folded;
+use super::folded_text::folded;
 use super::phrases::Speech;
 use super::rules::description::{DatabaseDescription, SynonymsByLanguage, TableDescription};
 use super::rules::{self, Engine, RuleSql, Tongue};
