@@ -35,79 +35,60 @@ const MAX_STEPS: usize = 10;
 /// The arguments of `CreateExecutionPlan` for a request.
 pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     // Of many scenes, the prompt describes only some in full.
-    let (name, section) = match prompt.get("shortlist") {
-        listed if !listed.is_empty() => ("shortlist", listed),
-        _ => ("scenes", prompt.get("scenes")),
-    };
-    let refused: Vec<SceneCard> = prompt.lines("not_allowed");
-    let not_allowed = tool_names(&refused);
-    // What is not allowed is found, too: nothing else is done in its place.
-    let key = if refused.is_empty() { section } else { format!("{section}\n{}", prompt.get("not_allowed")) };
-    let index = CatalogueIndex::of_catalogue(&key, || {
-        let mut cards = with_more_tools(prompt.lines(name), refused);
-        cards.retain(|card: &SceneCard| !card.is_flow);
-        cards
-    });
-    let now = prompt.now();
-    let executed: Vec<Executed> = prompt.lines("executed");
-    let missing = prompt.get("missing");
-    let feedback = prompt.get("feedback");
-    let is_first = feedback.trim().is_empty() && missing.trim().is_empty() && executed.is_empty();
-    let words = match (feedback.trim(), missing.trim()) {
-        ("", "") => prompt.request(),
-        ("", _) => missing,
-        _ => feedback.clone(),
-    };
-    let words = text::cut(words.trim()).to_owned();
-    let planner = OfflinePlanner {
-        index,
-        not_allowed,
-        now,
-        conversation: prompt.json("conversation"),
-        pending: prompt.pending().filter(|_| executed.is_empty()),
-        route_cache: RefCell::default(),
-        slot_cache: RefCell::default(),
-        orders_only: !feedback.trim().is_empty(),
-    };
-    let task = if feedback.trim().is_empty() {
-        text_task::detect_text_task(&words, &prompt.chatbot_instructions())
-    } else {
-        None
-    };
-    let is_text_task = task.is_some();
-    let (drafts, unserved) = match task {
-        Some(task) => planner.only_allowed(planner.draft_for_task(&task, &words), Vec::new()),
-        None => planner.draft_steps(&words, &executed),
-    };
-    let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
-    let max = max_steps(request);
-    let mut plan = planner.build_plan(drafts, &unserved, first, max);
+    let section = if prompt.get("shortlist").is_empty() { "scenes" } else { "shortlist" };
+    let asked = AskedPlan::of(request, prompt);
+    let planner = OfflinePlanner::of(prompt, section, &asked);
     let mut before = Value::Null;
-    if !feedback.trim().is_empty() {
+    let mut plan = if asked.is_change() {
         before = prompt.json("plan");
-        let plan_words = |words: &str| {
-            let (drafts, unserved) = planner.draft_steps(text::cut(words.trim()), &executed);
-            (planner.build_plan(drafts, &unserved, first, max), unserved.words.is_empty())
-        };
-        let change =
-            plan_changes::OfflinePlanChange { index: &planner.index, now: &planner.now, plan: &plan_words };
-        // If the rules do not understand the feedback, the plan stays as it is.
-        let steps = change.apply(&before, &feedback, first);
-        let reasoning =
-            if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
-        let steps = steps.unwrap_or_else(|| before["steps"].clone());
-        plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
-    }
-    let is_unserved = plan["needs_execution"] == false && plan["unserved"].is_null();
-    if is_first && is_unserved && !is_text_task && !planner.is_small_talk(&words) {
-        plan = planner.flow_plan(&prompt.lines(name), &words, first).unwrap_or(plan);
-    }
+        planner.changed_plan(&asked, &before)
+    } else {
+        planner.new_plan(&asked, &prompt.lines(section), &prompt.chatbot_instructions())
+    };
     prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
     // What the request itself forbids is told as it is.
     if plan["needs_execution"] == false && plan["unserved"].is_null() && may_answer(request) {
         plan["answer"] = json!(answer::answer(prompt));
     }
     plan
+}
+
+/// What a plan is asked for.
+struct AskedPlan {
+    /// The words to plan: those of the request, of what is missing, or of the feedback.
+    words: String,
+    /// What a person wants changed in an earlier plan; empty if nothing.
+    feedback: String,
+    /// Whether nothing was planned before for the request.
+    is_first: bool,
+    /// What was executed before.
+    executed: Vec<Executed>,
+    /// The number of the first step.
+    first: u32,
+    /// The maximum number of steps.
+    max: usize,
+}
+
+impl AskedPlan {
+    fn of(request: &Request, prompt: &PromptText) -> Self {
+        let executed: Vec<Executed> = prompt.lines("executed");
+        let missing = prompt.get("missing");
+        let feedback = prompt.get("feedback");
+        let is_first = feedback.trim().is_empty() && missing.trim().is_empty() && executed.is_empty();
+        let words = match (feedback.trim(), missing.trim()) {
+            ("", "") => prompt.request(),
+            ("", _) => missing,
+            _ => feedback.clone(),
+        };
+        let words = text::cut(words.trim()).to_owned();
+        let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
+        Self { words, feedback, is_first, executed, first, max: max_steps(request) }
+    }
+
+    /// Whether an earlier plan is to be changed.
+    fn is_change(&self) -> bool {
+        !self.feedback.trim().is_empty()
+    }
 }
 
 /// Each tool with its scene.
@@ -230,6 +211,62 @@ impl ClauseRouter for OfflinePlanner {
 }
 
 impl OfflinePlanner {
+    /// A planner over the scenes that a section of the prompt lists.
+    fn of(prompt: &PromptText, section: &str, asked: &AskedPlan) -> Self {
+        let refused: Vec<SceneCard> = prompt.lines("not_allowed");
+        let not_allowed = tool_names(&refused);
+        // What is not allowed is found, too: nothing else is done in its place.
+        let listed = prompt.get(section);
+        let key =
+            if refused.is_empty() { listed } else { format!("{listed}\n{}", prompt.get("not_allowed")) };
+        let index = CatalogueIndex::of_catalogue(&key, || {
+            let mut cards = with_more_tools(prompt.lines(section), refused);
+            cards.retain(|card: &SceneCard| !card.is_flow);
+            cards
+        });
+        Self {
+            index,
+            not_allowed,
+            now: prompt.now(),
+            conversation: prompt.json("conversation"),
+            pending: prompt.pending().filter(|_| asked.executed.is_empty()),
+            route_cache: RefCell::default(),
+            slot_cache: RefCell::default(),
+            orders_only: asked.is_change(),
+        }
+    }
+
+    /// The plan for words. `cards` are the scenes, of which flows take part only if nothing else serves the words.
+    fn new_plan(&self, asked: &AskedPlan, cards: &[SceneCard], instructions: &str) -> Value {
+        let task = text_task::detect_text_task(&asked.words, instructions);
+        let is_text_task = task.is_some();
+        let (drafts, unserved) = match task {
+            Some(task) => self.only_allowed(self.draft_for_task(&task, &asked.words), Vec::new()),
+            None => self.draft_steps(&asked.words, &asked.executed),
+        };
+        let plan = self.build_plan(drafts, &unserved, asked.first, asked.max);
+        let is_unserved = plan["needs_execution"] == false && plan["unserved"].is_null();
+        if asked.is_first && is_unserved && !is_text_task && !self.is_small_talk(&asked.words) {
+            return self.flow_plan(cards, &asked.words, asked.first).unwrap_or(plan);
+        }
+        plan
+    }
+
+    /// The plan `before`, changed as the feedback says; as it was if the rules do not understand the feedback.
+    fn changed_plan(&self, asked: &AskedPlan, before: &Value) -> Value {
+        let plan_words = |words: &str| {
+            let (drafts, unserved) = self.draft_steps(text::cut(words.trim()), &asked.executed);
+            (self.build_plan(drafts, &unserved, asked.first, asked.max), unserved.words.is_empty())
+        };
+        let change =
+            plan_changes::OfflinePlanChange { index: &self.index, now: &self.now, plan: &plan_words };
+        let steps = change.apply(before, &asked.feedback, asked.first);
+        let reasoning =
+            if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
+        let steps = steps.unwrap_or_else(|| before["steps"].clone());
+        json!({"needs_execution": true, "reasoning": reasoning, "steps": steps})
+    }
+
     /// The step for a task on a text, if a tool is made for it.
     fn draft_for_task(&self, task: &text_task::TextTask, words: &str) -> Vec<StepDraft> {
         let Some(verb) = task.tool_verb else { return Vec::new() };
