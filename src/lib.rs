@@ -80,6 +80,7 @@ pub use documents::{
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,
 };
+pub use language::number_word;
 pub use learning::LearnedStanding;
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;

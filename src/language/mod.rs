@@ -10,6 +10,7 @@ pub(crate) mod dates;
 mod detection;
 pub(crate) mod entities;
 pub(crate) mod lexicon;
+pub(crate) mod number_words;
 pub(crate) mod numbers;
 pub(crate) mod pattern;
 pub(crate) mod questions;
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 pub(crate) use actions::names_action;
 pub use detection::{detect, of_request};
+pub use number_words::number_word;
 pub(crate) use text::{first_sentence, fold};
 
 /// The days that a text mentions, as of `now`.

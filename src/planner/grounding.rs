@@ -10,7 +10,6 @@ mod calendar;
 mod clock;
 mod mentions;
 mod names;
-mod numerals;
 mod property;
 mod quantity;
 mod terms;
@@ -30,6 +29,8 @@ use clock::MentionedTimes;
 use names::Vocabulary;
 use property::{Property, PropertyKind};
 use quantity::MentionedNumbers;
+
+use crate::language::number_words;
 
 /// Most values of one call that are checked; any further one counts as untraced.
 const MAX_VALUES: usize = 256;
@@ -369,7 +370,7 @@ impl Evidence<'_> {
     fn person(&self, text: &str) -> bool {
         let lone = words::words(text);
         let number = |w: &words::SourceWord| {
-            numerals::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"])
+            number_words::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"])
         };
         if lone.iter().all(number) {
             return self.user.eq_ignore_ascii_case(text);

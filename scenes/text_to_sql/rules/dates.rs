@@ -332,7 +332,7 @@ impl Calendar {
             _ => (0, 0),
         };
         let one = matches!(text(start), "a" | "an" | "un" | "one");
-        let amount = text(start).parse().ok().or_else(|| super::numbers::small(text(start)));
+        let amount = text(start).parse().ok().or_else(|| super::numbers::in_words(text(start), self.tongue));
         let amount: i64 = amount.or(one.then_some(1)).filter(|amount| (1..=1_000).contains(amount))?;
         let day = self.back(amount, text(start + 1))?;
         matches!(text(start + 2), "ago" | "fa").then_some(())?;
@@ -530,7 +530,7 @@ impl Calendar {
             "next" | "prossimo" | "prossima" => Some(1),
             _ => None,
         };
-        if let Some((amount, len)) = last_so_many(words)
+        if let Some((amount, len)) = last_so_many(words, self.tongue)
             && let Some(from) = self.back(amount, text(len))
         {
             return Some(Span {
@@ -591,12 +591,12 @@ fn day_span(day: Date, len: usize) -> Option<Span> {
 }
 
 /// `last 30 days`, `ultimi tre mesi`: how many, and the place of the unit.
-fn last_so_many(words: &[Token]) -> Option<(i64, usize)> {
+fn last_so_many(words: &[Token], tongue: Tongue) -> Option<(i64, usize)> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let is_last =
         |word: &str| matches!(word, "last" | "past" | "previous" | "ultimi" | "ultime" | "scorsi" | "scorse");
     is_last(text(0)).then_some(())?;
-    let amount = text(1).parse().ok().or_else(|| super::numbers::small(text(1)))?;
+    let amount = text(1).parse().ok().or_else(|| super::numbers::in_words(text(1), tongue))?;
     (1..=1_000).contains(&amount).then_some((amount, 2))
 }
 

@@ -2,47 +2,9 @@
 
 use super::Tongue;
 
-const WORDS: &[(&str, i64)] = &[
-    ("zero", 0),
-    ("one", 1),
-    ("two", 2),
-    ("three", 3),
-    ("four", 4),
-    ("five", 5),
-    ("six", 6),
-    ("seven", 7),
-    ("eight", 8),
-    ("nine", 9),
-    ("ten", 10),
-    ("eleven", 11),
-    ("twelve", 12),
-    ("fifteen", 15),
-    ("twenty", 20),
-    ("thirty", 30),
-    ("fifty", 50),
-    ("hundred", 100),
-    ("due", 2),
-    ("tre", 3),
-    ("quattro", 4),
-    ("cinque", 5),
-    ("sei", 6),
-    ("sette", 7),
-    ("otto", 8),
-    ("nove", 9),
-    ("dieci", 10),
-    ("undici", 11),
-    ("dodici", 12),
-    ("quindici", 15),
-    ("venti", 20),
-    ("trenta", 30),
-    ("cinquanta", 50),
-    ("cento", 100),
-    ("mille", 1000),
-];
-
-/// A small number in words.
-pub fn small(word: &str) -> Option<i64> {
-    WORDS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number)
+/// A number in one word.
+pub fn in_words(word: &str, tongue: Tongue) -> Option<i64> {
+    proscenium::number_word(word, tongue.code()).map(i64::from)
 }
 
 /// A number in digits as SQL writes it; none where the language leaves it unclear.

@@ -225,7 +225,7 @@ impl Vocabulary {
 
     fn number(&self, word: &Token) -> Option<String> {
         numbers::written(&word.text, self.tongue)
-            .or_else(|| numbers::small(&word.text).map(|n| n.to_string()))
+            .or_else(|| numbers::in_words(&word.text, self.tongue).map(|n| n.to_string()))
     }
 
     /// A quoted text is a value and nothing else.

@@ -3,10 +3,10 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::numerals;
 use super::quantity;
 use super::terms::{self, BETWEEN, CUES, LAST, LINKS, NEXT, NOT, THIS, TO};
 use super::words::SourceWord;
+use crate::language::number_words;
 
 /// Most days, months and years of one text.
 const MAX_ITEMS: usize = 1000;
@@ -178,7 +178,7 @@ impl MentionReader<'_> {
             let number = |k: usize| {
                 self.words.get(k).is_some_and(|w| {
                     w.figure().is_some_and(|v| v < 32 || w.norm.len() == 4)
-                        || numerals::ordinal(&w.norm).is_some()
+                        || number_words::ordinal(&w.norm).is_some()
                 })
             };
             // "mai 5 cose" is not the fifth of May.
@@ -213,7 +213,7 @@ impl MentionReader<'_> {
     fn relative_month(&self, i: usize) -> Option<(MentionKind, usize)> {
         let month = ["month", "mese", "monat", "mois", "mes"];
         let word = self.words.get(i)?;
-        let ranked = numerals::ordinal(&word.norm).filter(|_| self.is(i + 1, &month));
+        let ranked = number_words::ordinal(&word.norm).filter(|_| self.is(i + 1, &month));
         let named = self.words.get(i + 1).and_then(SourceWord::figure).filter(|_| word.is(&month));
         if let Some(month) =
             ranked.or(named).and_then(|m| i8::try_from(m).ok()).filter(|m| (1..=12).contains(m))
@@ -251,14 +251,14 @@ impl MentionReader<'_> {
         }
         let (value, next) = match word.figure().filter(|_| word.norm.len() <= 2) {
             Some(value) => (value, i + 1),
-            None => match numerals::ordinal(&word.norm) {
+            None => match number_words::ordinal(&word.norm) {
                 Some(rank) => (rank, i + 1),
                 None => {
                     let found = quantity::at(self.words, i).filter(|f| f.values.len() == 1)?;
                     let tens = found.values.first().filter(|v| v.fract() == 0.0).map(|v| *v as u32)?;
                     // "twenty-first"
                     let skip = usize::from(self.is(found.next, &["-"]));
-                    let unit = self.words.get(found.next + skip).and_then(|w| numerals::ordinal(&w.norm));
+                    let unit = self.words.get(found.next + skip).and_then(|w| number_words::ordinal(&w.norm));
                     match unit.filter(|unit| *unit < 10 && tens >= 20) {
                         Some(unit) => (tens + unit, found.next + skip + 1),
                         None => (tens, found.next),
@@ -275,7 +275,7 @@ impl MentionReader<'_> {
 
     /// Whether a number reads as a day without an adjacent month: "the 15th", "il 15".
     pub fn cued(&self, item: &DateMention) -> bool {
-        let ranked = self.words.get(item.first).is_some_and(|w| numerals::ordinal(&w.norm).is_some());
+        let ranked = self.words.get(item.first).is_some_and(|w| number_words::ordinal(&w.norm).is_some());
         let led = self.before(item.first, 1, CUES)
             || (self.before(item.first, 1, &["'"]) && self.before(item.first, 2, CUES))
             || item
@@ -444,7 +444,7 @@ impl MentionReader<'_> {
             if w.is(&["last", "ultimo", "ultima", "letzter", "letzten", "dernier"]) {
                 Some(-1)
             } else {
-                numerals::ordinal(&w.norm).and_then(|n| i8::try_from(n).ok())
+                number_words::ordinal(&w.norm).and_then(|n| i8::try_from(n).ok())
             }
         });
         let month = items.get(k + 1).filter(|next| next.first - item.next <= 2);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::numerals::{ordinal, spoken};
 use super::words::SourceWord;
+use crate::language::number_words::{ordinal, spoken};
 
 /// The numbers in a text, in thousandths, so that they can be compared exactly.
 #[derive(Debug, Default)]
