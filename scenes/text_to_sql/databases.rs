@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::description_file::described;
 use super::known_values::add_known_values;
 use super::phrases::Speech;
+use super::rules::Vocabularies;
 use super::rules::description::DatabaseDescription;
 use super::settings::{AskPolicy, DatabaseEntry, DatabaseSource, SETTINGS, TextToSqlSettings};
 
@@ -44,6 +45,8 @@ pub struct KnownDatabase {
     pub database: SqlDatabase,
     /// What it holds.
     pub description: DatabaseDescription,
+    /// What the rules call it all.
+    pub names: Vocabularies,
 }
 
 /// The open databases, by name and settings, with the moment of their last use.
@@ -230,7 +233,8 @@ async fn opened(
     if settings.ask == AskPolicy::Sensitive {
         add_known_values(&database, &mut description).await;
     }
-    Ok(KnownDatabase { name: name.to_owned(), database, description })
+    let names = Vocabularies::of(&description);
+    Ok(KnownDatabase { name: name.to_owned(), database, description, names })
 }
 
 /// The bounds of one query.

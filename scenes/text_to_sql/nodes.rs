@@ -13,6 +13,7 @@ use super::classification::{classify, without_answer};
 use super::databases::{ConfiguredDatabases, KnownDatabase, OpenDatabases, engine_error, limits};
 use super::explained::explained;
 use super::phrases::Speech;
+use super::rules::RuleSql;
 use super::rules::description::DatabaseDescription;
 use super::schema_text::{SchemaDetail, dialect_name, schema_text};
 use super::settings::TextToSqlSettings;
@@ -64,6 +65,11 @@ impl NodeCall {
         self.open.of(&self.context, &self.settings, input.database.as_deref()).await
     }
 
+    /// What the rules write for a question, or why they write nothing.
+    fn written(&self, question: &str, known: &KnownDatabase) -> Result<RuleSql, String> {
+        without_model::write_sql(question, self.speech, self.context.now.date(), known)
+    }
+
     /// What a statement may read. One that is not executed may name everything.
     fn access(&self, known: &KnownDatabase, input: &NodeInput) -> ReadAccess {
         match input.run {
@@ -94,12 +100,8 @@ async fn classify_prompt(input: NodeInput, call: NodeCall) -> Result<Value, Tool
     let mut found = classify(&input.request, input.rows.is_some());
     if found.kind == PromptKind::Question && found.run {
         let known = call.database(&input).await?;
-        let (description, dialect) = (&known.description, known.database.dialect());
-        let today = call.context.now.date();
-        let is_answered =
-            without_model::write_sql(&input.request, call.speech, today, description, dialect).is_ok();
-        if !is_answered {
-            let names_data = without_model::names_data(&input.request, description);
+        if call.written(&input.request, &known).is_err() {
+            let names_data = without_model::names_data(&input.request, &known.description);
             found = without_answer(found, &input.request, input.rows.is_some(), names_data);
         }
     }
@@ -124,13 +126,7 @@ async fn relevant_tables(input: NodeInput, call: NodeCall) -> Result<Value, Tool
     let description = &known_database.description;
     let meant: BTreeSet<String> = if input.sql.trim().is_empty() {
         // The user's own words only: what a model made of them may be what some data told it.
-        let written = without_model::write_sql(
-            &input.request,
-            call.speech,
-            call.context.now.date(),
-            description,
-            known_database.database.dialect(),
-        );
+        let written = call.written(&input.request, &known_database);
         let mut meant = without_model::mentioned_tables(&input.request, description);
         meant.extend(written.into_iter().flat_map(|written| written.tables));
         meant
@@ -187,14 +183,7 @@ async fn generate(input: NodeInput, call: NodeCall) -> Result<Value, ToolError> 
     if input.kind == PromptKind::Sql {
         return Ok(json!({"sql": "", "declined": "", "understood": ""}));
     }
-    let written = without_model::write_sql(
-        input.asked(),
-        call.speech,
-        call.context.now.date(),
-        &known.description,
-        known.database.dialect(),
-    );
-    Ok(match written {
+    Ok(match call.written(input.asked(), &known) {
         Ok(written) => json!({"sql": written.sql, "declined": "", "understood": written.explanation}),
         Err(why) => json!({"sql": "", "declined": why, "understood": ""}),
     })

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use proscenium::sql_guard::Dialect;
 
+use super::databases::KnownDatabase;
 use super::folded_text::folded;
 use super::phrases::Speech;
 use super::rules::description::{DatabaseDescription, SynonymsByLanguage, TableDescription};
-use super::rules::{self, Engine, RuleSql, Tongue};
+use super::rules::{self, Engine, RuleSql, Tongue, WordedQuestion};
 use super::schema_text::{SchemaDetail, schema_text};
 
 /// The statement that answers a question, and the tables that it reads.
@@ -19,10 +20,9 @@ pub fn write_sql(
     question: &str,
     speech: Speech,
     today: Date,
-    description: &DatabaseDescription,
-    dialect: Dialect,
+    known: &KnownDatabase,
 ) -> Result<RuleSql, String> {
-    let engine = match dialect {
+    let engine = match known.database.dialect() {
         Dialect::Sqlite => Engine::Sqlite,
         Dialect::Postgres => Engine::Postgres,
     };
@@ -32,7 +32,8 @@ pub fn write_sql(
     let others = [Tongue::English, Tongue::Italian].into_iter().filter(|tongue| Some(*tongue) != own);
     let mut why = None;
     for tongue in own.into_iter().chain(others) {
-        match rules::write_sql(question, tongue, today, description, engine) {
+        let asked = WordedQuestion { words: question, tongue, today, engine };
+        match rules::write_sql(asked, &known.description, &known.names) {
             Ok(written) => return Ok(written),
             Err(cannot) => why = why.or(own.map(|_| cannot.text)),
         }

@@ -183,7 +183,9 @@ mod tests {
 
     #[test]
     fn words_of_all_languages_are_numbers_in_any_text() {
-        for (word, value) in [("six", 6), ("once", 11), ("mila", 1000), ("milioni", 1_000_000), ("tremila", 3000)] {
+        for (word, value) in
+            [("six", 6), ("once", 11), ("mila", 1000), ("milioni", 1_000_000), ("tremila", 3000)]
+        {
             assert_eq!(spoken(word), Some(value), "{word}");
         }
         assert_eq!((spoken("unicorn"), spoken("funfundhundert")), (None, None));

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::stream::{self, StreamExt as _};
 use proscenium::run::{Event, Outcome, PlanGuidance, RunStatus, SessionId};
 use proscenium::sql_engine::{QueryLimits, SqlDatabase, SqlValue};
 use proscenium::sql_guard::{self, Limits, TableName};
 use serde_json::{Value, json};
 
-use crate::support::sql_pairs::{PathRequest, SampleDatabase, SampleFiles, SqlPair, declined, path_requests};
+use crate::support::sql_pairs::{
+    Declined, PathRequest, SampleDatabase, SampleFiles, SqlPair, declined, path_requests,
+};
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
 use crate::support::{Scripted, ScriptedLlm, forced_tool, section};
 
@@ -22,6 +25,8 @@ const MIN_RIGHT: usize = 60;
 const MAX_ANSWERED_DECLINES: usize = 1;
 /// The share of requests whose path has to be the expected one, in percent.
 const MIN_PATHS: usize = 95;
+/// How many questions are asked at the same time, each in a conversation of its own.
+const AT_ONCE: usize = 8;
 
 async fn ask(test: &TestEngine, session: &str, words: &str, state: Value) -> FinishedRun {
     let mut request = test.engine.request(words, Some(SessionId::new(session).unwrap()));
@@ -107,28 +112,33 @@ fn step(files: &SampleFiles) -> usize {
     if files.is_postgres() && std::env::var_os("SOAK").is_none() { 6 } else { 1 }
 }
 
+/// Whether a question is answered: 0 if rightly, 1 if not, 2 if wrongly.
+async fn outcome(
+    test: &TestEngine,
+    (files, database): (&SampleFiles, &SqlDatabase),
+    pair: &SqlPair,
+) -> usize {
+    assert!(pair.today.as_deref().is_none_or(|today| today.starts_with(TODAY)), "{}", pair.id);
+    let state = json!({"database": database.name(), "approved_tables": tables_of(database)});
+    let Some(got) = rows(&ask(test, &session(), &pair.question, state).await) else { return 1 };
+    let mut is_right = false;
+    for sql in pair.right(files.is_postgres()) {
+        is_right |= pair.matches(&found(database, &sql).await, &got);
+    }
+    if is_right { 0 } else { 2 }
+}
+
 async fn score(setup: impl Fn(&str) -> Setup, files: &SampleFiles) -> Score {
     let mut score = Score::default();
     // All questions with a day have the same one, so one engine serves.
     let test = setup(TODAY).start().await;
     for sample in SampleDatabase::ALL {
         let database = files.open(sample.name()).await;
-        let tables = tables_of(&database);
-        for pair in sample.pairs().into_iter().step_by(step(files)) {
-            assert!(pair.today.as_deref().is_none_or(|today| today.starts_with(TODAY)), "{}", pair.id);
-            let state = json!({"database": sample.name(), "approved_tables": tables});
-            let run = ask(&test, &session(), &pair.question, state).await;
-            let outcome = match rows(&run) {
-                None => 1,
-                Some(got) => {
-                    let mut is_right = false;
-                    for sql in pair.right(files.is_postgres()) {
-                        is_right |= pair.matches(&found(&database, &sql).await, &got);
-                    }
-                    if is_right { 0 } else { 2 }
-                }
-            };
-            score.add(&pair, outcome);
+        let pairs: Vec<SqlPair> = sample.pairs().into_iter().step_by(step(files)).collect();
+        let outcomes = stream::iter(&pairs).map(|pair| outcome(&test, (files, &database), pair));
+        let outcomes: Vec<usize> = outcomes.buffered(AT_ONCE).collect().await;
+        for (pair, outcome) in pairs.iter().zip(outcomes) {
+            score.add(pair, outcome);
         }
     }
     score
@@ -153,22 +163,29 @@ async fn rules_answer_most_questions_on_postgres_and_none_wrongly() {
     rules_are_right(&files, "PostgreSQL").await;
 }
 
+async fn gets_rows(test: &TestEngine, tables: &BTreeMap<&str, Vec<String>>, question: &Declined) -> bool {
+    let tables = &tables[question.database.as_str()];
+    let state = json!({"database": question.database, "approved_tables": tables});
+    let run = ask(test, &session(), &question.question, state).await;
+    rows(&run).is_some_and(|rows| !rows.is_empty())
+}
+
 #[tokio::test]
 async fn questions_that_the_data_does_not_answer_get_no_rows() {
     let files = SampleFiles::write().await;
     let test = files.setup(Setup::offline(), TODAY).start().await;
-    let mut wrong = Vec::new();
     let all = declined();
-    for question in &all {
-        let database =
-            SampleDatabase::ALL.into_iter().find(|sample| sample.name() == question.database).unwrap();
-        let tables = tables_of(&files.open(database.name()).await);
-        let state = json!({"database": question.database, "approved_tables": tables});
-        let run = ask(&test, &session(), &question.question, state).await;
-        if rows(&run).is_some_and(|rows| !rows.is_empty()) {
-            wrong.push((question.id.clone(), question.why.clone()));
-        }
+    let mut tables = BTreeMap::new();
+    for sample in SampleDatabase::ALL {
+        tables.insert(sample.name(), tables_of(&files.open(sample.name()).await));
     }
+    let outcomes: Vec<bool> = stream::iter(&all)
+        .map(|question| gets_rows(&test, &tables, question))
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let answered = all.iter().zip(outcomes).filter(|(_, has_rows)| *has_rows);
+    let wrong: Vec<_> = answered.map(|(question, _)| (&question.id, &question.why)).collect();
     println!("declines: {} of {} got rows", wrong.len(), all.len());
     assert!(wrong.len() <= MAX_ANSWERED_DECLINES, "{wrong:?}");
 }
@@ -302,8 +319,9 @@ async fn rules_choose_the_path_that_a_request_needs() {
         .await;
     let mut by_kind: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     let mut wrong = Vec::new();
-    for request in &requests {
-        let (path, asked) = path_of(&test, request).await;
+    let paths = stream::iter(&requests).map(|request| path_of(&test, request));
+    let paths: Vec<_> = paths.buffered(AT_ONCE).collect().await;
+    for (request, (path, asked)) in requests.iter().zip(paths) {
         let is_right = compared(&path) == compared(&request.path) && asked == request.asks_approval;
         by_kind.entry(request.kind.clone()).or_default()[usize::from(is_right)] += 1;
         if !is_right {

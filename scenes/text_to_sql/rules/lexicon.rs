@@ -1,5 +1,8 @@
 //! The words of a question that are about no database in particular: what is asked, comparisons, groups, order.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::Tongue;
 
 /// What a word or phrase does in a question.
@@ -198,24 +201,46 @@ use Period as P;
 use Quality as Q;
 use Role as R;
 
-/// The longest phrase of the language that these words begin with: its role, and how many words.
-pub fn phrase(words: &[&str], tongue: Tongue) -> Option<(Role, usize)> {
-    let list = match tongue {
-        Tongue::English => ENGLISH,
-        Tongue::Italian => ITALIAN,
-    };
-    let mut best = after_article(words, tongue);
+/// A phrase, by its words.
+struct RolePhrase {
+    role: Role,
+    words: Vec<&'static str>,
+}
+
+/// The phrases of a language by their first word, in the order of the lists.
+type RolePhrases = HashMap<&'static str, Vec<RolePhrase>>;
+
+static ENGLISH_PHRASES: LazyLock<RolePhrases> = LazyLock::new(|| by_first_word(ENGLISH));
+static ITALIAN_PHRASES: LazyLock<RolePhrases> = LazyLock::new(|| by_first_word(ITALIAN));
+
+fn by_first_word(list: &[(Role, &'static str)]) -> RolePhrases {
+    let mut found = RolePhrases::new();
     for (role, phrases) in list {
         for phrase in phrases.split('|') {
-            let parts = phrase.trim().split(' ');
-            let mut len = 0;
-            let all = parts.inspect(|_| len += 1).enumerate().all(|(at, part)| words.get(at) == Some(&part));
-            let compares = matches!(role, R::Quality(..))
-                && matches!(words.get(len), Some(&("di" | "than")))
-                && words.get(len.saturating_sub(1)) == Some(&"meno");
-            if all && !compares && best.is_none_or(|(_, other)| len > other) {
-                best = Some((*role, len));
+            let words: Vec<&'static str> = phrase.trim().split(' ').collect();
+            if let Some(first) = words.first() {
+                found.entry(first).or_default().push(RolePhrase { role: *role, words });
             }
+        }
+    }
+    found
+}
+
+/// The longest phrase of the language that these words begin with: its role, and how many words. Of phrases of the same
+/// length, the first one of the lists.
+pub fn phrase(words: &[&str], tongue: Tongue) -> Option<(Role, usize)> {
+    let phrases = match tongue {
+        Tongue::English => &ENGLISH_PHRASES,
+        Tongue::Italian => &ITALIAN_PHRASES,
+    };
+    let mut best = after_article(words, tongue);
+    for RolePhrase { role, words: own } in phrases.get(*words.first()?).into_iter().flatten() {
+        let len = own.len();
+        let compares = matches!(role, R::Quality(..))
+            && matches!(words.get(len), Some(&("di" | "than")))
+            && own.last() == Some(&"meno");
+        if words.starts_with(own) && !compares && best.is_none_or(|(_, other)| len > other) {
+            best = Some((*role, len));
         }
     }
     best

@@ -117,24 +117,58 @@ pub struct CannotSay {
     pub text: String,
 }
 
-/// Writes the statement that answers a question.
+/// A question as it is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct WordedQuestion<'a> {
+    /// Its words.
+    pub words: &'a str,
+    /// The language in which it is read.
+    pub tongue: Tongue,
+    /// The day on which it is asked.
+    pub today: Date,
+    /// The SQL to write.
+    pub engine: Engine,
+}
+
+/// The names in a database, in each language. They are made once for all questions, since a database has thousands.
+#[derive(Debug)]
+pub struct Vocabularies {
+    english: Vocabulary,
+    italian: Vocabulary,
+}
+
+impl Vocabularies {
+    /// The names in this database.
+    pub fn of(database: &DatabaseDescription) -> Self {
+        let of = |tongue| Vocabulary::new(database, tongue);
+        Self { english: of(Tongue::English), italian: of(Tongue::Italian) }
+    }
+
+    fn of_tongue(&self, tongue: Tongue) -> &Vocabulary {
+        match tongue {
+            Tongue::English => &self.english,
+            Tongue::Italian => &self.italian,
+        }
+    }
+}
+
+/// Writes the statement that answers a question. `names` are those of the database.
 ///
 /// # Errors
 /// If the question is not understood word for word, with the reason.
 pub fn write_sql(
-    question: &str,
-    tongue: Tongue,
-    today: Date,
+    question: WordedQuestion<'_>,
     database: &DatabaseDescription,
-    engine: Engine,
+    names: &Vocabularies,
 ) -> Result<RuleSql, CannotSay> {
-    let request = understand(question, tongue, today, database).map_err(|reason| {
+    let tongue = question.tongue;
+    let request = understand(question, database, names.of_tongue(tongue)).map_err(|reason| {
         let text = explanation::declined(&reason, tongue);
         CannotSay { reason, text }
     })?;
     let name = |table: usize| database.tables.get(table).map(|table| table.name.clone());
     Ok(RuleSql {
-        sql: sql::statement(&request, database, engine),
+        sql: sql::statement(&request, database, question.engine),
         explanation: explanation::understood(&request, database, tongue),
         tables: [Some(request.main), request.join.map(|join| join.table)]
             .into_iter()
@@ -146,16 +180,15 @@ pub fn write_sql(
 
 /// The one request that a question can be understood as.
 fn understand(
-    question: &str,
-    tongue: Tongue,
-    today: Date,
+    question: WordedQuestion<'_>,
     database: &DatabaseDescription,
+    vocabulary: &Vocabulary,
 ) -> Result<Request, Reason> {
-    let vocabulary = Vocabulary::new(database, tongue);
-    let items = vocabulary.items(question, Calendar { today, tongue }).map_err(Reason::UnclearDate)?;
+    let WordedQuestion { words, tongue, today, .. } = question;
+    let items = vocabulary.items(words, Calendar { today, tongue }).map_err(Reason::UnclearDate)?;
     let items = without_modifiers(items, database, tongue);
     let items = without_own_name(items, database, tongue);
-    if is_yes_or_no(question, tongue) {
+    if is_yes_or_no(words, tongue) {
         return Err(Reason::YesOrNo);
     }
     if let Some(beyond) = items.iter().find_map(beyond) {

@@ -58,6 +58,7 @@ impl Item {
     }
 }
 
+#[derive(Debug)]
 struct Phrase {
     /// Folded words.
     words: Vec<String>,
@@ -67,6 +68,7 @@ struct Phrase {
 }
 
 /// All names in a database, by the first word or its stem.
+#[derive(Debug)]
 pub struct Vocabulary {
     tongue: Tongue,
     phrases: BTreeMap<String, Vec<Phrase>>,

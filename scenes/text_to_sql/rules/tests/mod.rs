@@ -1,6 +1,7 @@
 use jiff::civil::{Date, date};
 
-use super::{Engine, Reason, RuleSql, Tongue, write_sql};
+use super::description::DatabaseDescription;
+use super::{CannotSay, Engine, Reason, RuleSql, Tongue, Vocabularies, WordedQuestion, write_sql};
 
 mod sample;
 
@@ -13,18 +14,35 @@ fn questions() -> Vec<(Tongue, &'static str, &'static str, &'static str)> {
     parts.map(|part| (Tongue::of(part[0]).unwrap(), part[1], part[2], part[3])).collect()
 }
 
+/// A sample database with its names.
+struct Asked {
+    description: DatabaseDescription,
+    names: Vocabularies,
+}
+
+impl Asked {
+    fn of(name: &str) -> Self {
+        let description = sample::sample(name);
+        Self { names: Vocabularies::of(&description), description }
+    }
+
+    fn on(&self, words: &str, tongue: Tongue, engine: Engine) -> Result<RuleSql, CannotSay> {
+        let question = WordedQuestion { words, tongue, today: TODAY, engine };
+        write_sql(question, &self.description, &self.names)
+    }
+}
+
 fn ask(question: &str, tongue: Tongue, database: &str) -> Result<RuleSql, Reason> {
-    let database = sample::sample(database);
-    write_sql(question, tongue, TODAY, &database, Engine::Sqlite).map_err(|cannot| cannot.reason)
+    Asked::of(database).on(question, tongue, Engine::Sqlite).map_err(|cannot| cannot.reason)
 }
 
 #[test]
 fn questions_have_the_sql_or_are_declined() {
-    let databases = ["shop", "university"].map(|name| (name, sample::sample(name)));
+    let databases = ["shop", "university", "clinic"].map(|name| (name, Asked::of(name)));
     let mut faults = Vec::new();
     for (tongue, name, question, expected) in questions() {
         let (_, database) = databases.iter().find(|(other, _)| *other == name).unwrap();
-        let got = write_sql(question, tongue, TODAY, database, Engine::Sqlite);
+        let got = database.on(question, tongue, Engine::Sqlite);
         let got = got.map_or_else(|_| "-".to_owned(), |rule| rule.sql);
         if got != expected {
             faults.push(format!("{question}\n  expected {expected}\n  got      {got}"));
@@ -43,9 +61,8 @@ fn questions_are_many_and_in_both_languages() {
 
 #[test]
 fn postgres_has_its_own_months_and_searches() {
-    let database = sample::sample("shop");
-    let sql =
-        |question| write_sql(question, Tongue::English, TODAY, &database, Engine::Postgres).unwrap().sql;
+    let database = Asked::of("shop");
+    let sql = |question| database.on(question, Tongue::English, Engine::Postgres).unwrap().sql;
     assert_eq!(
         sql("Orders per month in 2025"),
         "SELECT to_char(order_date, 'YYYY-MM') AS month, COUNT(*) AS count FROM orders WHERE order_date >= '2025-01-01' \
@@ -58,9 +75,8 @@ fn postgres_has_its_own_months_and_searches() {
 fn reason_names_the_word_that_is_not_known() {
     let reason = ask("How many unicorns are there?", Tongue::English, "shop").unwrap_err();
     assert_eq!(reason, Reason::UnknownWord("unicorns".to_owned()));
-    let database = sample::sample("shop");
     let cannot =
-        write_sql("Quanti unicorni ci sono?", Tongue::Italian, TODAY, &database, Engine::Sqlite).unwrap_err();
+        Asked::of("shop").on("Quanti unicorni ci sono?", Tongue::Italian, Engine::Sqlite).unwrap_err();
     assert!(
         cannot.text.starts_with("Non so che cosa significhi «unicorni» qui. So contare"),
         "{}",
@@ -90,7 +106,7 @@ fn text_in_quotes_is_a_value_and_never_sql() {
 
 #[test]
 fn any_text_is_answered_or_declined_without_fault() {
-    let database = sample::sample("shop");
+    let database = Asked::of("shop");
     let words: Vec<&str> = include_str!("questions.tsv").split(['\t', ' ', '\n']).collect();
     let mut state = 7_u64;
     for _ in 0..300 {
@@ -99,7 +115,7 @@ fn any_text_is_answered_or_declined_without_fault() {
             words[usize::try_from(state >> 33).unwrap() % words.len()]
         };
         let question = [next(), next(), next(), next(), next(), next()].join(" ");
-        if let Ok(rule) = write_sql(&question, Tongue::Italian, TODAY, &database, Engine::Postgres) {
+        if let Ok(rule) = database.on(&question, Tongue::Italian, Engine::Postgres) {
             assert!(rule.sql.starts_with("SELECT ") && !rule.tables.is_empty(), "{question}: {}", rule.sql);
         }
     }

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::super::description::{ColumnReference, ColumnType, DatabaseDescription};
 
-/// The sample shop or the sample university.
+/// The sample shop, the sample university, or the clinic.
 pub fn sample(name: &str) -> DatabaseDescription {
     let text = |file: &str| {
-        let places = ["scenes/text_to_sql/data", "tests/fixtures/text_to_sql"];
+        let places =
+            ["scenes/text_to_sql/data", "tests/fixtures/text_to_sql", "scenes/text_to_sql/rules/tests"];
         let path = places.map(|place| Path::new(env!("CARGO_MANIFEST_DIR")).join(place).join(file));
         let path = path.into_iter().find(|path| path.exists()).unwrap();
         std::fs::read_to_string(path).unwrap()
