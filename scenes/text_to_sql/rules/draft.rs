@@ -4,6 +4,7 @@ use super::description::{ColumnDescription, DatabaseDescription, TableDescriptio
 use super::lexicon::{Beyond, Direction, Function};
 use super::request::{Answer, Condition, Group, Join, Request};
 use super::vocabulary::ColumnAt;
+use super::who::has_people;
 use super::{Reason, qualities};
 
 /// A column that was mentioned, with nothing said of it.
@@ -258,7 +259,7 @@ impl Draft {
             return Err(Reason::ListedByGroup);
         }
         // "Payments per month" may be how many or how much.
-        if !self.count && qualities::has_amount(database, self.main) {
+        if !self.count && qualities::amount(database, self.main).is_some() {
             return Err(Reason::ListedByGroup);
         }
         match (columns, self.groups.is_empty()) {
@@ -395,12 +396,6 @@ impl Draft {
             _ => Err(Reason::Unsure),
         }
     }
-}
-
-/// Whether the rows of a table are people: their last names are known.
-fn has_people(table: &TableDescription) -> bool {
-    let label = table.label_columns();
-    label.iter().any(|at| table.columns.get(*at).is_some_and(|column| column.name == "last_name"))
 }
 
 fn name_of(database: &DatabaseDescription, other: Option<Other>) -> String {

@@ -252,6 +252,14 @@ fn about_all(reason: &Reason) -> Both {
             "How many of them? Please say a number, such as the top 5.",
             "Quanti? Indica un numero, per esempio i primi 5.",
         ),
+        Reason::Who => (
+            "It is not clear who is meant. Please name them, such as the customers.",
+            "Non è chiaro chi si intenda. Indica per esempio i clienti.",
+        ),
+        Reason::HowMuch => (
+            "It is not clear which amount is meant. Please ask for the sum or the list of an amount, and of which state.",
+            "Non è chiaro quale importo si intenda. Chiedi la somma o l'elenco di un importo, e di quale stato.",
+        ),
         Reason::ListedByGroup => (
             "Do you want the rows or how many there are in each group? Please ask for the number or for a list.",
             "Vuoi le righe o quante ce ne sono in ogni gruppo? Chiedi il numero oppure l'elenco.",

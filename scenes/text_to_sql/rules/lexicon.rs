@@ -494,7 +494,7 @@ const ITALIAN: &[(Role, &str)] = &[
         R::Tie,
         "previsti|previste|previsto|prevista|programmati|programmate|fissati|fissate|in programma|effettuati|effettuate|effettuato|fatti|fatte|fatto|forniti|fornite|fornito|forniscono|fornisce|insegnati|tenuti|tenute|tenuto|tengono|tiene|insegna|insegnano|scritte|scritti|scritta|scritto|ricevuti|ricevute|ricevuto|ricevono|offerti|offerte|offerto|offre|offrono|gestisce|gestiscono|gestiti|gestite|gestito|seguiti|seguite|venduti da|evasi|assegnate a|assegnati a|lasciate|lasciato|emessi|inviati|pubblicato|presi|presi in carico|raccolti|ordinati da|raggruppa|comprende|comprendono|compongono|ottenuto|registra",
     ),
-    (R::HowMuch, "quanto|quanto e"),
+    (R::HowMuch, "quanto|quanto e|quanto e stato|quanto e stata"),
     (
         R::With,
         "con|che hanno|che ha|avente|aventi|il cui|la cui|i cui|le cui|dove|per cui|per i quali|che abbiano|in cui",

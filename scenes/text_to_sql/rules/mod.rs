@@ -20,6 +20,7 @@ mod sql;
 mod tests;
 mod tokens;
 mod vocabulary;
+mod who;
 
 use dates::{Calendar, YearTest};
 pub use description::{ColumnType, DatabaseDescription};
@@ -96,6 +97,10 @@ pub enum Reason {
     NoTime,
     /// The most of something, but not how many.
     HowMany,
+    /// "Who", where it is not clear which people.
+    Who,
+    /// "How much", where it is not clear of which amount.
+    HowMuch,
     /// A list by groups, which may be a number by groups.
     ListedByGroup,
     /// What rules cannot do.
@@ -202,7 +207,8 @@ fn understand(
     let mut found: Vec<Request> = Vec::new();
     let mut reason = None;
     for main in mains(&items, database) {
-        match reading::Reader::new(database, &items, tongue, main).read() {
+        let read = reading::Reader::new(database, &items, tongue, main).read();
+        match read.and_then(|request| who::about_people(request, &items, database, tongue)) {
             Ok(request) if !found.contains(&request) => found.push(request),
             Ok(_) => {}
             Err(why) => reason = reason.or(Some(why)),

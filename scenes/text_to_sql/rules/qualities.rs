@@ -44,10 +44,9 @@ pub fn money(database: &DatabaseDescription, table: usize) -> Option<ColumnAt> {
     })
 }
 
-/// Whether the rows of a table are amounts of money.
-pub fn has_amount(database: &DatabaseDescription, table: usize) -> bool {
+/// The one column of a table that is an amount of money, so that its sum makes sense, unlike that of prices.
+pub fn amount(database: &DatabaseDescription, table: usize) -> Option<ColumnAt> {
     only(database, table, |column| column.unit.is_some() && names(column).any(|name| name == "amount"))
-        .is_some()
 }
 
 /// The one column of a table in this unit.

@@ -2,6 +2,7 @@
 //! places, ends the reading: a question half understood is not answered.
 
 mod columns;
+mod how_much;
 mod sense;
 mod tables;
 mod values;
@@ -11,6 +12,7 @@ use super::draft::{Draft, Mention, column_of};
 use super::lexicon::{Beyond, Direction, Function, Period, Quality, Role};
 use super::request::{Group, Literal, Request, Test};
 use super::vocabulary::{ColumnAt, Item, Meaning};
+use super::who::asks_who;
 use super::{Reason, Tongue, qualities};
 
 /// What was said just before and waits for what it is about.
@@ -69,9 +71,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of a question that is about this table.
     pub fn new(database: &'a DatabaseDescription, items: &'a [Item], tongue: Tongue, main: usize) -> Self {
-        let who =
-            items.first().is_some_and(|item| matches!(item.text.split(' ').next(), Some("who" | "chi")));
-        let draft = Draft { main, who, ..Draft::default() };
+        let draft = Draft { main, who: asks_who(items), ..Draft::default() };
         Self {
             database,
             items,
@@ -128,6 +128,7 @@ impl<'a> Reader<'a> {
             self.waiting.extreme = None;
             self.set_extreme(money, direction)?;
         }
+        self.how_much()?;
         self.no_second_time()?;
         self.money_of_all_states()?;
         let waiting = self.waiting;
@@ -141,16 +142,6 @@ impl<'a> Reader<'a> {
             return Err(Reason::Unsure);
         }
         self.draft.finish(self.database)
-    }
-
-    /// "The sum of the payments" is hardly meant to have those that failed.
-    fn money_of_all_states(&self) -> Result<(), Reason> {
-        let stated = self.draft.conditions.iter().any(|condition| {
-            self.column(condition.column)
-                .is_some_and(|column| matches!(&*column.name, "status" | "state" | "stato"))
-        });
-        let doubtful = self.draft.implied_money && self.has_states(self.draft.main) && !stated;
-        if doubtful { Err(Reason::Unsure) } else { Ok(()) }
     }
 
     /// "Delivered orders in March" may have been ordered or delivered then.
