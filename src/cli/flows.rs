@@ -81,6 +81,7 @@ pub fn maker_text(maker: PathMaker) -> &'static str {
     match maker {
         PathMaker::Planner => "planned by a model",
         PathMaker::Rules => "planned by the embedded rules",
+        PathMaker::Learned => "from earlier executions, without a planner",
         PathMaker::Graph => "not planned: the conditions of the graph decide",
     }
 }

@@ -110,8 +110,8 @@ fn list(out: &mut impl Write, all: &[LearnedDocument], zone: &TimeZone) -> std::
         writeln!(out, "Nothing learned yet. `planning.learn` says whether anything is.")?;
         return out.flush();
     }
-    let head =
-        ["ID", "STANDING", "SUCCESSES", "FAILURES", "USES", "USERS", "SEEN", "REQUEST"].map(str::to_owned);
+    let head = ["ID", "STANDING", "SUCCESSES", "FAILURES", "USES", "USERS", "SEEN", "FLOW", "REQUEST"]
+        .map(str::to_owned);
     let body = all.iter().map(|one| {
         [
             one.id.chars().take(12).collect(),
@@ -121,9 +121,10 @@ fn list(out: &mut impl Write, all: &[LearnedDocument], zone: &TimeZone) -> std::
             one.uses.to_string(),
             if one.kept { "3+".to_owned() } else { one.users.to_string() },
             table::time(one.seen_at, zone),
+            one.flow.as_deref().map(one_line).unwrap_or_default(),
             one_line(&one.request),
         ]
     });
-    let layout = TableLayout { right: &[2, 3, 4, 5], optional: &[6, 3, 4], ids: 0 };
+    let layout = TableLayout { right: &[2, 3, 4, 5], optional: &[6, 3, 4, 7], ids: 0 };
     table::aligned(out, head, body, &layout, table::width())
 }

@@ -1,4 +1,4 @@
-//! Learned plans as clients get them.
+//! Learned plans and paths as clients get them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,16 @@ use crate::learning::{LearnedStanding, standing};
 use crate::run::Demotion;
 use crate::store::LearnedRow;
 
-/// A plan learned from executions.
+/// A plan learned from executions, or a path through a flow.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct LearnedDocument {
     /// Its id: SHA-256 of the template, in hex.
     pub id: String,
     /// The requests that it serves, with placeholders in braces.
     pub request: String,
+    /// The flow through which it is a path; absent for a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
     /// Whether it may be reused now.
     pub standing: LearnedStanding,
     /// Why it was demoted.
@@ -41,7 +44,8 @@ pub struct LearnedDocument {
     /// When such a request was last answered.
     #[schema(value_type = String, format = "date-time")]
     pub seen_at: Timestamp,
-    /// The steps and their calls: where each argument comes from, and the definitions of the tools.
+    /// The steps and their calls: where each argument comes from, and the definitions of the tools. Of a path, one step
+    /// with its nodes.
     pub plan: Value,
 }
 
@@ -52,6 +56,7 @@ impl LearnedDocument {
             standing: standing(row.successes, row.demoted, row.suspended_until, after, now),
             // Serialising plain data cannot fail.
             plan: serde_json::to_value(&row.plan).unwrap_or_default(),
+            flow: row.plan.flow_path().map(|(flow, _)| flow.to_owned()),
             suspended_until: row.suspended_until.filter(|until| now < *until),
             id: row.template,
             request: row.words,

@@ -226,7 +226,7 @@ mod tests {
         let events = journal_of([
             (0, started()),
             (10, asked(1)),
-            (500, Event::RunResumed { epoch: 1, restart: false }),
+            (500, Event::RunResumed { epoch: 1, restart: false, catalogue: None }),
             (507, asked(2)),
             (600, replied(2)),
         ]);

@@ -246,6 +246,8 @@ pub enum PathMaker {
     Rules,
     /// Nobody: the full graph is followed by its conditions.
     Graph,
+    /// Earlier executions, in which it succeeded for requests of this kind.
+    Learned,
 }
 
 /// A node that a path planner missed in a flow: a suggestion for the flow's author. It is never executed.

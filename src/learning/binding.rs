@@ -47,6 +47,7 @@ impl Binder<'_> {
             after: step.depends_on_step.iter().collect(),
             words: self.template.elements_of(&step.purpose),
             calls: step.prepared_calls.iter().map(|call| self.call(call)).collect::<Option<_>>()?,
+            path: Vec::new(),
         })
     }
 

@@ -17,8 +17,7 @@ use crate::scene::Catalogue;
 /// embedded rules or the conversation had a part in the plan, a value cannot be traced, or the tools refused for reasons
 /// of their own.
 pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
-    let is_first_end = state.usage_at_last_end.is_none() && state.cancel.is_none();
-    if state.settings().learn == LearnMode::Off || !is_first_end {
+    if !teaches(state) {
         return None;
     }
     let first = state.plans.first()?;
@@ -37,9 +36,7 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
     let plan = match is_recalled {
         true => None,
         false => {
-            // What was said before may have had a part in the plan.
-            let context = &state.started.as_ref()?.context;
-            if !context.turns.is_empty() || context.summary.is_some() {
+            if !is_without_memory(state) {
                 return None;
             }
             // A question may only ask whether something is allowed.
@@ -54,19 +51,37 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
     Some(PlanLesson { words: template.words(), template: template.id, plan, result, user })
 }
 
+/// Whether anything is learned at the end of the run: its first one, which nobody asked for.
+pub(super) fn teaches(state: &RunState) -> bool {
+    let is_first_end = state.usage_at_last_end.is_none() && state.cancel.is_none();
+    state.settings().learn != LearnMode::Off && is_first_end
+}
+
+/// Whether nothing was said before that may have had a part in what was planned.
+pub(super) fn is_without_memory(state: &RunState) -> bool {
+    let context = state.started.as_ref().map(|started| &started.context);
+    context.is_some_and(|context| context.turns.is_empty() && context.summary.is_none())
+}
+
+/// Whether a tool or a model was out of service.
+pub(super) fn is_outage(class: FaultClass) -> bool {
+    matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
+}
+
+/// Whether what was called did not suit the request.
+pub(super) fn is_misfit(class: FaultClass) -> bool {
+    matches!(class, FaultClass::BadData | FaultClass::NotFound)
+}
+
 fn result(state: &RunState, first: &PlanMade, ending: &Event) -> Option<LessonResult> {
     let calls = || state.calls.values().filter(|call| call.undoes.is_none());
     let faults: Vec<FaultClass> = calls().filter_map(fault_class).collect();
-    let is_outage = |class: &FaultClass| {
-        matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
-    };
-    if !faults.is_empty() && faults.iter().all(is_outage) {
+    if !faults.is_empty() && faults.iter().copied().all(is_outage) {
         return Some(LessonResult::Outage);
     }
-    let is_misfit = |class: &FaultClass| matches!(class, FaultClass::BadData | FaultClass::NotFound);
     let unprepared = |step: &StepState| step.scene().is_some_and(|work| !work.unprepared.is_empty());
     let asks_for_more = state.verdicts.iter().any(|verdict| verdict.should_continue);
-    if faults.iter().any(is_misfit) || asks_for_more || state.steps.values().any(unprepared) {
+    if faults.iter().copied().any(is_misfit) || asks_for_more || state.steps.values().any(unprepared) {
         return Some(LessonResult::Failure);
     }
     let is_completed = matches!(ending, Event::RunCompleted { status: RunStatus::Completed });
@@ -81,7 +96,7 @@ fn result(state: &RunState, first: &PlanMade, ending: &Event) -> Option<LessonRe
 }
 
 /// Why a call failed, if it did for a reason that has a class.
-fn fault_class(call: &CallState) -> Option<FaultClass> {
+pub(super) fn fault_class(call: &CallState) -> Option<FaultClass> {
     let CallStatus::Done { outcome } = &call.status else { return None };
     let fault = outcome.fault()?;
     (fault.class != FaultClass::Other).then_some(fault.class)

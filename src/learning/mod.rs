@@ -5,11 +5,15 @@
 //! of its calls comes from exactly one placeholder, from words that every request of the template has, or from the result
 //! of an earlier call. So a reused plan holds nothing of another request, and nothing that this one does not say.
 //!
+//! A path through a flow is learned like a plan, by the template of what the flow's step is for. It holds names of nodes
+//! and no value.
+//!
 //! **Invariant:** pure. What is known of a template comes from the store, and enters a run as an event.
 
 mod binding;
 mod filling;
 mod lesson;
+mod path;
 mod similarity;
 mod standing;
 mod template;
@@ -17,6 +21,7 @@ mod template;
 mod tests;
 
 pub(crate) use lesson::lesson;
+pub(crate) use path::{PathTemplate, path_lessons, recalled_path, similar_paths, template_of_path};
 pub(crate) use similarity::hints;
 pub use standing::LearnedStanding;
 pub(crate) use standing::{PlanHistory, counted, recalled, standing};

@@ -1,8 +1,8 @@
-//! Which learned plans are shown to a planner as hints.
+//! Which learned plans and paths are shown to a planner as hints.
 
 use std::collections::BTreeSet;
 
-use crate::run::{HintStep, LearnedPlan, PlanHint};
+use crate::run::{HintStep, LearnedPlan, PathHint, PlanHint};
 
 /// The most hints for one plan.
 const MAX_HINTS: usize = 3;
@@ -11,11 +11,7 @@ const MIN_SIMILARITY: f64 = 0.4;
 
 /// The plans whose requests are most similar to `words`, best first. `known` holds the words and the plan of each.
 pub(crate) fn hints(words: &str, known: &[(String, LearnedPlan)]) -> Vec<PlanHint> {
-    let own = word_set(words);
-    let scored = known.iter().map(|(words, plan)| (similarity(&own, &word_set(words)), words, plan));
-    let mut scored: Vec<_> = scored.filter(|(score, ..)| *score >= MIN_SIMILARITY).collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    let hint = |(_, words, plan): (f64, &String, &LearnedPlan)| PlanHint {
+    let hint = |(words, plan): (&String, &LearnedPlan)| PlanHint {
         request: words.clone(),
         steps: plan
             .steps
@@ -26,7 +22,28 @@ pub(crate) fn hints(words: &str, known: &[(String, LearnedPlan)]) -> Vec<PlanHin
             })
             .collect(),
     };
-    scored.into_iter().take(MAX_HINTS).map(hint).collect()
+    most_similar(words, known.iter().map(|(words, plan)| (words, plan))).map(hint).collect()
+}
+
+/// The paths whose requests are most similar to `words`, best first. `known` holds the words and the path of each.
+pub(super) fn path_hints<'a>(
+    words: &str,
+    known: impl Iterator<Item = (&'a String, &'a [String])>,
+) -> Vec<PathHint> {
+    let hint = |(words, path): (&String, &[String])| PathHint { request: words.clone(), path: path.to_vec() };
+    most_similar(words, known).map(hint).collect()
+}
+
+/// Those of `known` whose words are most similar, best first.
+fn most_similar<'a, T>(
+    words: &str,
+    known: impl Iterator<Item = (&'a String, T)>,
+) -> impl Iterator<Item = (&'a String, T)> {
+    let own = word_set(words);
+    let scored = known.map(|(words, what)| (similarity(&own, &word_set(words)), words, what));
+    let mut scored: Vec<_> = scored.filter(|(score, ..)| *score >= MIN_SIMILARITY).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().take(MAX_HINTS).map(|(_, words, what)| (words, what))
 }
 
 fn word_set(words: &str) -> BTreeSet<&str> {

@@ -78,23 +78,34 @@ pub(crate) fn counted(counts: &[LearnedCount]) -> Vec<(&'static str, u64)> {
     LearnedStanding::VARIANTS.iter().map(|state| <&'static str>::from(*state)).zip(found).collect()
 }
 
+/// What is known of a template, if it is proven at `now` and this user may profit from it.
+pub(super) fn proven(
+    known: Option<&PlanHistory>,
+    (after, now): (u32, Timestamp),
+) -> Result<&PlanHistory, RecallOutcome> {
+    let known = known.filter(|known| known.is_shared).ok_or(RecallOutcome::Unknown)?;
+    match standing(known.successes, known.demoted, known.suspended_until, after, now) {
+        LearnedStanding::Proven => Ok(known),
+        LearnedStanding::Demoted => Err(RecallOutcome::Demoted),
+        LearnedStanding::Suspended => Err(RecallOutcome::Suspended),
+        LearnedStanding::Unproven => Err(RecallOutcome::Unproven),
+    }
+}
+
 /// What follows for a run from what is known of its template, at `now`. The plan is one that may be executed.
 pub(crate) fn recalled(
     state: &RunState,
     catalogue: &Catalogue,
     template: &RequestTemplate,
     known: Option<&PlanHistory>,
-    (after, now): (u32, Timestamp),
+    rule: (u32, Timestamp),
 ) -> PlanRecall {
     let outcome =
         |outcome| PlanRecall { outcome, template: Some(template.id.clone()), plan: None, hints: Vec::new() };
-    let Some(known) = known.filter(|known| known.is_shared) else { return outcome(RecallOutcome::Unknown) };
-    match standing(known.successes, known.demoted, known.suspended_until, after, now) {
-        LearnedStanding::Demoted => return outcome(RecallOutcome::Demoted),
-        LearnedStanding::Suspended => return outcome(RecallOutcome::Suspended),
-        LearnedStanding::Unproven => return outcome(RecallOutcome::Unproven),
-        LearnedStanding::Proven => {}
-    }
+    let known = match proven(known, rule) {
+        Ok(known) => known,
+        Err(why) => return outcome(why),
+    };
     let Some(plan) = fill(&known.plan, template, known.successes) else {
         return outcome(RecallOutcome::Unusable);
     };

@@ -74,10 +74,16 @@ pub(crate) enum SpanValue {
 /// The template of a run's request, if its plan can be learned or reused at all: no memory, question, plan, constraint or
 /// state of the caller may have a part in it.
 pub(crate) fn template_of_run(state: &RunState) -> Option<RequestTemplate> {
+    let queued = state.queued.as_ref()?;
+    let is_plain = queued.plan.is_none() && queued.guidance.is_none();
+    template_of_request(state).filter(|_| is_plain)
+}
+
+/// The template of a run's request, if it is executed and answers no question.
+pub(super) fn template_of_request(state: &RunState) -> Option<RequestTemplate> {
     let (queued, started) = (state.queued.as_ref()?, state.started.as_ref()?);
-    let plain =
-        queued.plan.is_none() && queued.guidance.is_none() && !queued.plan_only && !queued.options.dry_run;
-    if !plain || state.is_confirmation() || started.context.pending.is_some() {
+    let is_executed = !queued.plan_only && !queued.options.dry_run;
+    if !is_executed || state.is_confirmation() || started.context.pending.is_some() {
         return None;
     }
     let instructions = queued.instructions.as_deref().unwrap_or_default();
@@ -116,8 +122,13 @@ impl RequestTemplate {
 
     /// The words and placeholders, for people and planners.
     pub(crate) fn words(&self) -> String {
-        let words: Vec<&str> = self.elements.iter().map(|element| element.text.as_str()).collect();
-        words.join(" ")
+        joined(&self.elements)
+    }
+
+    /// The words and placeholders of these elements; of all without them.
+    pub(super) fn words_of(&self, elements: Option<(u32, u32)>) -> String {
+        let part = elements.and_then(|(first, last)| self.elements.get(first as usize..=last as usize));
+        joined(part.unwrap_or(&self.elements))
     }
 
     /// The elements that `part` of the request consists of, if it is one whole run of them.
@@ -137,6 +148,11 @@ impl RequestTemplate {
         });
         found.unwrap_or(&self.request)
     }
+}
+
+fn joined(elements: &[TemplateElement]) -> String {
+    let words: Vec<&str> = elements.iter().map(|element| element.text.as_str()).collect();
+    words.join(" ")
 }
 
 /// Reads the template of one request.

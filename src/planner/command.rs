@@ -509,6 +509,7 @@ fn rate(state: &RunState, command: &Command, score: PlanScore) -> Result<Event, 
     }
     let event = Event::PlanRated {
         template: state.learned_template().map(str::to_owned),
+        paths: state.learned_paths(),
         score,
         by: command.by.clone(),
         note: command.note.clone(),

@@ -32,6 +32,9 @@ and no path contains it. Describe it without names and values of this request.
 - A node may follow another only under its condition. Plan what is most likely; where a condition turns out otherwise, \
 the execution takes the other edge by itself.";
 
+const HINTS: &str = "Paths that answered similar requests; words in braces stand for values. They are examples, not \
+instructions, and the request below may need another path.";
+
 /// The reply to the question for a path.
 #[derive(Debug, Deserialize)]
 struct PathReply {
@@ -81,6 +84,12 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
         sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
         let given: Vec<String> = state.given_to_flow(flow).into_iter().collect();
         sections::push(&mut data, "given", &given.join("\n"));
+        let hints =
+            step.flow().and_then(|work| work.recall.as_ref()).into_iter().flat_map(|recall| &recall.hints);
+        let hints: Vec<String> = hints.map(|hint| json!(hint).to_string()).collect();
+        if !hints.is_empty() {
+            sections::push(&mut data, "similar_paths", &format!("{HINTS}\n{}", hints.join("\n")));
+        }
         sections::push(&mut data, "purpose", &step.step.purpose);
         names = flow.nodes.iter().map(|node| node.name.clone()).collect();
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::constraints::{FORBIDDEN, forbidden_nodes};
-use crate::flow::{Flow, full_path};
+use crate::flow::{Flow, NodeKind, full_path};
 use crate::plan::{Plan, PlanProblem, StepKind};
-use crate::run::RunState;
+use crate::run::{Effect, RunState};
 use crate::scene::Catalogue;
 
 /// Largest definitions of all flows of one plan, in bytes of their JSON: each version of the plan has them.
@@ -50,6 +50,18 @@ pub(super) fn flow_problems(state: &RunState, catalogue: &Catalogue, plan: &Plan
         problems.push(PlanProblem::new("plan.flows_too_large", what));
     }
     problems
+}
+
+/// Whether a node of the path calls a tool that writes.
+pub fn path_writes(catalogue: &Catalogue, flow: &Flow, path: &[String]) -> bool {
+    let writes = |node: &NodeKind| match node {
+        NodeKind::Tool { scene, tool, .. } => {
+            let tool = catalogue.get(scene).and_then(|scene| scene.tool(tool));
+            tool.is_some_and(|tool| tool.effect == Effect::Write)
+        }
+        _ => false,
+    };
+    path.iter().filter_map(|name| flow.node(name)).any(|node| writes(&node.kind))
 }
 
 /// The flows of a plan, each once.

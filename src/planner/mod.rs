@@ -50,6 +50,7 @@ pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseE
 pub use confirmation::confirmed;
 pub use constraints::check_constraints;
 pub use failed_call::{CallAttempts, FailedCall, consulted_call};
+pub use flow_plan::path_writes;
 pub use interpret::interpreted;
 #[cfg(test)]
 pub(crate) use patch::{PatchReply, read as read_patch};

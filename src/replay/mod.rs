@@ -478,6 +478,7 @@ fn describe_action(action: &Action) -> String {
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
         Action::Take { version } => format!("validating the supplied plan {version}"),
         Action::LookUpPlan => "the look-up of learned plans".to_owned(),
+        Action::LookUpPath { step } => format!("the look-up of learned paths for step {step}"),
         Action::Prepare { step } => format!("preparing the calls of step {step}"),
         Action::Recall { call } => format!("looking for an earlier result of call {call}"),
         Action::Interpret { call } => format!("the result that a mapping makes for call {call}"),

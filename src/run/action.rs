@@ -30,6 +30,11 @@ pub enum Action {
     },
     /// Look for plans of earlier executions, and append `plan_recalled`.
     LookUpPlan,
+    /// Look for paths of earlier executions of a flow, and append `path_recalled`.
+    LookUpPath {
+        /// The flow's step.
+        step: u32,
+    },
     /// Validate the plan that came with the request or was recalled, and append the event that puts it in force, rejects
     /// it or withdraws it.
     Take {
@@ -78,6 +83,7 @@ impl Action {
         match self {
             Action::Start => "start".to_owned(),
             Action::LookUpPlan => "look_up_plan".to_owned(),
+            Action::LookUpPath { step } => format!("look_up_path/{step}"),
             Action::Record { event } => format!("record/{}", event.key()),
             Action::Ask { call, .. } => format!("ask/{call}"),
             Action::Take { version } => format!("take/{version}"),

@@ -9,7 +9,7 @@ use super::event::{
     PlanMade, RunStatus, Subject,
 };
 use super::learned::MAX_RATINGS;
-use super::state::{AskStatus, CallStatus, RunState};
+use super::state::{AskStatus, CallStatus, RunState, StepState};
 use crate::adapt::RecoveryAction;
 use crate::flow;
 use crate::plan::{self, StepStatus};
@@ -65,8 +65,7 @@ impl RunState {
                 require(self.asks_for(|a| *a == Action::LookUpPlan || taken(a)), "no plan is looked up now")
             }
             Event::PlanObserved(_) => {
-                let ends = |a: &Action| matches!(a, Action::Record { event } if event.is_terminal());
-                require(self.template.is_none() && self.asks_for(ends), "the run does not end now")
+                require(self.template.is_none() && self.is_ending(), "the run does not end now")
             }
             Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
@@ -97,7 +96,10 @@ impl RunState {
             | Event::Prepared { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. } => self.admit_step(event),
-            Event::FlowPlanned { .. } | Event::NodeReplied { .. } => self.admit_flow(event),
+            Event::PathRecalled { .. }
+            | Event::PathObserved { .. }
+            | Event::FlowPlanned { .. }
+            | Event::NodeReplied { .. } => self.admit_flow(event),
             Event::Adapted { change } => self.admit_adaptation(change),
             Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
             Event::Answered { .. } => self.at(Subject::Answer),
@@ -379,9 +381,19 @@ impl RunState {
         }
     }
 
-    /// A path must be due and possible, or be what the machine itself records; a node's reply must be due.
+    /// A path must be due and possible, or be what the machine itself records; a node's reply must be due, and so must
+    /// the look-up of a path or the run's end.
     fn admit_flow(&self, event: &Event) -> Result<(), String> {
         match event {
+            Event::PathRecalled { step, .. } => {
+                let due = Action::LookUpPath { step: *step };
+                require(self.asks_for(|a| *a == due), "no path is looked up now")
+            }
+            Event::PathObserved { step, .. } => {
+                let work = self.steps.get(step).and_then(StepState::flow);
+                let is_open = work.is_some_and(|work| work.planned.is_some() && work.template.is_none());
+                require(is_open && self.is_ending(), "the run does not end now, or the step has no path")
+            }
             Event::FlowPlanned { step, path, call: Some(call), .. } => {
                 let due = Action::Read { call: *call, subject: Subject::Path { step: *step } };
                 require(self.asks_for(|a| *a == due), "there is no path to read")?;
@@ -510,6 +522,7 @@ impl RunState {
             Action::Take { version } => subject == Subject::Plan { version: *version },
             Action::Start
             | Action::LookUpPlan
+            | Action::LookUpPath { .. }
             | Action::Prepare { .. }
             | Action::Substitute { .. }
             | Action::Recall { .. }
@@ -517,6 +530,11 @@ impl RunState {
             | Action::Call { .. } => false,
         });
         require(here, "it is not due")
+    }
+
+    /// Whether the run's last event is due.
+    fn is_ending(&self) -> bool {
+        self.asks_for(|a| matches!(a, Action::Record { event } if event.is_terminal()))
     }
 
     fn asks_for(&self, what: impl Fn(&Action) -> bool) -> bool {

@@ -88,7 +88,10 @@ impl RunState {
                 self.started = Some(started.clone());
                 self.status = RunStatus::Running;
             }
-            Event::RunResumed { epoch, restart } => self.resume(*epoch, *restart),
+            Event::RunResumed { epoch, restart, catalogue } => {
+                self.resume(*epoch, *restart);
+                self.change_catalogue(catalogue.as_ref());
+            }
             Event::RunReopened { .. } => self.reopen(),
             Event::RunPutAside { error } => {
                 self.aside = Some(error.clone());
@@ -128,9 +131,11 @@ impl RunState {
             | Event::Prepared { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. } => self.fold_step(event),
-            Event::FlowPlanned { .. } | Event::NodeStarted { .. } | Event::NodeReplied { .. } => {
-                self.fold_flow(event);
-            }
+            Event::PathRecalled { .. }
+            | Event::PathObserved { .. }
+            | Event::FlowPlanned { .. }
+            | Event::NodeStarted { .. }
+            | Event::NodeReplied { .. } => self.fold_flow(event),
             Event::ToolStarted { .. }
             | Event::ToolCompleted { .. }
             | Event::ToolSkipped { .. }

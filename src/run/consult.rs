@@ -48,6 +48,9 @@ pub struct ConsultationState {
     /// The configured name of the model that chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether it was replied to when other scenes were loaded: what was chosen then is not chosen for a further call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_outdated: bool,
     /// Whether no model replied to its question, or to an equal one that it waited for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
@@ -151,6 +154,7 @@ impl RunState {
         };
         a.subject.kind() == b.subject.kind()
             && (a.class, &a.code) == (b.class, &b.code)
+            && !b.is_outdated
             && tool(a) == tool(b)
             && ids(a) == ids(b)
             && a.shape == b.shape
@@ -314,6 +318,27 @@ impl RunState {
             )
         });
         replied.next().is_some()
+    }
+
+    /// SHA-256 in hex of the scenes that are `loaded`, where they differ from those that the run had so far.
+    pub fn changed_catalogue(&self, loaded: &str) -> Option<String> {
+        let at_start = self.started.as_ref().map(|started| &started.catalogue);
+        let known = self.catalogue.as_ref().or(at_start)?;
+        (known != loaded).then(|| loaded.to_owned())
+    }
+
+    /// Other scenes are loaded than before. The definition of a tool is part of what a model is asked, so nothing is
+    /// shared with what was replied about earlier ones.
+    pub(super) fn change_catalogue(&mut self, loaded: Option<&String>) {
+        let Some(loaded) = loaded else { return };
+        self.catalogue = Some(loaded.clone());
+        let is_replied = |(number, own): &(&u32, &ConsultationState)| own.ended || self.is_replied(**number);
+        let replied: Vec<u32> = self.consultations.iter().filter(is_replied).map(|(n, _)| *n).collect();
+        for number in replied {
+            if let Some(own) = self.consultations.get_mut(&number) {
+                own.is_outdated = true;
+            }
+        }
     }
 
     /// The run was reopened: what was chosen before does not count any more.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
-use super::learned::{PlanLesson, PlanRecall, PlanScore};
+use super::learned::{PathRecall, PlanLesson, PlanRecall, PlanScore};
 use crate::adapt::{
     AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, RefusedAction, ToolForecast, WeighedAction,
 };
@@ -121,6 +121,9 @@ pub enum Event {
         /// where a driver panicked, and in journals of earlier releases.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         restart: bool,
+        /// SHA-256 in hex of the scenes that are loaded now, where they differ from those that the run had before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        catalogue: Option<String>,
     },
     /// The run was quarantined: it was the only one in progress at several consecutive crashes of the
     /// server. It waits until a person resumes or cancels it.
@@ -139,11 +142,28 @@ pub enum Event {
     PlanRecalled(PlanRecall),
     /// What the run says about the plan of its template; in one commit with the run's end.
     PlanObserved(PlanLesson),
+    /// Paths of earlier executions of a flow were looked up, before the path of its step is planned.
+    PathRecalled {
+        /// The flow's step.
+        step: u32,
+        /// What is known.
+        recall: PathRecall,
+    },
+    /// What the run says about the path of a flow's step; in one commit with the run's end.
+    PathObserved {
+        /// The flow's step.
+        step: u32,
+        /// What it says.
+        lesson: PlanLesson,
+    },
     /// A person has judged the plan, after the run's end.
     PlanRated {
         /// The template of the plan, if one was learned or recalled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         template: Option<String>,
+        /// The templates of the paths of its flows, if any were learned or recalled.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
         /// The judgement.
         score: PlanScore,
         /// Whose.
@@ -343,7 +363,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Question>,
     },
-    /// The path through a flow is known: the meaning of the reply about it, or the graph itself.
+    /// The path through a flow is known: the meaning of the reply about it, one that was recalled, or the graph itself.
     FlowPlanned {
         /// The flow's step.
         step: u32,

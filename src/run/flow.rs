@@ -188,9 +188,18 @@ impl RunState {
         parent.is_some_and(|parent| parent.step.scene_name == call.scene)
     }
 
-    /// Folds the path of a flow's step, the entry of a node, or the reply of its model.
+    /// The templates of the paths of the plan's flows, where one was recalled or something was learned of it.
+    pub fn learned_paths(&self) -> Vec<String> {
+        let flows = self.plan_steps().filter_map(|(_, step)| step.flow());
+        flows.filter_map(|work| work.learned_template().map(str::to_owned)).collect()
+    }
+
+    /// Folds what is known of the path of a flow's step, the path, the entry of a node, or the reply of its model.
     pub(super) fn fold_flow(&mut self, event: &Event) {
         match event {
+            Event::PathRecalled { step, .. } | Event::PathObserved { step, .. } => {
+                self.step(*step, |state| state.work.fold(event, &[]));
+            }
             Event::FlowPlanned { step, .. } => {
                 self.use_reply_about(Subject::Path { step: *step });
                 self.step(*step, |state| state.work.fold(event, &[]));

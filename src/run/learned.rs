@@ -60,6 +60,28 @@ pub struct LearnedStep {
     pub words: Option<(u32, u32)>,
     /// All its calls.
     pub calls: Vec<LearnedCall>,
+    /// The nodes of the path, in order, where the step is a flow's; empty for a scene.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+}
+
+impl LearnedPlan {
+    /// A path through a flow, for requests of which these elements say what it is for.
+    pub fn of_path(
+        flow: &str,
+        path: Vec<String>,
+        words: Option<(u32, u32)>,
+        definitions: BTreeMap<String, String>,
+    ) -> Self {
+        let (scene, after, calls) = (flow.to_owned(), Vec::new(), Vec::new());
+        Self { steps: vec![LearnedStep { number: 1, scene, after, words, calls, path }], definitions }
+    }
+
+    /// The flow and the nodes of the path, where it is not a plan over scenes but a path through a flow.
+    pub fn flow_path(&self) -> Option<(&str, &[String])> {
+        let step = self.steps.first().filter(|step| !step.path.is_empty())?;
+        Some((&step.scene, &step.path))
+    }
 }
 
 /// A call of a learned plan.
@@ -207,14 +229,39 @@ pub struct HintStep {
     pub tools: Vec<String>,
 }
 
-/// What the end of a run says about the plan of its template.
+/// What is known of paths through a flow for requests like this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathRecall {
+    /// How the look-up ended.
+    pub outcome: RecallOutcome,
+    /// The template of what the flow's step is for, SHA-256 in hex, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The nodes of the path, in order, if one is reused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<String>>,
+    /// Paths that succeeded for similar requests, the most similar first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<PathHint>,
+}
+
+/// A path through the flow that succeeded for a similar request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathHint {
+    /// The request with placeholders.
+    pub request: String,
+    /// The names of its nodes, in order.
+    pub path: Vec<String>,
+}
+
+/// What the end of a run says about the plan of its template, or about the path of a flow's step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanLesson {
     /// The template, SHA-256 in hex.
     pub template: String,
     /// The request with placeholders.
     pub words: String,
-    /// The plan with placeholders; absent where it was recalled.
+    /// The plan with placeholders, or the path; absent where it was recalled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<LearnedPlan>,
     /// What it did.

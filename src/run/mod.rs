@@ -69,7 +69,7 @@ pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use learned::{
     Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS,
-    PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
+    PathHint, PathRecall, PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
 };
 pub use patch::PatchScope;
 pub use session::SessionEvent;

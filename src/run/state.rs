@@ -21,6 +21,7 @@ use super::learned::{LearnMode, PlanRecall, PlanScore};
 use super::settings::Settings;
 use super::work::{SceneWork, StepWork};
 use crate::adapt::PolicyChoice;
+use crate::flow::PathMaker;
 use crate::plan::{Plan, PlanProblem, PlanStatus, Reference, Step, StepStatus};
 
 /// How often a question is asked again because its driver panicked (in journals of earlier releases:
@@ -60,6 +61,9 @@ pub struct RunState {
     /// were not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Vec<String>>,
+    /// SHA-256 in hex of the scenes that are loaded, where they have changed since the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalogue: Option<String>,
     /// What is known of requests like this one, once it was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<PlanRecall>,
@@ -551,6 +555,7 @@ impl RunState {
             ranking: None,
             recall: None,
             template: None,
+            catalogue: None,
             ratings: BTreeMap::new(),
             plans: Vec::new(),
             steps: BTreeMap::new(),
@@ -623,10 +628,14 @@ impl RunState {
         self.template.as_deref().or(recalled)
     }
 
-    /// Whether the plan that added `step` comes from earlier executions.
+    /// Whether the plan that added `step`, or the path on which it is a node, comes from earlier executions.
     pub fn is_planned_by_learning(&self, step: u32) -> bool {
-        let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
-        version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == PlanMaker::Learned)
+        let Some(step) = self.steps.get(&step) else { return false };
+        let flow = step.node().and_then(|node| self.steps.get(&node.parent)?.flow());
+        let path = flow.and_then(|work| work.planned.as_ref());
+        let plan = (step.version as usize).checked_sub(1).and_then(|at| self.plans.get(at));
+        plan.is_some_and(|plan| plan.maker == PlanMaker::Learned)
+            || path.is_some_and(|path| path.maker == PathMaker::Learned)
     }
 
     /// The plan in force.

@@ -1,4 +1,4 @@
-//! Plans learned from executions, by tenant and template.
+//! Plans learned from executions, and paths through flows, by tenant and template.
 
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteRow;
@@ -9,7 +9,8 @@ use super::error::Error;
 use super::read::{decode, read_time};
 use super::record::JournalRow;
 use crate::run::{
-    Demotion, Event, LearnedPlan, LessonResult, PlanLesson, PlanRecall, PlanScore, RecallOutcome, TenantId,
+    Demotion, Event, LearnedPlan, LessonResult, PathRecall, PlanLesson, PlanRecall, PlanScore, RecallOutcome,
+    TenantId,
 };
 
 /// The most templates of a tenant. Beyond, those of few users go first, then those not said for the longest time.
@@ -34,7 +35,7 @@ pub(super) const FORGET_RUN: &str = "DELETE FROM learned_plans WHERE NOT kept AN
      (SELECT tenant, template FROM learned_sources WHERE (tenant, session) IN \
      (SELECT tenant, session FROM runs WHERE run = ?1))";
 
-/// A learned plan.
+/// A learned plan, or a learned path through a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedRow {
     /// SHA-256 of the template, in hex.
@@ -103,7 +104,8 @@ impl Store {
         row.as_ref().map(learned_row).transpose().map_err(|e| self.list_error(&e))
     }
 
-    /// The plans that a user may profit from and that succeeded at least `after` times, those said last first; at most 200.
+    /// The plans that a user may profit from and that succeeded at least `after` times, those said last first; at most
+    /// 200. With a `flow`, the paths through it instead.
     ///
     /// # Errors
     /// Database errors.
@@ -112,12 +114,14 @@ impl Store {
         tenant: &TenantId,
         user: &str,
         after: u32,
+        flow: Option<&str>,
     ) -> Result<Vec<LearnedRow>, Error> {
         let sql = format!(
-            "SELECT * FROM ({COLUMNS} AND successes >= ?3 AND demoted IS NULL) WHERE kept OR by_user \
+            "SELECT * FROM ({COLUMNS} AND successes >= ?3 AND demoted IS NULL AND flow IS ?4) WHERE kept OR by_user \
              ORDER BY seen DESC, template LIMIT {MAX_CANDIDATES}"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(user).bind(after);
+        let query = query.bind(flow);
         let rows = query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
         rows.iter().map(learned_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
@@ -213,8 +217,8 @@ fn demotion(row: &SqliteRow) -> Result<Option<Demotion>, sqlx::Error> {
 /// What an event teaches about the plan of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LearnedChange {
-    /// It succeeded. With a plan, that was made by a planner.
-    Succeeded { words: String, plan: Option<String>, user: String },
+    /// It succeeded. With a plan, that was made by a planner; with a flow, it is a path through that.
+    Succeeded { words: String, plan: Option<String>, flow: Option<String>, user: String },
     /// It failed; with a plan, only if it is still this one.
     Failed { plan: Option<String> },
     /// One of its tools was out of service.
@@ -228,34 +232,46 @@ pub(crate) enum LearnedChange {
 }
 
 impl LearnedChange {
-    /// Extracts the change from the event. A pure function.
-    pub(super) fn of(event: &Event) -> Option<(String, Self)> {
-        match event {
-            Event::PlanRecalled(PlanRecall { outcome, template: Some(template), .. }) => match outcome {
-                RecallOutcome::Reused => Some((template.clone(), Self::Used)),
-                RecallOutcome::Changed => Some((template.clone(), Self::Changed)),
-                _ => None,
-            },
-            Event::PlanObserved(PlanLesson { template, words, plan, result, user }) => {
-                // Serialising plain data cannot fail.
-                let plan = plan.as_ref().map(|plan| serde_json::to_string(plan).unwrap_or_default());
-                if plan.as_ref().is_some_and(|plan| plan.len() > MAX_PLAN_BYTES) {
-                    return None;
-                }
-                let change = match result {
-                    LessonResult::Success => {
-                        Self::Succeeded { words: words.clone(), plan, user: user.clone() }
-                    }
-                    LessonResult::Failure => Self::Failed { plan },
-                    LessonResult::Outage => Self::Suspended { plan },
-                };
-                Some((template.clone(), change))
+    /// Extracts the changes from the event, by template. A pure function.
+    pub(super) fn of(event: &Event) -> Vec<(String, Self)> {
+        let found = match event {
+            Event::PlanRecalled(PlanRecall { outcome, template: Some(template), .. })
+            | Event::PathRecalled { recall: PathRecall { outcome, template: Some(template), .. }, .. } => {
+                Self::of_recall(*outcome).map(|change| (template.clone(), change))
             }
-            Event::PlanRated { template: Some(template), score, .. } => {
-                Some((template.clone(), Self::Rated { score: *score }))
+            Event::PlanObserved(lesson) | Event::PathObserved { lesson, .. } => {
+                Self::of_lesson(lesson).map(|change| (lesson.template.clone(), change))
+            }
+            Event::PlanRated { template, paths, score, .. } => {
+                let rated = template.iter().chain(paths);
+                return rated.map(|template| (template.clone(), Self::Rated { score: *score })).collect();
             }
             _ => None,
+        };
+        found.into_iter().collect()
+    }
+
+    fn of_recall(outcome: RecallOutcome) -> Option<Self> {
+        match outcome {
+            RecallOutcome::Reused => Some(Self::Used),
+            RecallOutcome::Changed => Some(Self::Changed),
+            _ => None,
         }
+    }
+
+    fn of_lesson(lesson: &PlanLesson) -> Option<Self> {
+        let PlanLesson { words, plan, result, user, .. } = lesson;
+        let flow = plan.as_ref().and_then(|plan| Some(plan.flow_path()?.0.to_owned()));
+        // Serialising plain data cannot fail.
+        let plan = plan.as_ref().map(|plan| serde_json::to_string(plan).unwrap_or_default());
+        if plan.as_ref().is_some_and(|plan| plan.len() > MAX_PLAN_BYTES) {
+            return None;
+        }
+        Some(match result {
+            LessonResult::Success => Self::Succeeded { words: words.clone(), plan, flow, user: user.clone() },
+            LessonResult::Failure => Self::Failed { plan },
+            LessonResult::Outage => Self::Suspended { plan },
+        })
     }
 }
 
@@ -265,32 +281,8 @@ pub(super) async fn write_learned(
     rows: &[&JournalRow],
 ) -> Result<(), sqlx::Error> {
     for row in rows {
-        let Some((template, change)) = row.change.learned.as_deref() else { continue };
-        let at = LearnedAt { row, template };
-        match change {
-            LearnedChange::Succeeded { words, plan, user } => {
-                at.succeeded(&mut *tx, words, plan.as_deref(), user).await?;
-            }
-            LearnedChange::Failed { plan } => {
-                let set = "successes = 0, failures = failures + 1, demoted = coalesce(demoted, 'failure')";
-                at.update(&mut *tx, set, plan.as_deref()).await?;
-            }
-            LearnedChange::Suspended { plan } => {
-                let until = row.at.saturating_add(SUSPENSION_NANOS);
-                at.update(&mut *tx, &format!("suspended_until = {until}"), plan.as_deref()).await?;
-            }
-            LearnedChange::Used => _ = at.update(&mut *tx, "uses = uses + 1", None).await?,
-            LearnedChange::Changed => {
-                let set = "successes = 0, demoted = coalesce(demoted, 'definition')";
-                at.update(&mut *tx, set, None).await?;
-            }
-            LearnedChange::Rated { score: PlanScore::Bad } => {
-                at.update(&mut *tx, "successes = 0, demoted = 'rating'", None).await?;
-            }
-            LearnedChange::Rated { score: PlanScore::Good } => {
-                let set = "demoted = CASE WHEN demoted = 'rating' THEN NULL ELSE demoted END";
-                at.update(&mut *tx, set, None).await?;
-            }
+        for (template, change) in &row.change.learned {
+            LearnedAt { row, template }.write(&mut *tx, change).await?;
         }
     }
     Ok(())
@@ -303,6 +295,36 @@ struct LearnedAt<'a> {
 }
 
 impl LearnedAt<'_> {
+    async fn write(&self, tx: &mut SqliteConnection, change: &LearnedChange) -> Result<(), sqlx::Error> {
+        match change {
+            LearnedChange::Succeeded { words, plan, flow, user } => {
+                let made = plan.as_deref().map(|plan| (plan, flow.as_deref()));
+                self.succeeded(tx, words, made, user).await?;
+            }
+            LearnedChange::Failed { plan } => {
+                let set = "successes = 0, failures = failures + 1, demoted = coalesce(demoted, 'failure')";
+                self.update(tx, set, plan.as_deref()).await?;
+            }
+            LearnedChange::Suspended { plan } => {
+                let until = self.row.at.saturating_add(SUSPENSION_NANOS);
+                self.update(tx, &format!("suspended_until = {until}"), plan.as_deref()).await?;
+            }
+            LearnedChange::Used => _ = self.update(tx, "uses = uses + 1", None).await?,
+            LearnedChange::Changed => {
+                let set = "successes = 0, demoted = coalesce(demoted, 'definition')";
+                self.update(tx, set, None).await?;
+            }
+            LearnedChange::Rated { score: PlanScore::Bad } => {
+                self.update(tx, "successes = 0, demoted = 'rating'", None).await?;
+            }
+            LearnedChange::Rated { score: PlanScore::Good } => {
+                let set = "demoted = CASE WHEN demoted = 'rating' THEN NULL ELSE demoted END";
+                self.update(tx, set, None).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Updates the template's row, if it has this plan or no plan is given. Returns whether it did.
     async fn update(
         &self,
@@ -326,18 +348,19 @@ impl LearnedAt<'_> {
         &self,
         tx: &mut SqliteConnection,
         words: &str,
-        plan: Option<&str>,
+        made: Option<(&str, Option<&str>)>,
         user: &str,
     ) -> Result<(), sqlx::Error> {
+        let plan = made.map(|(plan, _)| plan);
         if !self.has_room(&mut *tx).await? {
             return Ok(());
         }
         let known = self.update(&mut *tx, "seen = max(seen, created)", plan).await?;
-        match (known, plan) {
+        match (known, made) {
             (true, _) => {}
             // The plan that was recalled is gone.
             (false, None) => return Ok(()),
-            (false, Some(plan)) => self.learn(&mut *tx, words, plan).await?,
+            (false, Some(made)) => self.learn(&mut *tx, words, made).await?,
         }
         let set = format!("successes = successes + 1, seen = {}", self.row.at);
         self.update(&mut *tx, &set, plan).await?;
@@ -358,17 +381,23 @@ impl LearnedAt<'_> {
     }
 
     /// Puts a plan in place of what was known of the template, and makes room for it.
-    async fn learn(&self, tx: &mut SqliteConnection, words: &str, plan: &str) -> Result<(), sqlx::Error> {
+    async fn learn(
+        &self,
+        tx: &mut SqliteConnection,
+        words: &str,
+        (plan, flow): (&str, Option<&str>),
+    ) -> Result<(), sqlx::Error> {
         self.execute(&mut *tx, "DELETE FROM learned_plans WHERE tenant = ?1 AND template = ?2").await?;
         sqlx::query(
-            "INSERT INTO learned_plans (tenant, template, words, plan, successes, created, seen) \
-             VALUES (?, ?, ?, ?, 0, ?5, ?5)",
+            "INSERT INTO learned_plans (tenant, template, words, plan, successes, created, seen, flow) \
+             VALUES (?, ?, ?, ?, 0, ?5, ?5, ?6)",
         )
         .bind(self.row.tenant.as_str())
         .bind(self.template)
         .bind(words)
         .bind(plan)
         .bind(self.row.at)
+        .bind(flow)
         .execute(&mut *tx)
         .await?;
         let sql = format!(

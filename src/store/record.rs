@@ -84,8 +84,8 @@ pub(crate) struct ListChange {
     pub(crate) plan: PlanChange,
     /// The change of the run's approvals.
     pub(crate) approval: Option<ApprovalChange>,
-    /// What the event teaches about the plan of a template.
-    pub(crate) learned: Option<Box<(String, LearnedChange)>>,
+    /// What the event teaches about the plan of a template, or about the paths of several.
+    pub(crate) learned: Vec<(String, LearnedChange)>,
     /// The key under which the event's result is found later.
     pub(crate) remember: Option<String>,
     /// The human decision that the event records.
@@ -172,7 +172,7 @@ fn run_change(event: &Event) -> ListChange {
         status: event.facts().status,
         plan,
         approval,
-        learned: LearnedChange::of(event).map(Box::new),
+        learned: LearnedChange::of(event),
         audit_decision: AuditDecision::of(event),
         ..ListChange::default()
     };

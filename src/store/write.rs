@@ -158,7 +158,8 @@ async fn commit(
 ) -> Result<(), sqlx::Error> {
     let changes = approvals::approval_changes(rows, heads);
     let decisions = audit::audit_decisions(rows);
-    let learned: Vec<&JournalRow> = rows.iter().copied().filter(|row| row.change.learned.is_some()).collect();
+    let learned: Vec<&JournalRow> =
+        rows.iter().copied().filter(|row| !row.change.learned.is_empty()).collect();
     let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty() && learned.is_empty();
     // SQLite accepts this setting only outside a transaction.
     let synchronous = if synced { "FULL" } else { "NORMAL" };

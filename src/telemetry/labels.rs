@@ -127,6 +127,7 @@ pub(super) enum PathLabel {
     Planner,
     Rules,
     Graph,
+    Learned,
 }
 
 /// Decisions on approvals.

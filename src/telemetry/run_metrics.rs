@@ -152,8 +152,8 @@ impl RunMetrics {
             )?,
             flow_paths: book.count(
                 "flow_paths_total",
-                "Paths through flows, by what planned them (planner: a model; rules: the embedded rules; graph: nothing, so \
-                 the conditions of the graph decide).",
+                "Paths through flows, by what planned them (planner: a model; rules: the embedded rules; learned: earlier \
+                 executions; graph: nothing, so the conditions of the graph decide).",
                 ["flow", "planned_by"],
                 [scenes(), PathLabel::axis()],
             )?,

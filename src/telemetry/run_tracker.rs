@@ -646,6 +646,7 @@ fn path_label(maker: PathMaker) -> PathLabel {
         PathMaker::Planner => PathLabel::Planner,
         PathMaker::Rules => PathLabel::Rules,
         PathMaker::Graph => PathLabel::Graph,
+        PathMaker::Learned => PathLabel::Learned,
     }
 }
 

@@ -165,7 +165,7 @@ pub fn add_approvals(to: &mut Exposition, waiting: WaitingCounts) {
 pub fn add_learned(to: &mut Exposition, plans: impl IntoIterator<Item = (&'static str, u64)>) {
     to.gauge(
         "learned_plans",
-        "Plans learned from executions, by state: proven (may be reused), unproven (has not succeeded often enough), \
+        "Plans and paths through flows learned from executions, by state: proven (may be reused), unproven (has not succeeded often enough), \
          demoted (failed, rated badly, or a tool has changed) or suspended (a tool was out of service).",
         &["state"],
         plans.into_iter().map(|(state, count)| (vec![state.to_owned()], count as f64)),

@@ -415,7 +415,7 @@ fn configuration_changes_never_exceed_the_series_limit() {
 #[test]
 fn events_without_run_start_are_still_counted() {
     let mut book = EventScript::new();
-    book.tell(Event::RunResumed { epoch: 1, restart: false });
+    book.tell(Event::RunResumed { epoch: 1, restart: false, catalogue: None });
     book.tell(replied(7, 5, vec![attempt("main", "scene", "ok")]));
     let ok = Outcome::Ok { result: json!(1), say: None, whole: None };
     book.tell(Event::ToolCompleted { call: 3, outcome: ok, millis: 4, notes: None });

@@ -52,7 +52,7 @@ type = "string"
 en = "Saved {{ arguments.title }}."
 "#;
 
-const FLOW: &str = r#"
+pub(super) const FLOW: &str = r#"
 name = "lookup"
 description = "Answers questions from the database."
 inputs = ["sql", "sensitive", "save"]
@@ -183,13 +183,13 @@ outputs = ["text"]
 en = "The rows: {{ text }}."
 "#;
 
-const FULL: [&str; 6] = ["classify", "generate", "validate", "approve", "execute", "tell"];
+pub(super) const FULL: [&str; 6] = ["classify", "generate", "validate", "approve", "execute", "tell"];
 
 /// What the world's tools have done.
 #[derive(Default)]
-struct Done {
-    runs: AtomicUsize,
-    saves: AtomicUsize,
+pub(super) struct Done {
+    pub(super) runs: AtomicUsize,
+    pub(super) saves: AtomicUsize,
 }
 
 fn write_scenes(dir: &Path, flow: &str) {
@@ -199,7 +199,7 @@ fn write_scenes(dir: &Path, flow: &str) {
     std::fs::write(folder.join("flow.toml"), flow).unwrap();
 }
 
-fn with_tools(setup: Setup, dir: &tempfile::TempDir, done: &Arc<Done>) -> Setup {
+pub(super) fn with_tools(setup: Setup, dir: &tempfile::TempDir, done: &Arc<Done>) -> Setup {
     write_scenes(dir.path(), FLOW);
     let (runs, saves) = (done.clone(), done.clone());
     setup
@@ -240,7 +240,7 @@ fn with_tools(setup: Setup, dir: &tempfile::TempDir, done: &Arc<Done>) -> Setup 
 }
 
 /// A model that plans the flow, replies with `paths` to questions for paths, in turn, and to nodes as `node` says.
-fn model(
+pub(super) fn model(
     paths: Vec<Vec<&'static str>>,
     node: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
 ) -> ScriptedLlm {
@@ -281,7 +281,7 @@ fn replying(
 }
 
 /// Sensible replies of nodes' models.
-fn sensible(node: &str, _: &Value) -> Value {
+pub(super) fn sensible(node: &str, _: &Value) -> Value {
     match node {
         "classify" => json!({"kind": "data", "title": "secret plan"}),
         "general" => json!({"text": "Hello."}),
@@ -289,15 +289,15 @@ fn sensible(node: &str, _: &Value) -> Value {
     }
 }
 
-struct World {
-    test: TestEngine,
-    llm: ScriptedLlm,
-    done: Arc<Done>,
-    _scenes: tempfile::TempDir,
+pub(super) struct World {
+    pub(super) test: TestEngine,
+    pub(super) llm: ScriptedLlm,
+    pub(super) done: Arc<Done>,
+    scenes: tempfile::TempDir,
 }
 
 impl World {
-    async fn start(llm: ScriptedLlm, more: impl FnOnce(Setup) -> Setup) -> Self {
+    pub(super) async fn start(llm: ScriptedLlm, more: impl FnOnce(Setup) -> Setup) -> Self {
         Self::start_with(FLOW, llm, more).await
     }
 
@@ -306,7 +306,7 @@ impl World {
         let (scenes, done) = (tempfile::tempdir().unwrap(), Arc::new(Done::default()));
         let setup = with_tools(Setup::scripted(&llm), &scenes, &done);
         write_scenes(scenes.path(), flow);
-        Self { test: more(setup).start().await, llm, done, _scenes: scenes }
+        Self { test: more(setup).start().await, llm, done, scenes }
     }
 
     async fn ask(&self, words: &str, state: Value, options: RequestOptions, by_name: bool) -> FinishedRun {
@@ -332,7 +332,7 @@ impl World {
     }
 
     /// The run of an answer; the invariants of its journal are checked if it has ended.
-    async fn finished(&self, answer: proscenium::Answer) -> FinishedRun {
+    pub(super) async fn finished(&self, answer: proscenium::Answer) -> FinishedRun {
         let (engine, tenant, id) = (&self.test.engine, &self.test.tenant, answer.run_id);
         let (events, state) = (self.test.events(id).await, engine.run(tenant, id).await.unwrap());
         let run = FinishedRun { answer, state, events };
@@ -353,13 +353,19 @@ impl World {
         self.finished(answer).await
     }
 
-    fn asked(&self, tool: &str) -> usize {
+    /// Loads another definition of the flow.
+    pub(super) async fn redefine(&self, flow: &str) {
+        write_scenes(self.scenes.path(), flow);
+        self.test.engine.reload(self.test.config.clone()).await.unwrap();
+    }
+
+    pub(super) fn asked(&self, tool: &str) -> usize {
         self.llm.requests().iter().filter(|request| forced_tool(request) == Some(tool)).count()
     }
 }
 
 /// The nodes that a run entered.
-fn entered(run: &FinishedRun) -> Vec<String> {
+pub(super) fn entered(run: &FinishedRun) -> Vec<String> {
     let nodes = run.events.iter().filter_map(|event| match &event.body {
         Event::NodeStarted { node, .. } => Some(node.clone()),
         _ => None,
@@ -367,7 +373,7 @@ fn entered(run: &FinishedRun) -> Vec<String> {
     nodes.collect()
 }
 
-fn maker(run: &FinishedRun) -> PathMaker {
+pub(super) fn maker(run: &FinishedRun) -> PathMaker {
     let planned = run.events.iter().find_map(|event| match &event.body {
         Event::FlowPlanned { maker, .. } => Some(*maker),
         _ => None,
@@ -609,7 +615,7 @@ async fn after_each_event_an_interrupted_run_goes_on_where_it_was() {
     for length in 1..run.events.len() {
         let prefix = run.events[..length].iter().map(|event| &event.body);
         let mut state = RunState::from_events(run.answer.run_id, prefix);
-        state.apply(&Event::RunResumed { epoch: state.epoch + 1, restart: true }).unwrap();
+        state.apply(&Event::RunResumed { epoch: state.epoch + 1, restart: true, catalogue: None }).unwrap();
         let last = run.events[length - 1].body.name();
         assert!(!state.next().is_empty(), "nothing is due after event {length}, {last}");
     }

@@ -44,6 +44,7 @@ mod imports;
 mod interpretation;
 mod keys;
 mod last_results;
+mod learned_paths;
 mod learning;
 mod learning_cli;
 mod learning_drift;

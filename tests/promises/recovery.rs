@@ -1,5 +1,6 @@
 //! Recovery: a model that chooses how to continue after a call failed, judged by what reached it and the back end.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -253,8 +254,21 @@ async fn embedded_rules_choose_the_first_option() {
 
 /// A killed server with a consulted call, and the next one, which finishes the run.
 async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBackend, usize, Value) {
+    let cell = if tool == "Pay" { "503x2" } else { "409x1" };
+    // The plan is asked for first.
+    let skip = if place_of_kill.contains("model") { "1" } else { "0" };
+    let (words, killed_at) = (format!("{tool} cell {cell}"), (place_of_kill, skip));
+    finished_after_a_restart(choosing("retry"), &words, killed_at, |_| {}).await
+}
+
+/// A server that is killed there, and the next one, which finishes the run with the scenes as they are by then.
+async fn finished_after_a_restart(
+    llm: ScriptedLlm,
+    words: &str,
+    (place_of_kill, skip): (&str, &str),
+    edit: impl FnOnce(&Path),
+) -> (FaultyBackend, usize, Value) {
     let (backend, workspace) = (FaultyBackend::start(failing), Workspace::bare());
-    let llm = choosing("retry");
     write_scene(&workspace.path().join("scenes"), backend.address(), "");
     workspace.write(
         "house.toml",
@@ -266,15 +280,12 @@ async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBacken
         ),
     );
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let cell = if tool == "Pay" { "503x2" } else { "409x1" };
-    // The plan is asked for first.
-    let skip = if place_of_kill.contains("model") { "1" } else { "0" };
     let env = [("CRASH_POINT_AT", place_of_kill.to_owned()), ("CRASH_POINT_SKIP", skip.to_owned())];
     let (mut killed, address) = serve(&workspace, &env);
-    let body =
-        json!({"messages": [{"role": "user", "content": format!("{tool} cell {cell}")}], "session_id": "s"});
+    let body = json!({"messages": [{"role": "user", "content": words}], "session_id": "s"});
     let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
     assert!(reply.is_err() || killed.has_ended(), "{place_of_kill} was not reached");
+    edit(&workspace.path().join("scenes/desk/scene.toml"));
     let (_server, address) = serve(&workspace, &[]);
     let mut run = Value::Null;
     crate::support::eventually("the run ends", async || {
@@ -304,6 +315,24 @@ async fn consultation_survives_a_kill_and_nothing_is_sent_twice() {
             assert!((least..=2).contains(&asked), "{tool} {at}: {asked}");
         }
     }
+}
+
+#[tokio::test]
+async fn model_is_asked_anew_by_a_resumed_run_whose_tool_has_changed() {
+    let two_steps = || {
+        let mut second = prepared(&[("Look", "409x1-b")])["steps"][0].take();
+        (second["step_number"], second["depends_on_step"]) = (json!(2), json!(1));
+        plan(json!([prepared(&[("Look", "409x1-a")])["steps"][0], second]))
+    };
+    let rules = rules().plan(move |request, _| Scripted::forced(request, two_steps()));
+    let llm = rules.recovery(|request, _| Scripted::forced(request, choice("retry"))).start();
+    let words = "Look at the cells 409x1-a and 409x1-b";
+    let (_backend, asked, run) = finished_after_a_restart(llm, words, ("after:backed_off", "0"), |scene| {
+        let before = std::fs::read_to_string(scene).unwrap();
+        std::fs::write(scene, before.replace("Look something up", "Look something else up")).unwrap();
+    })
+    .await;
+    assert_eq!((&run["status"], asked), (&json!("completed"), 2), "{run:#}");
 }
 
 /// A model that answers a consultation only when the gate opens.

@@ -1,12 +1,12 @@
-//! Learned plans: looked up before a plan is made, and judged by the end of their run.
+//! Learned plans and paths: looked up before a plan or a path is made, and judged by the end of their run.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::Driver;
-use crate::learning::{self, PlanHistory, RequestTemplate};
-use crate::run::{Event, Fault, LearnMode, PlanRecall, RecallOutcome};
+use crate::learning::{self, PathTemplate, PlanHistory, RequestTemplate};
+use crate::run::{Event, Fault, LearnMode, PathRecall, PlanRecall, RecallOutcome};
 use crate::store::{self, LearnedRow, Store};
 
 /// How long the store may take; after that, a planner is asked.
@@ -53,23 +53,68 @@ impl Driver {
             recall = learning::recalled(&self.state, &self.shared.catalogue, template, known.as_ref(), rule);
         }
         if recall.plan.is_none() {
-            let known = store.learned_for_hints(tenant, &user, after).await?;
+            let known = store.learned_for_hints(tenant, &user, after, None).await?;
             let known: Vec<_> = known.into_iter().map(|row| (row.words, row.plan)).collect();
             recall.hints = learning::hints(&template.words(), &known);
         }
         Ok(recall)
     }
 
+    /// The event with what is known of paths through the flow of a step, for what that is for.
+    pub(super) async fn look_up_path(&mut self, step: u32) -> Event {
+        let none = |outcome| PathRecall { outcome, template: None, path: None, hints: Vec::new() };
+        let Some(template) = learning::template_of_path(&self.state, step) else {
+            return Event::PathRecalled { step, recall: none(RecallOutcome::Unfit) };
+        };
+        let recall = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.known_paths(step, &template)).await {
+            Ok(Ok(recall)) => recall,
+            Ok(Err(error)) => {
+                tracing::warn!(run = %self.state.run, %error, "learned paths could not be read");
+                none(RecallOutcome::Unavailable)
+            }
+            Err(_) => none(RecallOutcome::Unavailable),
+        };
+        Event::PathRecalled { step, recall }
+    }
+
+    async fn known_paths(&mut self, step: u32, template: &PathTemplate) -> Result<PathRecall, store::Error> {
+        let LearnedPlans { store, after } = self.shared.learned.clone();
+        let (tenant, user) = (&self.principal.tenant.clone(), learning::user_hash(&self.principal.user));
+        let of_step = (step, template);
+        let mut recall = PathRecall {
+            outcome: RecallOutcome::Hints,
+            template: Some(template.id.clone()),
+            path: None,
+            hints: Vec::new(),
+        };
+        if self.state.settings().learn == LearnMode::Reuse {
+            let known = store.learned_plan(tenant, &template.id, &user).await?.map(history);
+            let rule = (after, Timestamp::now());
+            recall =
+                learning::recalled_path(&self.state, &self.shared.catalogue, of_step, known.as_ref(), rule);
+        }
+        if recall.path.is_none() {
+            let known = store.learned_for_hints(tenant, &user, after, Some(&template.flow)).await?;
+            let known: Vec<_> = known.into_iter().map(|row| (row.words, row.plan)).collect();
+            recall.hints = learning::similar_paths(&self.state, &self.shared.catalogue, of_step, &known);
+        }
+        Ok(recall)
+    }
+
     /// Appends an event of the machine. If it ends the run, what the run teaches is written with it.
     pub(super) async fn append_machine_event(&mut self, event: Event) -> Result<(), Fault> {
-        let lesson = match event.is_terminal() {
-            true => learning::lesson(&self.state, &self.shared.catalogue, &event),
-            false => None,
-        };
-        match lesson {
-            Some(lesson) => self.append_together(vec![Event::PlanObserved(lesson), event]).await,
-            None => self.append(event).await,
+        let mut lessons = Vec::new();
+        if event.is_terminal() {
+            let (state, catalogue) = (&self.state, &self.shared.catalogue);
+            lessons.extend(learning::lesson(state, catalogue, &event).map(Event::PlanObserved));
+            let of_paths = learning::path_lessons(state, catalogue, &event);
+            lessons.extend(of_paths.into_iter().map(|(step, lesson)| Event::PathObserved { step, lesson }));
         }
+        if lessons.is_empty() {
+            return self.append(event).await;
+        }
+        lessons.push(event);
+        self.append_together(lessons).await
     }
 }
 

@@ -89,6 +89,10 @@ impl Driver {
                 let event = self.look_up_plan().await;
                 self.record(event).await
             }
+            Action::LookUpPath { step } => {
+                let event = self.look_up_path(step).await;
+                self.record(event).await
+            }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
                 self.record(event).await

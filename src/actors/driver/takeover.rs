@@ -20,7 +20,9 @@ impl Driver {
         let mut events = Vec::new();
         let mut cost = 0;
         if self.taken_over {
-            let resumed = Event::RunResumed { epoch: self.state.epoch + 1, restart: !self.panicked };
+            let catalogue = self.state.changed_catalogue(&self.shared.catalogue_hash);
+            let resumed =
+                Event::RunResumed { epoch: self.state.epoch + 1, restart: !self.panicked, catalogue };
             self.state.check(&resumed).map_err(|why| Fault::new("run.illegal_event", why.to_string()))?;
             let mut after = self.state.clone();
             after.apply_checked(&resumed, after.at);

@@ -5,9 +5,12 @@ use serde_json::json;
 
 use super::super::{CHOOSE_RECOVERY, read, request};
 use super::{apply, catalogue, good_plan, replied};
-use crate::adapt::{ConsultationKind, ExecutionLevel, ExecutionMode, PolicyDefaults};
+use crate::adapt::{
+    AlternativeTool, ConsultationKind, ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction,
+    PolicyDefaults, ToolPolicies,
+};
 use crate::fault::{Fault, FaultClass};
-use crate::llm::{Message, RequestDigest};
+use crate::llm::{Message, Request, RequestDigest};
 use crate::plan::TaskId;
 use crate::run::{
     Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall,
@@ -16,6 +19,7 @@ use crate::run::{
 use crate::scene::{Catalogue, Scene, SceneTool};
 
 const ABOUT: Subject = Subject::Consultation { consultation: 1, kind: ConsultationKind::Recovery };
+const DECISION: Subject = Subject::Consultation { consultation: 1, kind: ConsultationKind::Decision };
 
 /// What differs between runs and may not be told.
 #[derive(Debug, Clone)]
@@ -70,13 +74,18 @@ fn requested(call: u32, argument: i64) -> RequestedCall {
 
 /// A run whose last call has failed, about which a model is to be consulted.
 fn consulting(told: &Told) -> RunState {
+    consulting_at(told, ExecutionLevel::Adaptive, None)
+}
+
+/// The same at another level, where the tool declares this.
+fn consulting_at(told: &Told, level: ExecutionLevel, declared: Option<&ToolPolicies>) -> RunState {
     let mut state = RunState::new(RunId(uuid::Uuid::from_u128(told.run)));
     let task = TaskId(uuid::Uuid::from_u128(2));
     apply(&mut state, Event::RunQueued(RunQueued::new(&told.words, &told.user, task)));
     let now =
         jiff::Timestamp::from_second(1_800_000_000 + told.now).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
     let policies = PolicyDefaults { attempts: 1, ..PolicyDefaults::default() };
-    let (level, mode) = (Some(ExecutionLevel::Adaptive), Some(ExecutionMode::Adaptive));
+    let (level, mode) = (Some(level), Some(ExecutionMode::Adaptive));
     let started = RunStarted {
         now,
         language: told.language.clone(),
@@ -95,7 +104,10 @@ fn consulting(told: &Told) -> RunState {
     apply(&mut state, made);
     apply(&mut state, Event::StepStarted { step: 1 });
     let call = replied(&mut state, Subject::Scene { step: 1 }, Reply::default());
-    let calls = (1..=told.earlier + 1).map(|call| requested(call, told.argument)).collect();
+    let policies = declared.cloned().map(Box::new);
+    let calls = (1..=told.earlier + 1)
+        .map(|call| RequestedCall { policies: policies.clone(), ..requested(call, told.argument) })
+        .collect();
     apply(
         &mut state,
         Event::SceneReplied { step: 1, call, text: String::new(), calls, question: None, next: None },
@@ -165,6 +177,63 @@ fn changed_definition_is_another_question() {
     assert_ne!(digest(&catalogue()), digest(&changed(&|tool| tool.description = "Another.".to_owned())));
     let other = |tool: &mut SceneTool| tool.say = [("en".to_owned(), "So it is.".to_owned())].into();
     assert_eq!(digest(&catalogue()), digest(&changed(&other)), "how it is told is no part of the question");
+}
+
+/// Whatever fails is followed by one of two alternatives.
+fn two_alternatives() -> ToolPolicies {
+    let policy = FaultPolicy { actions: Some(vec![PolicyAction::Alternative]), ..FaultPolicy::default() };
+    let [first, second] = ["APeek", "AGlance"].map(|tool| AlternativeTool {
+        tool: tool.to_owned(),
+        arguments: [("n".to_owned(), json!("/arguments/n"))].into(),
+        same_result: tool == "AGlance",
+    });
+    ToolPolicies {
+        by_class: [(FaultClass::Other, policy)].into(),
+        alternative: Some(first),
+        others: vec![second],
+        choose_by: "Prefer the one that is free of charge.".to_owned(),
+        ..ToolPolicies::default()
+    }
+}
+
+/// The usual scenes, of which A has two further reads.
+fn with_alternatives() -> Catalogue {
+    let before = catalogue();
+    let scenes = before.iter().map(|scene| {
+        let mut scene = Scene::clone(scene);
+        let read = scene.tools.iter().find(|tool| tool.name == "ARead").cloned();
+        for (name, description) in [("APeek", "Peeks, for a fee."), ("AGlance", "Glances.")] {
+            scene.tools.extend(read.clone().map(|tool| SceneTool {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                ..tool
+            }));
+        }
+        scene
+    });
+    Catalogue::new(scenes.collect::<Vec<_>>())
+}
+
+/// The messages and the forced tool of a question.
+fn shown(asked: &Request) -> String {
+    let messages = asked.messages.iter().map(|message| match message {
+        Message::System { text } | Message::User { text } => text.clone(),
+        other => format!("{other:?}"),
+    });
+    let tool = &asked.tools[0];
+    let forced = format!("{}: {}", tool.name, serde_json::to_string_pretty(&*tool.parameters).unwrap());
+    messages.chain([forced]).collect::<Vec<_>>().join("\n---\n")
+}
+
+#[test]
+fn prompt_of_a_recovery_is_as_reviewed() {
+    insta::assert_snapshot!(shown(&request(&consulting(&plain()), &catalogue(), ABOUT)));
+}
+
+#[test]
+fn prompt_of_a_decision_is_as_reviewed() {
+    let state = consulting_at(&plain(), ExecutionLevel::Intelligent, Some(&two_alternatives()));
+    insta::assert_snapshot!(shown(&request(&state, &with_alternatives(), DECISION)));
 }
 
 fn forced(arguments: &str) -> Reply {

@@ -42,6 +42,7 @@ impl RunState {
             ended: false,
             chosen: None,
             model: None,
+            is_outdated: false,
             unanswered: false,
         };
         self.consultations.insert(consultation, opened);

@@ -186,6 +186,7 @@ impl Event {
             }
             Event::Planning { version, .. } => public(*version),
             Event::PlanRecalled(_) | Event::PlanObserved(_) => internal(0).external(),
+            Event::PathRecalled { step, .. } | Event::PathObserved { step, .. } => internal(*step).external(),
             Event::PlanRated { .. } => internal(0).external().durable(),
             Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, .. } => {
                 internal(*call).from(Origin::Question {

@@ -45,7 +45,9 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     match dice.pick(38) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
-        2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
+        2 if dice.pick(8) == 7 => {
+            Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0, catalogue: None }
+        }
         3 => Event::Planning { version: number, cause: crate::run::PlanCause::Continuation },
         4 | 5 => Event::ModelAsked {
             call: if dice.pick(2) == 0 { state.next_ask() } else { number },

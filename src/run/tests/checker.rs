@@ -377,7 +377,9 @@ impl RunChecker {
                     "a look-up too many"
                 );
             }
-            Event::PlanObserved(_)
+            Event::PathRecalled { .. }
+            | Event::PathObserved { .. }
+            | Event::PlanObserved(_)
             | Event::PlanRated { .. }
             | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }

@@ -187,6 +187,40 @@ fn equal_failures_of_a_run_share_one_question() {
 }
 
 #[test]
+fn resumed_run_shares_no_choice_about_other_scenes() {
+    for (loaded, questions) in [("as before", 1), ("other", 2)] {
+        let mut run = calling(&[LOOK, LOOK_ELSEWHERE], settings());
+        run.record(Event::RunResumed {
+            epoch: 1,
+            restart: true,
+            catalogue: run.state.changed_catalogue("as before"),
+        });
+        run.settle();
+        run.outcome(1, failed());
+        choose(&mut run, 1, "retry");
+        let catalogue = run.state.changed_catalogue(loaded);
+        assert_eq!(catalogue.is_some(), questions == 2);
+        run.record(Event::RunResumed { epoch: 2, restart: true, catalogue });
+        run.settle();
+        run.outcome(2, failed());
+        assert_eq!((run.state.consultations.len(), asks(&run)), (2, questions), "{loaded}");
+    }
+}
+
+#[test]
+fn choice_that_is_made_after_a_change_is_shared() {
+    let mut run = calling(&[LOOK, LOOK_ELSEWHERE], settings());
+    run.outcome(1, failed());
+    run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: Some("other".to_owned()) });
+    run.settle();
+    run.outcome(2, failed());
+    assert_eq!(asks(&run), 2, "the lost question is put again, about the scenes as they are");
+    choose(&mut run, 1, "retry");
+    assert!(run.state.consultations[&2].chosen.is_some());
+    assert_eq!(asks(&run), 2);
+}
+
+#[test]
 fn run_has_a_bound_of_consultations() {
     let limits = ConsultationLimits { max_per_run: 1, ..ConsultationLimits::default() };
     let mut run = calling(&[LOOK, LOOK_ELSEWHERE], Settings { consultations: limits, ..settings() });
@@ -276,7 +310,7 @@ fn keyed_write_gets_one_more_attempt_under_its_key_or_is_put_to_a_person() {
 fn consultation_survives_a_crash_and_ends_with_a_cancellation() {
     let mut run = calling(&[LOOK], settings());
     run.outcome(1, failed());
-    run.record(Event::RunResumed { epoch: 1, restart: true });
+    run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: None });
     run.settle();
     assert_eq!((asks(&run), run.state.consulted), (2, 1), "asked again, and counted once");
     let question = run.reply(about(1));

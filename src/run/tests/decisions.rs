@@ -244,7 +244,7 @@ fn no_to_one_alternative_is_not_walked_around() {
 fn decision_survives_a_crash_and_counts_once() {
     let mut run = calling(&[LOOK], settings());
     run.outcome(1, failed());
-    run.record(Event::RunResumed { epoch: 1, restart: true });
+    run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: None });
     run.settle();
     assert_eq!((questions(&run), run.state.consulted), (2, 1), "asked again, and counted once");
     choose(&mut run, 1, 1);

@@ -51,7 +51,7 @@ fn keyed_write_that_may_be_done_stays_unknown_when_its_repetition_fails() {
 #[test]
 fn interrupted_keyed_write_stays_unknown_when_its_repetition_fails() {
     let mut run = calling(PAY, settings(None));
-    run.record(Event::RunResumed { epoch: 1, restart: true });
+    run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: None });
     run.settle();
     let refused = || Outcome::Refused { error: Fault::new("pay.limit", "too much") };
     run.outcome(1, refused());

@@ -18,7 +18,8 @@ use crate::plan::{Plan, PlanProblem, Step, StepKind, StepStatus};
 use crate::planner::{self, ApproverChoice, Command, CommandAction};
 use crate::run::{
     Action, ApprovalPolicy, ApprovalScope, ApprovalSubject, AskStatus, CallStatus, ConfirmPolicy, Decision,
-    Effect, Event, Fault, Outcome, Reply, RunState, RunStatus, Settings, Subject, Usage, Verdict,
+    Effect, Event, Fault, LearnMode, Outcome, PathRecall, RecallOutcome, Reply, RunState, RunStatus,
+    Settings, Subject, Usage, Verdict,
 };
 use crate::scene::Catalogue;
 
@@ -76,6 +77,7 @@ impl FlowSim {
             fallback_enabled: dice.pick(2) == 1,
             max_parallel_steps: 1 + dice.pick(2) as u32,
             confirm: [ConfirmPolicy::Never, ConfirmPolicy::Unclear][dice.pick(2)],
+            learn: [LearnMode::Off, LearnMode::Reuse][dice.pick(2)],
             ..Settings::default()
         };
         let catalogue = flow_world::catalogue(&flows);
@@ -228,7 +230,7 @@ impl FlowSim {
             state.apply(&serde_json::from_str(&line).unwrap()).unwrap();
         }
         assert_eq!(state, self.state, "a restart wakes up elsewhere");
-        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: true });
+        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: true, catalogue: None });
         let busy = !self.state.next().is_empty() || self.state.status == RunStatus::Waiting;
         assert!(busy, "nothing is due after a restart");
     }
@@ -242,6 +244,7 @@ impl FlowSim {
             Action::Take { version } => planner::supplied_plan(&self.state, &self.catalogue, version),
             Action::Prepare { step } => planner::prepared(&self.state, &self.catalogue, step),
             Action::Read { call, subject } => self.read(call, subject),
+            Action::LookUpPath { step } => self.recalled(step),
             other => panic!("{other:?} in a world of flows"),
         };
         self.record(event);
@@ -270,11 +273,19 @@ impl FlowSim {
         }
     }
 
-    /// A reply with any path. What is not possible is never admitted.
-    fn path(&mut self, call: u32, step: u32) -> Event {
+    /// Any path of earlier executions, or none.
+    fn recalled(&mut self, step: u32) -> Event {
+        let path = (self.dice.pick(2) == 1).then(|| self.any_path(step));
+        let outcome = if path.is_some() { RecallOutcome::Reused } else { RecallOutcome::Unknown };
+        let recall = PathRecall { outcome, template: Some("template".to_owned()), path, hints: Vec::new() };
+        Event::PathRecalled { step, recall }
+    }
+
+    /// Any path along the edges of a step's flow, which may break its other rules.
+    fn any_path(&mut self, step: u32) -> Vec<String> {
         let flow = self.state.flow_of(&self.state.steps[&step]).unwrap().clone();
         let given = self.state.given_to_flow(&flow);
-        let path = match self.dice.pick(3) {
+        match self.dice.pick(3) {
             0 => full_path(&flow, &given),
             1 => rules_path(&flow, "everything", &given),
             _ => {
@@ -289,9 +300,16 @@ impl FlowSim {
                 }
                 path
             }
-        };
+        }
+    }
+
+    /// A reply with any path. What is not possible is never admitted.
+    fn path(&mut self, call: u32, step: u32) -> Event {
+        let path = self.any_path(step);
+        let flow = self.state.flow_of(&self.state.steps[&step]).unwrap();
+        let given = self.state.given_to_flow(flow);
         let maker = if self.state.asks[&call].fallback { PathMaker::Rules } else { PathMaker::Planner };
-        let problems = path_problems(&flow, &path, &given);
+        let problems = path_problems(flow, &path, &given);
         let event = Event::FlowPlanned { step, path, maker, call: Some(call), missing_node: None };
         if problems.is_empty() {
             return event;
@@ -370,7 +388,11 @@ impl FlowSim {
             Event::FlowPlanned { step, path, maker, .. } => {
                 let execution = self.executions.entry(*step).or_default();
                 assert!(execution.path.is_none() && execution.entered.is_empty(), "a path is planned twice");
-                assert!(*maker != PathMaker::Planner || !self.faults.unplanned);
+                let is_planned = matches!(maker, PathMaker::Planner | PathMaker::Learned);
+                assert!(!is_planned || !self.faults.unplanned);
+                let flow = self.state.flow_of(&self.state.steps[step]).unwrap();
+                let problems = path_problems(flow, path, &self.state.given_to_flow(flow));
+                assert!(problems.is_empty() || *maker == PathMaker::Graph, "{maker:?}: {problems:#?}");
                 execution.path = Some((path.clone(), *maker));
             }
             Event::NodeStarted { step, parent, node, left, .. } => {
@@ -605,6 +627,7 @@ fn generated_worlds_have_loops_writes_approvals_and_left_paths() {
                 Event::RunReopened { .. } => "reopened",
                 Event::FlowPlanned { maker: PathMaker::Graph, .. } => "graph",
                 Event::FlowPlanned { maker: PathMaker::Planner, .. } => "planned",
+                Event::FlowPlanned { maker: PathMaker::Learned, .. } => "learned",
                 _ => continue,
             };
             *seen.entry(what).or_default() += 1;
@@ -619,7 +642,8 @@ fn generated_worlds_have_loops_writes_approvals_and_left_paths() {
             }
         }
     }
-    let all = ["left", "replied", "approval", "write", "crash", "reopened", "graph", "planned", "loop"];
+    let all =
+        ["left", "replied", "approval", "write", "crash", "reopened", "graph", "planned", "learned", "loop"];
     assert!(all.iter().all(|what| seen.get(what).is_some_and(|times| *times > 2)), "{seen:?}");
 }
 

@@ -48,7 +48,7 @@ fn write_cut_off_by_a_crash_is_unknown_and_holds_its_tool() {
     let mut run = script();
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.reply_with_calls(1, &[BOOK]);
-    run.record(Event::RunResumed { epoch: 1, restart: false });
+    run.record(Event::RunResumed { epoch: 1, restart: false, catalogue: None });
     run.settle();
     run.reply_with_calls(1, &[BOOK, ("book", Effect::Write, Repeat::Never, 2), LOOK]);
     run.done(4, json!("nothing there"));
@@ -64,7 +64,7 @@ fn keyed_write_is_repeated_once_with_the_same_key() {
     let mut run = script();
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.reply_with_calls(1, &[PAY]);
-    run.record(Event::RunResumed { epoch: 1, restart: false });
+    run.record(Event::RunResumed { epoch: 1, restart: false, catalogue: None });
     run.settle();
     run.outcome(1, Outcome::Unknown { error: Fault::new("tool.timeout", "no reply") });
     assert_eq!(run.state.calls[&1].attempts, 2);
@@ -180,7 +180,7 @@ fn scenes_are_ranked_before_the_first_plan_and_only_once() {
 
 #[test]
 fn plan_is_made_without_a_ranking_that_failed_or_was_lost() {
-    let lost = Event::RunResumed { epoch: 1, restart: false };
+    let lost = Event::RunResumed { epoch: 1, restart: false, catalogue: None };
     let rejected = Event::ReplyRejected { call: 1, problems: vec![] };
     for (has_reply, end) in [(false, failed(1)), (false, lost), (true, rejected)] {
         let mut run = ranked();
@@ -193,7 +193,7 @@ fn plan_is_made_without_a_ranking_that_failed_or_was_lost() {
         assert_eq!(run.question(Subject::Plan { version: 1 }), 2);
     }
     let mut run = ranked();
-    run.record(Event::RunResumed { epoch: 1, restart: true });
+    run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: None });
     run.settle();
     assert_eq!(run.question(Subject::Ranking), 2, "a restart is not its fault");
 }
@@ -265,7 +265,7 @@ fn run_that_crashes_every_driver_is_ended() {
     let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
     for epoch in 1..6 {
         if !run.state.status.is_terminal() {
-            run.record(Event::RunResumed { epoch, restart: false });
+            run.record(Event::RunResumed { epoch, restart: false, catalogue: None });
             run.settle();
         }
     }
@@ -281,7 +281,7 @@ fn question_that_crashes_every_driver_fails() {
     for epoch in 1..=4 {
         // The run makes progress each time, but this question never does.
         run.reply_with_calls(2, &[("look", Effect::Read, Repeat::Never, epoch)]);
-        run.record(Event::RunResumed { epoch, restart: false });
+        run.record(Event::RunResumed { epoch, restart: false, catalogue: None });
         run.settle();
         let number = *run.state.calls.keys().next_back().unwrap();
         run.done(number, json!("sunny"));

@@ -274,7 +274,7 @@ impl Script {
 
     /// The process crashes, and another takes the run over.
     pub fn crash(&mut self) {
-        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });
+        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false, catalogue: None });
         self.settle();
     }
 

@@ -401,7 +401,8 @@ impl Sim {
             | Action::Substitute { .. }
             | Action::Recall { .. }
             | Action::Interpret { .. }
-            | Action::LookUpPlan => self.state.next().contains(action),
+            | Action::LookUpPlan
+            | Action::LookUpPath { .. } => self.state.next().contains(action),
         }
     }
 
@@ -435,6 +436,8 @@ impl Sim {
                     hints: Vec::new(),
                 }));
             }
+            // No plan here has a flow.
+            Action::LookUpPath { .. } => panic!("{action:?}"),
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
                 self.record(event);
@@ -728,7 +731,7 @@ impl Sim {
             state.apply_at(event, *at).unwrap();
         }
         assert_eq!(state, self.state, "a restart wakes up elsewhere");
-        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });
+        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false, catalogue: None });
         if self.dice.pick(4) == 3 {
             self.reload();
         }

@@ -1,10 +1,13 @@
 //! The work of a flow's step: a path is planned, then its nodes are entered one after the other, each as a step of its
 //! own. The flow's step runs until the last of them has ended.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::super::action::Action;
 use super::super::event::{Event, Fault, Subject};
+use super::super::learned::{LearnMode, PathRecall};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
 use crate::flow::{self, Flow, MissingNode, NextNode, NodeKind, PathMaker};
@@ -16,6 +19,12 @@ pub(super) const MAX_NODE_STEPS: usize = 1000;
 /// The progress of a flow's step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FlowWork {
+    /// What is known of paths for requests like this one, once it was looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<PathRecall>,
+    /// The template about whose path the run's end said something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
     /// The planned path, once there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<PlannedPath>,
@@ -46,6 +55,8 @@ impl PlannedPath {
 impl FlowWork {
     pub(super) fn fold(&mut self, event: &Event) {
         match event {
+            Event::PathRecalled { recall, .. } => self.recall = Some(recall.clone()),
+            Event::PathObserved { lesson, .. } => self.template = Some(lesson.template.clone()),
             Event::FlowPlanned { path, maker, missing_node, .. } => {
                 let missing_node = missing_node.clone();
                 self.planned = Some(PlannedPath { path: path.clone(), maker: *maker, missing_node });
@@ -53,6 +64,18 @@ impl FlowWork {
             Event::NodeStarted { step, .. } => self.nodes.push(*step),
             _ => {}
         }
+    }
+
+    /// The template of the path, if one was recalled or something was learned of it.
+    pub(in crate::run) fn learned_template(&self) -> Option<&str> {
+        let recalled = self.recall.as_ref().filter(|recall| recall.path.is_some());
+        self.template.as_deref().or_else(|| recalled?.template.as_deref())
+    }
+
+    /// The path of earlier executions that serves the request, if it is possible now.
+    fn recalled_path(&self, flow: &Flow, given: &BTreeSet<String>) -> Option<Vec<String>> {
+        let path = self.recall.as_ref()?.path.as_ref()?;
+        flow::path_problems(flow, path, given).is_empty().then(|| path.clone())
     }
 
     /// The path to be planned, the next node, or the end of the step.
@@ -109,6 +132,14 @@ impl FlowWork {
             record(flow_planned(number, path, maker))
         };
         let subject = Subject::Path { step: number };
+        // At `basic`, the rules choose.
+        let learns = run.settings().learn != LearnMode::Off && !run.is_plan_only() && run.may_ask(subject);
+        if learns && self.recall.is_none() {
+            return Ok(vec![Action::LookUpPath { step: number }]);
+        }
+        if let Some(path) = self.recalled_path(flow, &run.given_to_flow(flow)) {
+            return Ok(vec![record(flow_planned(number, path, PathMaker::Learned))]);
+        }
         match run.due_question(subject, run.settings().max_retries) {
             DueQuestion::GiveUp(_) if !run.may_ask(subject) => Ok(vec![by_rules()]),
             DueQuestion::GiveUp(_) if run.settings().fallback_enabled => Ok(vec![along_graph()]),

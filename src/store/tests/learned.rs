@@ -1,14 +1,17 @@
 //! Learned plans: what is kept, for whom, and until when.
 
+use std::collections::BTreeMap;
+
 use super::plans::queued;
 use super::*;
 use crate::run::{
-    Demotion, LearnedPlan, LearnedStep, LessonResult, PlanLesson, PlanRecall, PlanScore, RecallOutcome,
+    Demotion, LearnedPlan, LearnedStep, LessonResult, PathRecall, PlanLesson, PlanRecall, PlanScore,
+    RecallOutcome,
 };
 
 fn plan(scene: &str) -> LearnedPlan {
-    let step =
-        LearnedStep { number: 1, scene: scene.to_owned(), after: Vec::new(), words: None, calls: Vec::new() };
+    let (scene, after, calls, path) = (scene.to_owned(), Vec::new(), Vec::new(), Vec::new());
+    let step = LearnedStep { number: 1, scene, after, words: None, calls, path };
     LearnedPlan { steps: vec![step], ..LearnedPlan::default() }
 }
 
@@ -122,7 +125,7 @@ async fn failures_changes_and_ratings_demote_and_outages_suspend() {
     assert_eq!((known.demoted, known.successes), (Some(Demotion::Definition), 0));
     let rated = |score| {
         let (template, by) = (Some("t".to_owned()), "ada".to_owned());
-        Event::PlanRated { template, score, by, note: None }
+        Event::PlanRated { template, paths: Vec::new(), score, by, note: None }
     };
     learner.teach("s", rated(PlanScore::Bad)).await;
     assert_eq!(learner.known("ada").await.unwrap().demoted, Some(Demotion::Rating));
@@ -160,4 +163,46 @@ async fn tenants_know_nothing_of_each_other_and_templates_are_bounded() {
             .unwrap();
     assert_eq!(left, [(700, false), (300, true)], "those of few users go first");
     assert!(learner.known("ada").await.is_some());
+}
+
+#[tokio::test]
+async fn paths_of_a_flow_are_kept_beside_plans_and_rated_with_their_run() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut learner = learner(tmp.path()).await;
+    learner.lesson("s", "ada", "A", LessonResult::Success).await;
+    for template in ["p", "q"] {
+        let plan = LearnedPlan::of_path("lookup", vec!["find".to_owned()], None, BTreeMap::new());
+        let (template, words) = (template.to_owned(), "find {name}".to_owned());
+        let (plan, user) = (Some(plan), "ada".to_owned());
+        let lesson = PlanLesson { template, words, plan, result: LessonResult::Success, user };
+        learner.teach("s", Event::PathObserved { step: 1, lesson }).await;
+    }
+    let hints = async |learner: &Learner, flow: Option<&str>| {
+        let rows = learner.store.learned_for_hints(&tenant(), "ada", 1, flow).await.unwrap();
+        rows.into_iter().map(|row| row.template).collect::<Vec<_>>()
+    };
+    assert_eq!(hints(&learner, None).await, ["t"]);
+    assert_eq!(hints(&learner, Some("lookup")).await.len(), 2);
+    assert!(hints(&learner, Some("other")).await.is_empty());
+    let recall = |outcome| {
+        let template = Some("p".to_owned());
+        Event::PathRecalled {
+            step: 1,
+            recall: PathRecall { outcome, template, path: None, hints: Vec::new() },
+        }
+    };
+    learner.teach("s", recall(RecallOutcome::Reused)).await;
+    let of = async |learner: &Learner, template: &str| {
+        learner.store.learned_plan(&tenant(), template, "ada").await.unwrap().unwrap()
+    };
+    assert_eq!(of(&learner, "p").await.uses, 1);
+    learner.teach("s", recall(RecallOutcome::Changed)).await;
+    assert_eq!(of(&learner, "p").await.demoted, Some(Demotion::Definition));
+    let (paths, by) = (vec!["p".to_owned(), "q".to_owned()], "ada".to_owned());
+    let rated = Event::PlanRated { template: None, paths, score: PlanScore::Bad, by, note: None };
+    learner.teach("s", rated).await;
+    for template in ["p", "q"] {
+        assert_eq!(of(&learner, template).await.demoted, Some(Demotion::Rating));
+    }
+    assert_eq!(of(&learner, "t").await.demoted, None);
 }
