@@ -109,6 +109,21 @@ async fn question_is_answered_without_a_model_from_the_sample_shop() {
 }
 
 #[tokio::test]
+async fn question_beside_one_for_a_scene_is_answered_without_a_model() {
+    let test = Setup::offline().start().await;
+    let run =
+        test.chat("s", "What is the weather in Milan, and how many orders were placed in March 2026?").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    let scenes: Vec<&str> = run.answer.steps.iter().map(|step| step.scene_name.as_str()).collect();
+    assert_eq!(scenes, ["Weather", "text_to_sql"]);
+    assert!(
+        run.answer.answer.contains("°C") && run.answer.answer.contains("count: 7"),
+        "{}",
+        run.answer.answer
+    );
+}
+
+#[tokio::test]
 async fn rows_are_a_table_in_the_users_language() {
     let llm = writer(|_, _| {
         written("SELECT name, price, added_on, discontinued FROM products ORDER BY price DESC, id LIMIT 2")

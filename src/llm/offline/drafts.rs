@@ -694,7 +694,7 @@ fn only_asks_to_tell(words: &str) -> bool {
 }
 
 /// Whether words begin with a lookup verb or a request for information.
-fn opens_with_lookup(words: &str) -> bool {
+pub(super) fn opens_with_lookup(words: &str) -> bool {
     let tokens = text::tokens(words);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let first = strip_fillers(&words).first();

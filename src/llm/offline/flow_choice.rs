@@ -1,4 +1,4 @@
-//! Which flow a request is for, where no scene serves it.
+//! Which flow a request, or a question within it, is for, where no scene serves it.
 
 use std::rc::Rc;
 
@@ -12,6 +12,25 @@ const MIN_SHARE: f64 = 0.6;
 const MIN_WORDS: usize = 2;
 /// The least similarity of equal words in other forms.
 const SAME: f64 = 0.9;
+
+/// Words that restrict, forbid, exclude or correct something, or make it depend on something.
+const RESTRICTING: &str = "\
+not no non never none neither nor don dont doesn didn cannot unless except excepting without excluding apart besides minus \
+but instead rather only just if whether until otherwise remaining rest other others already anymore actually sorry wait \
+mai né senza tranne eccetto salvo escluso esclusi esclusa escluse fuorché meno ma però invece piuttosto solo soltanto \
+solamente se finché altrimenti resto restanti altri altre già anzi aspetta \
+pas ne ni jamais sans sauf excepté hormis mais plutôt seulement uniquement si sinon reste autres déjà \
+nicht kein keine keinen nie ohne außer ausser aber sondern statt nur wenn ob falls sonst rest andere schon \
+nunca sin excepto menos pero sino solo sólo solamente si aunque otros otras ya";
+
+/// Whether a request restricts, excludes or corrects something: its clauses do not stand by themselves then.
+pub(super) fn restricts(words: &str) -> bool {
+    let restricting = |token: &text::Token| RESTRICTING.split_whitespace().any(|word| token.lower == word);
+    let tokens = text::tokens(words);
+    words.contains("n't")
+        || words.contains("n’t")
+        || tokens.iter().any(|token| token.word && restricting(token))
+}
 
 /// The flow that has most of the request's words in its description and examples. `None` if no flow has enough of them:
 /// requests about something else are declined.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer;
 use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
-use super::drafts::{StepDraft, UnservedParts};
+use super::drafts::{self, StepDraft, UnservedParts};
 use super::entities::Entities;
 use super::flow_choice;
 use super::index::CatalogueIndex;
@@ -23,6 +23,7 @@ use super::prompt::{Conversation, Executed, OpenQuestion, PromptText, SceneCard}
 use super::pronouns;
 use super::routing::{Hit, ToolPlace};
 use super::slots::{self, Filled};
+use super::speech::{Act, ConditionPart};
 use super::text::{self, TokenCache};
 use super::text_task;
 use super::tuples;
@@ -236,15 +237,21 @@ impl OfflinePlanner {
         }
     }
 
-    /// The plan for words. `cards` are the scenes, of which flows take part only if nothing else serves the words.
+    /// The plan for words. `cards` are the scenes, of which flows take part only in what nothing else serves.
     fn new_plan(&self, asked: &AskedPlan, cards: &[SceneCard], instructions: &str) -> Value {
         let task = text_task::detect_text_task(&asked.words, instructions);
         let is_text_task = task.is_some();
-        let (drafts, unserved) = match task {
+        let (drafts, mut unserved) = match task {
             Some(task) => self.only_allowed(self.draft_for_task(&task, &asked.words), Vec::new()),
             None => self.draft_steps(&asked.words, &asked.executed),
         };
-        let plan = self.build_plan(drafts, &unserved, asked.first, asked.max);
+        let mut parts = Vec::new();
+        if asked.is_first && !is_text_task && !drafts.is_empty() && !unserved.words.is_empty() {
+            let room = asked.max.saturating_sub(drafts.len());
+            parts = self.flow_parts(cards, &asked.words, &mut unserved, room);
+        }
+        let mut plan = self.build_plan(drafts, &unserved, asked.first, asked.max);
+        add_flow_steps(&mut plan, &parts, asked.first);
         let is_unserved = plan["needs_execution"] == false && plan["unserved"].is_null();
         if asked.is_first && is_unserved && !is_text_task && !self.is_small_talk(&asked.words) {
             return self.flow_plan(cards, &asked.words, asked.first).unwrap_or(plan);
@@ -523,14 +530,50 @@ impl OfflinePlanner {
     /// The plan with the flow that the whole request is for, if there is one. Flows take part only where no scene does, so
     /// that none of them gets a part of a request that belongs to a scene's write.
     fn flow_plan(&self, cards: &[SceneCard], words: &str, first: u32) -> Option<Value> {
-        let flows: Vec<SceneCard> = cards.iter().filter(|card| card.is_flow).cloned().collect();
-        let flow = flow_choice::flow_for(&flows, words)?;
-        let step = json!({
-            "step_number": first, "scene_name": flow.scene, "purpose": text::one_line(words), "expected_tools": [],
-            "depends_on_step": Value::Null,
-        });
-        let reasoning = format!("The request asks for: {}.", flow.scene);
+        let flow = flow_choice::flow_for(&flows_of(cards), words)?.scene.clone();
+        let reasoning = format!("The request asks for: {flow}.");
+        let step = flow_step(&flow, words, first);
         Some(json!({"needs_execution": true, "reasoning": reasoning, "steps": [step]}))
+    }
+
+    /// At most `room` questions of a request that no scene serves and a flow does, each with its flow. The steps of scenes stay as they
+    /// are: a flow only takes whole questions that would be left undone, and none where the request restricts, excludes or
+    /// supposes anything, since they might belong to a scene's write.
+    fn flow_parts(
+        &self,
+        cards: &[SceneCard],
+        words: &str,
+        unserved: &mut UnservedParts,
+        room: usize,
+    ) -> Vec<(String, String)> {
+        let clauses = clauses::split(words, self);
+        let is_plain = |clause: &Clause| {
+            matches!(clause.act, Act::Request | Act::Question) && clause.part == ConditionPart::Whole
+        };
+        let stands_alone = !unserved.has_forbidden
+            && self.pending.is_none()
+            && !flow_choice::restricts(words)
+            && clauses.iter().all(is_plain);
+        let flows = flows_of(cards);
+        let mut parts = Vec::new();
+        unserved.words.retain(|part| {
+            let has_room = stands_alone && parts.len() < room;
+            let own = clauses.iter().find(|clause| has_room && clause.text == *part);
+            let own = own.filter(|clause| self.is_own_question(clause));
+            let flow = own.and_then(|clause| flow_choice::flow_for(&flows, &clause.text));
+            parts.extend(flow.map(|flow| (flow.scene.clone(), part.clone())));
+            flow.is_none()
+        });
+        parts
+    }
+
+    /// Whether a clause asks for information by itself, whatever is said before it.
+    fn is_own_question(&self, clause: &Clause) -> bool {
+        let tokens = text::tokens(&clause.text);
+        let points_back = pronouns::hands_back(&tokens)
+            || tokens.iter().any(|token| token.is(&["it", "them", "they", "those", "these", "ne"]));
+        let asks = clause.act == Act::Question || drafts::opens_with_lookup(&clause.text);
+        asks && clause.link != ClauseLink::Then && !points_back
     }
 
     /// By draft: indexes of the earlier drafts on which it depends.
@@ -583,6 +626,32 @@ impl OfflinePlanner {
             );
         }
         names
+    }
+}
+
+fn flows_of(cards: &[SceneCard]) -> Vec<SceneCard> {
+    cards.iter().filter(|card| card.is_flow).cloned().collect()
+}
+
+/// A step of a flow.
+fn flow_step(flow: &str, words: &str, number: u32) -> Value {
+    json!({
+        "step_number": number, "scene_name": flow, "purpose": text::one_line(words), "expected_tools": [],
+        "depends_on_step": Value::Null,
+    })
+}
+
+/// Adds a step for each part of the request that a flow serves.
+fn add_flow_steps(plan: &mut Value, parts: &[(String, String)], first: u32) {
+    for (flow, words) in parts {
+        let count = plan["steps"].as_array().map_or(0, Vec::len);
+        let number = first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        let step = flow_step(flow, words, number);
+        if let Some(steps) = plan["steps"].as_array_mut() {
+            steps.push(step);
+        }
+        let reasoning = plan["reasoning"].as_str().unwrap_or_default();
+        plan["reasoning"] = json!(format!("{reasoning} {flow} serves: {words}"));
     }
 }
 

@@ -8,6 +8,7 @@ mod contract;
 mod days;
 mod domains;
 mod flow;
+mod flow_parts;
 mod halves;
 mod lists;
 mod modify;

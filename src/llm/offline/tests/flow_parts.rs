@@ -1,0 +1,93 @@
+//! Questions for flows beside the steps of scenes.
+
+use serde_json::{Value, json};
+
+use super::acts::strangers;
+use super::support::World;
+
+/// The scenes, and the shipped flow about a database.
+fn with_flow() -> World {
+    let mut world = strangers();
+    let flow: toml::Table = toml::from_str(include_str!("../../../../scenes/text_to_sql/flow.toml")).unwrap();
+    let flow = serde_json::to_value(flow).unwrap();
+    world.scenes.push(
+        json!({"scene": flow["name"], "description": flow["description"], "examples": flow["examples"],
+        "tools": []}),
+    );
+    world
+}
+
+/// The steps of a plan: the scene of each, and the first tool that it expects.
+fn steps(plan: &Value) -> Vec<(&str, &str)> {
+    let steps = plan["steps"].as_array().unwrap().iter();
+    steps
+        .map(|step| {
+            let scene = step["scene_name"].as_str().unwrap();
+            (scene, step["expected_tools"][0].as_str().unwrap_or_default())
+        })
+        .collect()
+}
+
+const WEATHER: (&str, &str) = ("Weather", "WeatherForecast_Get");
+const CANCEL: (&str, &str) = ("Appointments", "cancel_appointment");
+const FLOW: (&str, &str) = ("text_to_sql", "");
+
+#[test]
+fn question_that_only_a_flow_serves_is_a_step_of_its_own() {
+    let world = with_flow();
+    for (request, expected) in [
+        ("What is the weather in Milan, and how many orders were placed in March 2026?", vec![WEATHER, FLOW]),
+        ("Che tempo fa a Milano e quanti ordini sono stati fatti a marzo?", vec![WEATHER, FLOW]),
+        ("How many orders were placed in March 2026? What is the weather in Milan?", vec![WEATHER, FLOW]),
+        ("Cancel appointment 41. How many customers are there?", vec![CANCEL, FLOW]),
+    ] {
+        let plan = world.plan(request);
+        assert_eq!(steps(&plan), expected, "{request}: {plan:#}");
+        assert!(plan.get("unserved").is_none(), "{plan:#}");
+        let flow = plan["steps"].as_array().unwrap().last().unwrap();
+        assert!(flow["depends_on_step"].is_null(), "{flow:#}");
+        let purpose = flow["purpose"].as_str().unwrap();
+        assert!(!purpose.contains("Mil") && !purpose.contains("41"), "{purpose}");
+    }
+}
+
+#[test]
+fn flow_takes_no_part_of_a_request_that_restricts_or_supposes_anything() {
+    let world = with_flow();
+    for request in [
+        "What is the weather in Milan, and how many orders were placed, except in March 2026?",
+        "Cancel appointment 41 without telling the customers. How many orders are there?",
+        "Don't cancel appointment 41. What is the weather in Milan? How many orders were placed in March?",
+        "If it rains in Milan, how many orders were placed in March 2026?",
+        "Cancel appointment 41, but how many orders were placed in March 2026?",
+        "Che tempo fa a Milano e quanti ordini sono stati fatti a marzo, tranne quelli annullati?",
+        "Cancel appointment 41, then list the orders of the customers",
+        "Cancel appointment 41 and the orders of the customers",
+    ] {
+        let plan = world.plan(request);
+        let served: Vec<&str> = steps(&plan).into_iter().map(|(scene, _)| scene).collect();
+        assert!(!served.contains(&"text_to_sql"), "{request}: {plan:#}");
+    }
+}
+
+#[test]
+fn steps_of_scenes_are_the_same_with_and_without_a_flow() {
+    let (with, without) = (with_flow(), strangers());
+    for request in [
+        "What is the weather in Milan, and how many orders were placed in March 2026?",
+        "Cancel appointment 41. How many customers are there?",
+        "Ask for vacation from 15 to 17 July 2026 without the 16th, and how many orders were placed in March?",
+        "Ask for vacation on 9 July and show the ten products with the highest price",
+        "Book AB123CD for tomorrow and order a pizza",
+    ] {
+        let (with, without) = (with.plan(request), without.plan(request));
+        let of_scenes: Vec<&Value> = with["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|step| step["scene_name"] != "text_to_sql")
+            .collect();
+        let expected: Vec<&Value> = without["steps"].as_array().unwrap().iter().collect();
+        assert_eq!(of_scenes, expected, "{request}");
+    }
+}
