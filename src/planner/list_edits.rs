@@ -16,7 +16,7 @@ const REMOVE: &str = "without remove drop exclude except minus omit skip out \
     senza togli togliere rimuovi rimuovere escludi escludere tranne eccetto meno via \
     sans enlève enlevez enlever retire retirez retirer supprime supprimez exclus excluez sauf excepté \
     ohne entferne entfernen außer ausser streiche streichen weg raus heraus \
-    sin quita quite quitar elimina elimine eliminar excluye excluya excepto menos salvo";
+    sin quita quite quitar elimina elimine eliminar excluye excluya excepto menos salvo off";
 
 /// Words by which names are added.
 const ADD: &str = "also add include too additionally \
@@ -34,7 +34,7 @@ const NOT: &str = "not no non don never pas ne nicht kein keine keinen ni nunca 
 
 /// Words that may also follow the names that they are about: "orders too", "leave orders out", "lass orders weg".
 const AFTER: &str =
-    "too also out via weg raus heraus hinzu dazu anche pure aussi également auch también tambien";
+    "too also out off via weg raus heraus hinzu dazu anche pure aussi également auch también tambien";
 
 /// Words without a meaning of their own here.
 const OTHER: &str = "the a an and or but of from to in on it is this that these those them table tables list column \
@@ -48,6 +48,16 @@ const OTHER: &str = "the a an and or but of from to in on it is this that these 
     nehmen verwende verwenden lass lassen alle alles gut bitte \
     el la los las un una unos unas y e o pero de del al a tabla tablas lista columna columnas usa use usar toma todas \
     todos todo bien";
+
+/// Words for places of a list, from the first on; the last row is that of the last place.
+const PLACES: [&str; 6] = [
+    "first 1st primo prima premier première erste ersten erster erstes primero primera",
+    "second 2nd secondo seconda deuxième seconde zweite zweiten zweiter zweites segundo segunda",
+    "third 3rd terzo terza troisième dritte dritten dritter drittes tercero tercera",
+    "fourth 4th quarto quarta quatrième vierte vierten vierter viertes cuarto cuarta",
+    "fifth 5th quinto quinta cinquième fünfte fünften fünfter fünftes",
+    "last ultimo ultima dernier dernière letzte letzten letzter letztes último última",
+];
 
 /// A refusal of the list as it is, before a comma and what it should be: "no, only orders".
 const REFUSING: [&str; 5] = ["no", "n", "nope", "nein", "non"];
@@ -100,10 +110,10 @@ static WORDS: LazyLock<BTreeMap<&'static str, Word>> = LazyLock::new(|| {
     known
 });
 
-/// A part of a message: a word, or a name by its place among the names.
+/// A part of a message: a word, or a name by its place among the names, which may be said as a place of the list.
 enum Part {
     Word(Word),
-    Name(usize),
+    Name { at: usize, is_place: bool },
 }
 
 /// What `message` says about the lists. The caller has excluded a plain yes or no.
@@ -117,9 +127,14 @@ pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
     let is_change = |part: &Part| matches!(part, Part::Word(Word::Change { .. } | Word::Not));
     let is_reply = |part: &Part| is_change(part) || matches!(part, Part::Word(Word::Consent));
     let begins = parts.iter().find(|part| !matches!(part, Part::Word(Word::Consent | Word::Other)));
-    let names_something = parts.iter().any(|part| matches!(part, Part::Name(_)));
+    let names_something = parts.iter().any(|part| matches!(part, Part::Name { is_place: false, .. }));
+    let names_place = parts.iter().any(|part| matches!(part, Part::Name { is_place: true, .. }));
     let knows_all = !parts.iter().any(|part| matches!(part, Part::Word(Word::Unknown)));
-    if knows_all && names_something {
+    // "The first table, orders" names one table in two ways.
+    if knows_all && names_something && names_place {
+        return ListReading::Unclear;
+    }
+    if knows_all && (names_something || names_place) {
         let changes = changes(&parts);
         return changes.and_then(|changes| names.changed(asked, &changes)).unwrap_or(ListReading::Unclear);
     }
@@ -138,10 +153,10 @@ fn changes(parts: &[Part]) -> Option<Vec<(Change, usize)>> {
     let (mut dangling, mut negated) = (false, false);
     for part in parts {
         match part {
-            Part::Name(name) => {
+            Part::Name { at, .. } => {
                 match change {
-                    Some(change) => out.push((change, *name)),
-                    None => waiting.push(*name),
+                    Some(change) => out.push((change, *at)),
+                    None => waiting.push(*at),
                 }
                 (dangling, negated) = (false, false);
             }
@@ -187,6 +202,8 @@ fn words_of(text: &str) -> Vec<String> {
 struct Names<'a> {
     /// Each with its list and its words.
     all: Vec<(&'a str, &'a str, Vec<String>)>,
+    /// The places among them of what the list contains, in its order; empty if there are several lists.
+    in_order: Vec<usize>,
 }
 
 impl<'a> Names<'a> {
@@ -202,7 +219,20 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        Self { all }
+        let mut in_order = Vec::new();
+        if let (Some(list), 1) = (asked.lists.keys().next(), asked.lists.len()) {
+            let place = |name: &str| all.iter().position(|(own, known, _)| own == list && *known == name);
+            let places: Option<Vec<usize>> = contained(asked, list).into_iter().map(place).collect();
+            in_order = places.unwrap_or_default();
+        }
+        Self { all, in_order }
+    }
+
+    /// The name at the place of the list that a word says.
+    fn name_in_place(&self, word: &str) -> Option<usize> {
+        let row = PLACES.iter().position(|row| row.split_whitespace().any(|known| known == word))?;
+        let place = if row + 1 == PLACES.len() { self.in_order.len().checked_sub(1)? } else { row };
+        self.in_order.get(place).copied()
     }
 
     /// The message as words and names. The longest name counts; one that several lists or names have, or that is a known
@@ -212,11 +242,13 @@ impl<'a> Names<'a> {
         while let Some(word) = words.get(at) {
             match self.name_at(&words[at..]) {
                 Some((name, length)) => {
-                    parts.push(Part::Name(name));
+                    parts.push(Part::Name { at: name, is_place: false });
                     at += length;
                 }
                 None => {
-                    parts.push(Part::Word(WORDS.get(word.as_str()).copied().unwrap_or(Word::Unknown)));
+                    let place = self.name_in_place(word).map(|at| Part::Name { at, is_place: true });
+                    let word = || Part::Word(WORDS.get(word.as_str()).copied().unwrap_or(Word::Unknown));
+                    parts.push(place.unwrap_or_else(word));
                     at += 1;
                 }
             }
@@ -313,7 +345,14 @@ mod tests {
 
     #[test]
     fn names_are_removed_added_and_chosen_in_five_languages() {
-        let cases: [(&str, &[&str]); 30] = [
+        let cases: [(&str, &[&str]); 37] = [
+            ("Take the second one off", &["orders", "order_items"]),
+            ("yes, but without the first and the last", &["customers"]),
+            ("only the third", &["order_items"]),
+            ("senza la seconda", &["orders", "order_items"]),
+            ("togli l'ultima", &["orders", "customers"]),
+            ("ohne die zweite", &["orders", "order_items"]),
+            ("sans la dernière", &["orders", "customers"]),
             ("without customers", &["orders", "order_items"]),
             ("Yes, but without the table customers, please.", &["orders", "order_items"]),
             ("remove customers and order items", &["orders"]),
@@ -368,6 +407,9 @@ mod tests {
             "yes, orders if you must",
             "also without payments",
             "without orders but add orders",
+            "without the first table, customers",
+            "not the fifth",
+            "yes, the second one",
         ];
         for message in unclear {
             assert_eq!(read(message, &asked()), ListReading::Unclear, "{message}");
@@ -376,6 +418,7 @@ mod tests {
             "How many orders are there?",
             "What is the weather",
             "show me all of the orders of march",
+            "please book the first train to Milan for me",
             "hello",
             "",
         ];
@@ -390,7 +433,7 @@ mod tests {
             words in prop::collection::vec(
                 prop::sample::select(vec![
                     "without", "also", "only", "not", "yes", "no", "orders", "customers", "payments", "order_items",
-                    "refunds", "too", "and", "salaries", "senza", ",", "weg",
+                    "refunds", "too", "and", "salaries", "senza", ",", "weg", "first", "second", "last", "off",
                 ]),
                 0..12,
             )
@@ -407,8 +450,9 @@ mod tests {
                 // A name that was not said stays as it is, unless only others were chosen.
                 let tables = arguments["tables"].as_array().unwrap();
                 if !words.contains(&"only") {
-                    for name in ["orders", "customers", "order_items"] {
-                        prop_assert!(tables.contains(&json!(name)) || words.contains(&name), "{}", message);
+                    for (name, place) in [("orders", "first"), ("customers", "second"), ("order_items", "last")] {
+                        let said = words.contains(&name) || words.contains(&place);
+                        prop_assert!(tables.contains(&json!(name)) || said, "{}", message);
                     }
                 }
                 for name in ["payments", "sales.refunds"] {
