@@ -36,6 +36,8 @@ struct AnswerPhrases {
     held: &'static str,
     /// Introduces the reason why a plan could not be changed.
     unmodified: &'static str,
+    /// That a reply did not say clearly how a list is to be changed.
+    unread: &'static str,
     /// How to decide one approval; its id follows.
     decide: &'static str,
     /// The same if it is too long to be shown in full.
@@ -72,6 +74,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         calls: "This waits for your approval before it is done:",
         held: "This plan is approved and waits to be started:",
         unmodified: "The plan could not be changed as you asked, and is as it was:",
+        unread: "I could not tell from your reply what is to change in the list; nothing was done.",
         decide: "Say yes or no here, or decide the approval",
         decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",
         reply: "Reply yes or no.",
@@ -93,6 +96,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         calls: "Questo attende la tua approvazione prima di essere fatto:",
         held: "Questo piano è approvato e attende che qualcuno lo faccia partire:",
         unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
+        unread: "Dalla tua risposta non è chiaro che cosa va cambiato nell'elenco; nulla è stato fatto.",
         decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
         decide_elsewhere: "È troppo lungo per essere mostrato qui per intero. Guardalo e decidi l'approvazione",
         reply: "Rispondi sì o no.",
@@ -114,6 +118,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         calls: "Das wartet auf Ihre Zustimmung, bevor es getan wird:",
         held: "Dieser Plan ist genehmigt und wartet darauf, dass jemand ihn beginnen lässt:",
         unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
+        unread: "Aus Ihrer Antwort geht nicht hervor, was an der Liste zu ändern ist; nichts wurde getan.",
         decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
         decide_elsewhere: "Es ist zu lang, um hier ganz gezeigt zu werden. Sehen Sie es an und entscheiden Sie die Genehmigung",
         reply: "Antworten Sie mit ja oder nein.",
@@ -140,6 +145,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         calls: "Ceci attend votre approbation avant d'être fait :",
         held: "Ce plan est approuvé et attend que quelqu'un le fasse commencer :",
         unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
+        unread: "Votre réponse ne dit pas clairement ce qu'il faut changer dans la liste ; rien n'a été fait.",
         decide: "Répondez oui ou non ici, ou décidez l'approbation",
         decide_elsewhere: "C'est trop long pour être montré ici en entier. Regardez-le et décidez l'approbation",
         reply: "Répondez oui ou non.",
@@ -166,6 +172,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         calls: "Esto espera su aprobación antes de hacerse:",
         held: "Este plan está aprobado y espera a que alguien lo haga empezar:",
         unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
+        unread: "Su respuesta no dice con claridad qué hay que cambiar en la lista; no se ha hecho nada.",
         decide: "Responda sí o no aquí, o decida la aprobación",
         decide_elsewhere: "Es demasiado largo para mostrarlo aquí entero. Mírelo y decida la aprobación",
         reply: "Responda sí o no.",
@@ -208,6 +215,9 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         write_steps(&mut out, state, words);
     }
     if let Some((call, needed)) = state.only_question_to_user().filter(|_| is_shown_whole(state)) {
+        if state.unread_words.is_some() {
+            let _ = writeln!(out, "{}", words.unread);
+        }
         write_question(&mut out, call, needed, words);
         return out;
     }
@@ -404,6 +414,7 @@ mod tests {
                 words.calls,
                 words.held,
                 words.unmodified,
+                words.unread,
                 words.decide,
                 words.decide_elsewhere,
                 words.decide_each,

@@ -112,6 +112,7 @@ impl Narrator {
             Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
+            | Event::ListChangeAsked { .. }
             | Event::Released { .. } => self.narrate_approval(event),
             Event::Forecast { step, tools } => {
                 let told = tools.iter().map(|tool| {
@@ -223,6 +224,9 @@ impl Narrator {
                 // Nobody decided; the note says that.
                 let by = if by == "expiry" { String::new() } else { format!(" by {}", one_line(by)) };
                 line(Mark::Note, format!("{what}: {}{by}{why}", decision_text(decision)))
+            }
+            Event::ListChangeAsked { by, words, .. } => {
+                line(Mark::Note, format!("{} replies: {}", one_line(by), short(words, WORDS)))
             }
             Event::ApprovalLapsed { matter, why, .. } => {
                 let why = short(&why.join("; "), WORDS);

@@ -260,6 +260,8 @@ fn command_request(of: OrderTarget, order: &RunOrder) -> Result<(String, Value),
                 ApproverChoice::Yes => ("yes", None),
                 ApproverChoice::No => ("no", None),
                 ApproverChoice::Edited(arguments) => ("yes", Some(arguments)),
+                // Words are a message of the conversation, which is no command.
+                ApproverChoice::Words(_) => ("words", None),
                 ApproverChoice::Done => ("done", None),
                 ApproverChoice::NotDone => ("not_done", None),
                 ApproverChoice::Again => ("again", None),

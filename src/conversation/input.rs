@@ -97,6 +97,8 @@ pub(crate) struct OpenDecisions {
     pub(crate) approvals: Vec<u32>,
     /// The lists that the user may change in words, if the only open approval is the user's and has some.
     pub(crate) lists: Option<ApprovableLists>,
+    /// Whether a model may be asked what unclear words change in these lists.
+    pub(crate) reads_words: bool,
     /// Whether its answer shows everything that is to be decided.
     pub(crate) is_shown_whole: bool,
     /// The language of its answer, as ISO 639-1, where known.

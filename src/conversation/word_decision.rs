@@ -58,6 +58,10 @@ fn undecided(
             let choice = ApproverChoice::Edited(arguments);
             Ok(Some(WordDecision { approval, choice, before: open.seq }))
         }
+        Some(ListReading::Unclear) if open.reads_words => {
+            let choice = ApproverChoice::Words(message.to_owned());
+            Ok(Some(WordDecision { approval, choice, before: open.seq }))
+        }
         Some(ListReading::Unclear) => Err(faults::unclear_change(approval, language())),
         Some(ListReading::Other) | None if consent::is_undecided(message) => {
             Err(faults::undecided(approval, language()))

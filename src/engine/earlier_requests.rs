@@ -49,10 +49,13 @@ pub(super) async fn event_before_decision(
     said: impl Fn(&RequestIdentity) -> bool,
 ) -> Result<EventId, Fault> {
     let events = store.run_events(tenant, run).await?;
-    let decided = events
-        .iter()
-        .rev()
-        .find(|event| matches!(&event.body, Event::Decided { word: Some(word), .. } if said(word)));
+    let is_said = |event: &Event| match event {
+        Event::Decided { word: Some(word), .. } | Event::ListChangeAsked { word: Some(word), .. } => {
+            said(word)
+        }
+        _ => false,
+    };
+    let decided = events.iter().rev().find(|event| is_said(&event.body));
     Ok(EventId::after_seq(decided.map_or(0, |event| event.seq.saturating_sub(1))))
 }
 

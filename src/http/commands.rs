@@ -69,7 +69,13 @@ fn needs_permit(wish: &CommandAction) -> bool {
     match wish {
         CommandAction::Approve { hold, .. } => !hold,
         CommandAction::Decide { choice, .. } => {
-            matches!(choice, ApproverChoice::Yes | ApproverChoice::Edited(_) | ApproverChoice::Again)
+            matches!(
+                choice,
+                ApproverChoice::Yes
+                    | ApproverChoice::Edited(_)
+                    | ApproverChoice::Words(_)
+                    | ApproverChoice::Again
+            )
         }
         CommandAction::Modify { .. } | CommandAction::Reopen => true,
         CommandAction::Edit { .. }

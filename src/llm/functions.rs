@@ -11,6 +11,8 @@ pub const ADAPT_PLAN: &str = "AdaptPlan";
 pub const PLAN_FLOW_PATH: &str = "PlanFlowPath";
 /// The forced function by which a node's model returns its result.
 pub const REPORT_NODE: &str = "ReportNode";
+/// The forced function by which a model says what a user's reply changes in the lists of a question.
+pub const CHANGE_LISTS: &str = "ChangeLists";
 /// The function by which a scene's model asks the user.
 pub const ASK_USER: &str = "AskUser";
 /// The forced function of a consultation about a failed call.

@@ -267,7 +267,14 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         if !why.is_empty() {
             let hash = plan_hash(made, &now);
             let needed = RequiredApproval { hash, tools: now, ..put.needed.clone() };
-            return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed, edited: None });
+            return Some(Event::ApprovalLapsed {
+                approval,
+                matter: put.matter,
+                why,
+                needed,
+                edited: None,
+                read: None,
+            });
         }
     }
     for (approval, put) in state.approvals.iter().filter(|(_, put)| !put.lapsed) {
@@ -286,6 +293,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
                 why,
                 needed,
                 edited: None,
+                read: None,
             });
         }
     }
@@ -322,7 +330,14 @@ fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event
                 ..RequiredApproval::default()
             };
             let matter = ApprovalSubject::Call { call: *number };
-            return Some(Event::ApprovalLapsed { approval: NO_APPROVAL, matter, why, needed, edited: None });
+            return Some(Event::ApprovalLapsed {
+                approval: NO_APPROVAL,
+                matter,
+                why,
+                needed,
+                edited: None,
+                read: None,
+            });
         }
     }
     None

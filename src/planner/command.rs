@@ -98,6 +98,9 @@ pub enum ApproverChoice {
     No,
     /// Approve it with these arguments.
     Edited(Value),
+    /// Change the lists of a question to the user as these words of the user say; a model reads them, and the question is
+    /// asked again.
+    Words(String),
     /// The write was done.
     Done,
     /// The write was not done.
@@ -286,6 +289,9 @@ fn decide(
             Vec::new(),
         ));
     }
+    if let ApproverChoice::Words(words) = choice {
+        return Ok(vec![list_change(state, catalogue, command, number, words)?]);
+    }
     let matter = put.matter;
     let decision = decision_of(state, catalogue, put, choice)?;
     let event = |decision: Decision| Event::Decided {
@@ -304,6 +310,32 @@ fn decide(
         Decision::Done | Decision::NotDone => Ok(vec![event(decision)]),
         _ => Err(run_ended(state)),
     }
+}
+
+/// The event by which a model is asked what the user's words change in the lists of a question.
+fn list_change(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+    approval: u32,
+    words: &str,
+) -> Result<Event, CommandRefusal> {
+    if state.status.is_terminal() {
+        return Err(run_ended(state));
+    }
+    if !state.may_read_list_change() || words.chars().count() > MAX_NOTE_CHARS {
+        return Err(refusal(
+            "approval.choice",
+            "say yes, no, or which names of the list are to be left out or added",
+        ));
+    }
+    check_not_lapsed(state, catalogue)?;
+    Ok(Event::ListChangeAsked {
+        approval,
+        by: command.by.clone(),
+        words: words.trim().to_owned(),
+        word: None,
+    })
 }
 
 /// The decision that `choice` makes about what `put` asks, if the choice is possible there.
@@ -373,7 +405,14 @@ fn resubmit_call(
     let hash = call_hash(&arguments, &put.needed.tools);
     let needed = RequiredApproval { hash, why: reasons, ..put.needed.clone() };
     let edited = Some(Box::new(EditedCall { arguments, key, by: command.by.clone() }));
-    Ok(Some(Event::ApprovalLapsed { approval: number, matter: put.matter, why: vec![why], needed, edited }))
+    Ok(Some(Event::ApprovalLapsed {
+        approval: number,
+        matter: put.matter,
+        why: vec![why],
+        needed,
+        edited,
+        read: None,
+    }))
 }
 
 /// Whether the user requested the run.

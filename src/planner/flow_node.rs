@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::approval::{call_hash, definition};
 use super::confirmation::PlanDoubts;
+use super::list_change::UnclearListReply;
 use super::planned_calls::unnamed_action;
 use super::prompt::forced;
 use super::read::{SceneReplyCall, read_call};
@@ -51,6 +52,9 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
     if let Some(step) = state.steps.get(&number).filter(|step| step.synthesis().is_some()) {
         return synthesis::request(state, number, step);
     }
+    if let Some(change) = UnclearListReply::of(state, number) {
+        return change.request();
+    }
     let mut data = String::new();
     let mut schema = Value::Null;
     if let Some(own) = NodeStep::of(state, number)
@@ -80,6 +84,9 @@ pub(super) fn read(
 ) -> Result<Event, Vec<PlanProblem>> {
     if let Some(step) = state.steps.get(&number).filter(|step| step.synthesis().is_some()) {
         return synthesis::read(state, reply, step, (call, number));
+    }
+    if let Some(change) = UnclearListReply::of(state, number) {
+        return change.read(catalogue, reply, call);
     }
     let unknown =
         || vec![PlanProblem::new("flow.unknown_node", format!("step {number} is no node of a flow"))];
@@ -115,6 +122,15 @@ pub(super) fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> 
         }
     }
     Event::Prepared { step: number, calls, unprepared, question: None }
+}
+
+/// The question of an approval node's step about these arguments.
+pub(super) fn approval_question(state: &RunState, number: u32, arguments: &Value) -> Option<String> {
+    let own = NodeStep::of(state, number)?;
+    match &own.node.kind {
+        NodeKind::Approval { question, .. } => Some(own.question(question, arguments)),
+        _ => None,
+    }
 }
 
 impl NodeStep<'_> {
@@ -197,6 +213,15 @@ impl NodeStep<'_> {
         PlanDoubts { is_unnamed, is_conditional: self.state.has_written_before(self.step) }
     }
 
+    /// The question of an approval node, with these arguments in place of its inputs.
+    fn question(&self, question: &BTreeMap<String, String>, arguments: &Value) -> String {
+        let mut inputs = self.node.inputs_of(&self.values);
+        inputs.extend(arguments.as_object().cloned().unwrap_or_default());
+        let inputs = Value::Object(inputs);
+        let asked = phrase::say(question, self.state.language(), &inputs, &inputs);
+        asked.unwrap_or_else(|| self.node.description.clone())
+    }
+
     /// The call with the approval that it needs, whatever the configuration says.
     fn to_approve(
         &self,
@@ -207,9 +232,7 @@ impl NodeStep<'_> {
         let name = &self.flow.name;
         let tool = catalogue.get(name).and_then(|scene| scene.tool(&call.tool));
         let tool = tool.ok_or_else(|| format!("{name} has no node {}", call.tool))?;
-        let inputs = Value::Object(self.node.inputs_of(&self.values));
-        let asked = phrase::say(question, self.state.language(), &inputs, &inputs);
-        let asked = asked.unwrap_or_else(|| self.node.description.clone());
+        let asked = self.question(question, &Value::Null);
         let tools = BTreeMap::from([(format!("{name}.{}", call.tool), definition(tool))]);
         let hash = call_hash(&call.arguments, &tools);
         call.approval =

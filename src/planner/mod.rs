@@ -20,6 +20,7 @@ mod flow_path;
 mod flow_plan;
 mod grounding;
 mod interpret;
+mod list_change;
 pub mod list_edits;
 mod patch;
 mod plan_prompt;
@@ -65,7 +66,7 @@ pub use substitute::substitute;
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
-    NEXT_CALL, PLAN_FLOW_PATH, REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
+    MAKE_DECISION, NEXT_CALL, PLAN_FLOW_PATH, REPORT_NODE,
 };
 pub use window::unfit_request;

@@ -1,8 +1,9 @@
 //! The built-in functions offered to models besides a scene's own tools.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::llm::ToolSpec;
 use crate::plan::SYNTHESIS;
@@ -11,8 +12,8 @@ use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
 pub use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
-    NEXT_CALL, PLAN_FLOW_PATH, REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
+    MAKE_DECISION, NEXT_CALL, PLAN_FLOW_PATH, REPORT_NODE,
 };
 
 /// The field of plans that says whether any scene has to act.
@@ -471,6 +472,33 @@ pub fn report_node(output: Value) -> ToolSpec {
         description: "Returns the result of the node.".to_owned(),
         parameters: Schema::from(output),
         strict: false,
+    }
+}
+
+/// `ChangeLists`: what each list contains after a user's reply, out of the names that it may contain.
+pub fn change_lists(options: &BTreeMap<String, Vec<String>>) -> ToolSpec {
+    let list = |names: &Vec<String>| json!({"type": "array", "items": {"type": "string", "enum": names}});
+    let properties: Map<String, Value> =
+        options.iter().map(|(name, names)| (name.clone(), list(names))).collect();
+    let names: Vec<&String> = options.keys().collect();
+    ToolSpec {
+        name: CHANGE_LISTS.to_owned(),
+        description: "Says what each list contains after the user's reply.".to_owned(),
+        parameters: Schema::from(json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["is_clear", "lists"],
+            "properties": {
+                "is_clear": {"type": "boolean", "description": "false if the reply does not clearly say a change"},
+                "lists": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": names,
+                    "properties": properties
+                }
+            }
+        })),
+        strict: true,
     }
 }
 

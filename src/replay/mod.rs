@@ -412,6 +412,7 @@ fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
             }
         },
         Event::FlowPlanned { step, .. } => subject == Subject::Path { step: *step },
+        Event::ApprovalLapsed { read, .. } => *read == Some(call) && matches!(subject, Subject::Node { .. }),
         Event::NodeReplied { step, .. } => subject == Subject::Node { step: *step },
         Event::Continuation { round, .. } => subject == Subject::Continuation { round: *round },
         Event::Answered { .. } => subject == Subject::Answer,

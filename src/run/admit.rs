@@ -91,6 +91,7 @@ impl RunState {
             Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
+            | Event::ListChangeAsked { .. }
             | Event::Released { .. } => self.admit_approval(event),
             Event::SceneReplied { .. }
             | Event::Prepared { .. }
@@ -155,7 +156,7 @@ impl RunState {
     }
 
     /// Whether the state machine requests the recording of exactly this event.
-    fn is_requested(&self, event: &Event) -> Result<(), String> {
+    pub(super) fn is_requested(&self, event: &Event) -> Result<(), String> {
         require(self.asks_for(|a| matches!(a, Action::Record { event: e } if e == event)), "it is not due")
     }
 
@@ -286,6 +287,10 @@ impl RunState {
         match event {
             Event::Decided { approval, matter, decision, .. } => {
                 self.admit_decision(*approval, *matter, decision)
+            }
+            Event::ListChangeAsked { approval, .. } => self.admit_list_change(*approval),
+            Event::ApprovalLapsed { approval, read: Some(read), edited, .. } => {
+                self.admit_lapse_by_words(event, *approval, *read, edited.as_deref())
             }
             Event::ApprovalLapsed { approval, matter, edited, .. } => {
                 self.admit_lapse(*approval, *matter, edited.is_some())

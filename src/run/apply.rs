@@ -125,6 +125,7 @@ impl RunState {
             Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
+            | Event::ListChangeAsked { .. }
             | Event::Released { .. } => self.fold_approval(event),
             Event::StepStarted { .. }
             | Event::SceneReplied { .. }
@@ -254,17 +255,24 @@ impl RunState {
     fn fold_approval(&mut self, event: &Event) {
         match event {
             Event::ApprovalRequired { approval, matter, needed } => {
-                let pending =
-                    Approval { matter: *matter, needed: needed.clone(), decided: None, lapsed: false };
+                let (matter, needed) = (*matter, needed.clone());
+                let pending = Approval { matter, needed, decided: None, lapsed: false, words: None };
                 self.approvals.insert(*approval, pending);
             }
             Event::Decided { approval, matter, decision, by, .. } => {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.decided = Some((decision.clone(), by.clone()));
                 }
+                self.unread_words = None;
                 self.apply_decision(*matter, decision, by);
             }
-            Event::ApprovalLapsed { approval, matter, needed, edited, .. } => {
+            Event::ListChangeAsked { approval, by, words, .. } => {
+                self.begin_list_change(*approval, by, words)
+            }
+            Event::ApprovalLapsed { approval, matter, needed, edited, read, .. } => {
+                if read.is_some() {
+                    self.end_list_change(*matter, edited.is_some());
+                }
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.lapsed = true;
                 }
@@ -431,7 +439,7 @@ impl RunState {
     }
 
     /// A waiting run continues. A quarantined run does so only when it is cancelled or resumed by a person.
-    fn leave_waiting(&mut self) {
+    pub(super) fn leave_waiting(&mut self) {
         let stays = self.aside.is_some() && self.cancel.is_none();
         if self.status == RunStatus::Waiting && !stays {
             self.status = RunStatus::Running;

@@ -181,6 +181,18 @@ pub struct Approval {
     pub decided: Option<(Decision, String)>,
     /// Whether it is void because its subject has changed.
     pub lapsed: bool,
+    /// The user's reply of which a model is asked what it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<ListChangeWords>,
+}
+
+/// A user's reply to a question about lists that says no clear change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListChangeWords {
+    /// The user.
+    pub by: String,
+    /// The reply.
+    pub text: String,
 }
 
 impl Approval {

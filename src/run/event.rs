@@ -290,9 +290,26 @@ pub enum Event {
         why: Vec<String>,
         /// What a new approval covers.
         needed: RequiredApproval,
-        /// The call's new arguments, where a person other than the requester changed them.
+        /// The call's new arguments, where a person other than the requester changed them, or the requester in words that a
+        /// model read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<Box<EditedCall>>,
+        /// Where a model was asked what the user's words change: the question's ordinal, 0 if none was asked. Without
+        /// `edited`, they were not understood.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read: Option<u32>,
+    },
+    /// The user replied to a question about lists in words that say no clear change: a model is asked what they change.
+    ListChangeAsked {
+        /// The approval's ordinal.
+        approval: u32,
+        /// The user.
+        by: String,
+        /// The words.
+        words: String,
+        /// The request that carried them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        word: Option<RequestIdentity>,
     },
     /// An approved and held plan begins, or a quarantined run continues.
     Released {

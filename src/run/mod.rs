@@ -26,6 +26,7 @@ mod interpretation;
 mod key;
 mod learned;
 mod levels;
+mod list_change;
 mod next;
 mod omissions;
 mod patch;
@@ -48,7 +49,8 @@ pub use crate::sentences::FailureKind;
 pub use action::Action;
 pub use admit::Illegal;
 pub use approval::{
-    ApprovableLists, Approval, ApprovalSubject, Decision, EditedCall, RequiredApproval, Undo, shows_call,
+    ApprovableLists, Approval, ApprovalSubject, Decision, EditedCall, ListChangeWords, RequiredApproval,
+    Undo, shows_call,
 };
 pub use attempt::{AskReservation, Attempt};
 pub use calls::Calls;

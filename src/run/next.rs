@@ -320,6 +320,10 @@ impl RunState {
                 // Its substitute is open.
                 CallStatus::Failing { chosen: Some(PolicyChoice::Alternative { .. }), .. } => {}
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
+                CallStatus::Requested if self.list_change(number).is_some() => {
+                    actions.extend(self.list_change_actions(number));
+                    waiting += 1;
+                }
                 CallStatus::Requested => {
                     let Some(action) = self.action_for_call(number, started, waiting) else {
                         waiting += 1;

@@ -102,6 +102,9 @@ pub struct RunState {
     /// Whether an approved and held plan was released.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
+    /// The call about whose lists the user's last reply was not understood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_words: Option<u32>,
     /// Why the last requested change of the plan could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmodified: Option<Fault>,
@@ -570,6 +573,7 @@ impl RunState {
             usage: Usage::default(),
             approvals: BTreeMap::new(),
             released: false,
+            unread_words: None,
             unmodified: None,
             usage_at_last_end: None,
             plans_before_results: None,

@@ -14,8 +14,8 @@ use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, undo};
 use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
-    ADAPT_PLAN, ASK_USER, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
-    PLAN_FLOW_PATH, REPORT_NODE,
+    ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
+    MAKE_DECISION, PLAN_FLOW_PATH, REPORT_NODE,
 };
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, FaultClass};
@@ -32,8 +32,9 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 10] = [
     ASK_USER,
+    CHANGE_LISTS,
     CREATE_PLAN,
     CHECK_CONTINUATION,
     CHOOSE_RECOVERY,

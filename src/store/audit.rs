@@ -39,7 +39,7 @@ impl AuditDecision {
             }
             Event::Decided { approval, decision, by, .. } => (Some(*approval), by, decision.name()),
             // Another person's edit of a call is sent for approval again; its author has decided on the arguments.
-            Event::ApprovalLapsed { approval, edited: Some(edited), .. } => {
+            Event::ApprovalLapsed { approval, edited: Some(edited), read: None, .. } => {
                 (Some(*approval), &edited.by, "rewritten")
             }
             Event::RunStarted(started) if !started.confirmed.is_empty() => {
@@ -47,6 +47,7 @@ impl AuditDecision {
             }
             Event::Released { by } => (None, by, "begin"),
             Event::ModificationAsked { by, .. } => (None, by, "change"),
+            Event::ListChangeAsked { approval, by, .. } => (Some(*approval), by, "change"),
             Event::PlanEdited(made) => (None, made.by.as_ref()?, "plan"),
             Event::RunReopened { by } => (None, by, "resume"),
             Event::CancelRequested { by, deadline: false, .. } => (None, by, "cancel"),

@@ -186,12 +186,15 @@ fn run_change(event: &Event) -> ListChange {
         Event::ToolCompleted { notes: Some(notes), .. } => {
             ListChange { remember: notes.remember.clone(), ..change }
         }
-        Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => ListChange {
-            idempotency: idempotency.clone(),
-            key_owner: by.clone(),
-            fingerprint: asked.clone(),
-            ..change
-        },
+        Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. }
+        | Event::ListChangeAsked { by, word: Some(RequestIdentity { idempotency, asked }), .. } => {
+            ListChange {
+                idempotency: idempotency.clone(),
+                key_owner: by.clone(),
+                fingerprint: asked.clone(),
+                ..change
+            }
+        }
         _ => change,
     }
 }

@@ -333,6 +333,7 @@ impl RunTracker {
             Event::Released { .. }
             | Event::ModificationAsked { .. }
             | Event::Decided { .. }
+            | Event::ListChangeAsked { .. }
             | Event::ApprovalLapsed { .. } => self.resume(at, to),
             Event::RunCompleted { status } => self.run_ended(run_outcome(*status), None, at, to),
             Event::RunFailed { error } => {

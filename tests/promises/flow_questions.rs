@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::server_api::ask;
-use crate::support::{Reply, ServedEngine, Setup};
+use crate::support::{Reply, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
 
 const FLOW: &str = r#"
 name = "report"
@@ -79,8 +79,12 @@ impl Reports {
     }
 
     async fn serve_as(&self, more: impl FnOnce(Setup) -> Setup) -> ServedEngine {
+        self.serve_with(Setup::offline(), more).await
+    }
+
+    async fn serve_with(&self, setup: Setup, more: impl FnOnce(Setup) -> Setup) -> ServedEngine {
         let read = self.read.clone();
-        let setup = Setup::offline()
+        let setup = setup
             .alone()
             .on(&self.data)
             .scenes(self.scenes.path())
@@ -272,4 +276,73 @@ async fn user_without_the_right_to_approve_answers_and_nobody_else_does() {
     let reply = Reply::of(request.json(&body).send().await.unwrap()).await;
     assert_eq!(reply.json()["choices"][0]["message"]["content"], "Read: payments.", "{reply:#?}");
     assert_eq!(reports.read(), [json!(["payments"])]);
+}
+
+/// A model that is asked what a reply changes: it answers as `change` says.
+fn reader(change: impl Fn(&str) -> Value + Send + Sync + 'static) -> ScriptedLlm {
+    ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some("PlanFlowPath") => {
+            Scripted::forced(request, json!({"reasoning": "", "path": ["choose", "approve", "report"]}))
+        }
+        Some("ChangeLists") => Scripted::forced(request, change(&section(request, "reply").unwrap())),
+        Some("CheckContinuation") => Scripted::forced(
+            request,
+            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
+                "answer": null}),
+        ),
+        _ => Scripted::Text("That was reported.".into()),
+    })
+}
+
+/// The questions what a reply changes.
+fn questions(llm: &ScriptedLlm) -> Vec<Value> {
+    llm.requests().into_iter().filter(|request| forced_tool(request) == Some("ChangeLists")).collect()
+}
+
+#[tokio::test]
+async fn unclear_reply_is_read_by_a_model_and_the_changed_list_is_asked_about() {
+    let llm = reader(|reply| match reply {
+        "without custmers" => json!({"is_clear": true, "lists": {"tables": ["orders", "order_items"]}}),
+        _ => json!({"is_clear": true, "lists": {"tables": ["orders", "order_items", "customers"]}}),
+    });
+    let reports = Reports::new();
+    let served = reports.serve_with(Setup::scripted(&llm), |setup| setup).await;
+    let asked = begin(&served, "Report the orders", "s").await;
+    let again = say(&served, "without custmers", "s").await;
+    assert_eq!((&again["status"], &again["run_id"]), (&json!("waiting"), &asked["run_id"]), "{again:#}");
+    let answer = again["answer"].as_str().unwrap();
+    assert!(answer.starts_with("May I read these 2 tables?\n- orders\n- order_items\n"), "{answer}");
+    assert!(reports.read().is_empty(), "what a model reads approves nothing");
+    // The options are those of the question, and nothing else.
+    let tool = &questions(&llm)[0]["tools"][0]["function"];
+    let options = &tool["parameters"]["properties"]["lists"]["properties"]["tables"]["items"]["enum"];
+    assert_eq!(options, &json!(["orders", "customers", "order_items", "payments", "sales.refunds"]));
+    // What was left out may come back.
+    let again = say(&served, "also the custmers", "s").await;
+    assert!(again["answer"].as_str().unwrap().contains("- customers\n"), "{again:#}");
+    let done = say(&served, "yes", "s").await;
+    assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &asked["run_id"]), "{done:#}");
+    assert_eq!(reports.read(), [json!(["orders", "order_items", "customers"])]);
+}
+
+#[tokio::test]
+async fn reply_that_a_model_does_not_understand_or_stretches_changes_nothing() {
+    let llm = reader(|reply| match reply {
+        "without custmers" => json!({"is_clear": false, "lists": {"tables": TABLES}}),
+        _ => json!({"is_clear": true, "lists": {"tables": ["orders", "salaries"]}}),
+    });
+    let reports = Reports::new();
+    let served =
+        reports.serve_with(Setup::scripted(&llm), |setup| setup.set("planning.max_retries", 1)).await;
+    begin(&served, "Report the orders", "s").await;
+    for words in ["without custmers", "only ordrs"] {
+        let again = say(&served, words, "s").await;
+        let answer = again["answer"].as_str().unwrap();
+        assert!(answer.starts_with("I could not tell from your reply"), "{words}: {again:#}");
+        assert_eq!(again["approvals"][0]["arguments"], json!({"tables": TABLES}), "{again:#}");
+    }
+    assert_eq!(questions(&llm).len(), 3, "an answer beyond the list is sent back once");
+    let done = say(&served, "without customers", "s").await;
+    assert_eq!(done["status"], "completed", "{done:#}");
+    assert_eq!(reports.read(), [json!(["orders", "order_items"])]);
 }

@@ -41,7 +41,7 @@ impl Driver {
         self.decided_in_session |= word.is_some();
         for event in &mut events {
             // In the same commit as the decision, so that a retry of the request is recognized.
-            if let Event::Decided { word: said, .. } = event {
+            if let Event::Decided { word: said, .. } | Event::ListChangeAsked { word: said, .. } = event {
                 *said = word.take();
             }
             self.reopened |= matches!(event, Event::RunReopened { .. });

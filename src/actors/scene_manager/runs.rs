@@ -86,6 +86,7 @@ pub(super) fn open_decisions(state: &RunState) -> OpenDecisions {
         seq: state.seq,
         approvals: open.map(|(approval, _)| *approval).collect(),
         lists: state.only_lists_of_user(),
+        reads_words: state.may_read_list_change(),
         is_shown_whole: state.aside.is_none() && crate::answer::is_shown_whole(state),
         language: state.language().map(str::to_owned),
     }

@@ -62,6 +62,7 @@ impl Journal {
                 seq: entry.seq,
                 approvals,
                 lists: None,
+                reads_words: false,
                 is_shown_whole,
                 language: None,
             });

@@ -57,7 +57,14 @@ fn accept(number: u64) -> SideEffect {
 }
 
 fn open(seq: u64) -> OpenDecisions {
-    OpenDecisions { seq, approvals: vec![1], lists: None, is_shown_whole: true, language: None }
+    OpenDecisions {
+        seq,
+        approvals: vec![1],
+        lists: None,
+        reads_words: false,
+        is_shown_whole: true,
+        language: None,
+    }
 }
 
 fn is_read(number: u64, condition: RunCondition) -> Input {

@@ -327,6 +327,7 @@ fn waiting_write_needs_approval_after_its_tool_changes() {
         why: Vec::new(),
         needed: RequiredApproval::default(),
         edited: None,
+        read: None,
     };
     assert!(state.check(&none).is_err());
 }

@@ -224,6 +224,9 @@ impl Event {
                     _ => facts,
                 }
             }
+            Event::ListChangeAsked { approval, .. } => internal(*approval).command(),
+            // The machine decided it, by what a model replied.
+            Event::ApprovalLapsed { approval, read: Some(_), .. } => internal(*approval),
             Event::ApprovalLapsed { approval, matter, .. } => {
                 let facts = internal(*approval).command();
                 match matter {

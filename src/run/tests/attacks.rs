@@ -346,6 +346,7 @@ fn refusals_and_superseded_approvals_do_not_lapse() {
         why: Vec::new(),
         needed: generators::needed("another"),
         edited: None,
+        read: None,
     };
     run.modify("two days");
     run.plan(PlanMaker::Deterministic, &[("B", &[])]);
@@ -381,7 +382,14 @@ fn released_plan_continues_when_approval_of_one_write_lapses() {
     run.settle();
     run.reply_with_calls(1, &[BOOK]);
     let (matter, needed) = (ApprovalSubject::Call { call: 1 }, generators::needed("another"));
-    run.record(Event::ApprovalLapsed { approval: 2, matter, why: Vec::new(), needed, edited: None });
+    run.record(Event::ApprovalLapsed {
+        approval: 2,
+        matter,
+        why: Vec::new(),
+        needed,
+        edited: None,
+        read: None,
+    });
     run.settle();
     assert!(!run.state.is_held());
     assert_eq!((run.state.status, open(&run)), (RunStatus::Waiting, vec![matter]));

@@ -158,6 +158,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             why: Vec::new(),
             needed: generators::needed("chaos"),
             edited: None,
+            read: None,
         },
         28 => Event::Released { by: "nobody".to_owned() },
         29 => Event::RunWaiting {},

@@ -54,6 +54,7 @@ async fn approval_stays_open_until_decided_or_lapsed() {
         why: Vec::new(),
         needed: RequiredApproval::default(),
         edited: None,
+        read: None,
     };
     let yes = |approval, matter| decided(approval, matter, Decision::Yes { hold: false });
     for (n, events, expected) in [

@@ -85,6 +85,7 @@ async fn plan_status_follows_events() {
         why: vec![],
         needed: RequiredApproval::default(),
         edited: None,
+        read: None,
     };
     let boss = || "boss".to_owned();
     let told = story(

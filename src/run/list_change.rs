@@ -1,0 +1,93 @@
+//! Replies to questions about lists that say no clear change: a model is asked what they change, among what the question
+//! lists, and the question is asked again with the changed lists. Nothing is approved by what a model reads.
+
+use super::action::Action;
+use super::approval::{Approval, ApprovalSubject, EditedCall, ListChangeWords};
+use super::event::{Event, Subject};
+use super::next::record;
+use super::state::{DueQuestion, RunState};
+
+impl RunState {
+    /// The open approval of a call of whose lists a model is asked how the user's reply changes them, with its ordinal and
+    /// that reply.
+    pub fn list_change(&self, call: u32) -> Option<(u32, &Approval, &ListChangeWords)> {
+        let about = ApprovalSubject::Call { call };
+        let mut open = self.approvals.iter().filter(|(_, put)| put.is_open() && put.matter == about);
+        open.find_map(|(number, put)| Some((*number, put, put.words.as_ref()?)))
+    }
+
+    /// Whether a model may be asked what unclear words change, if a question about lists is all that waits.
+    pub fn may_read_list_change(&self) -> bool {
+        let question = self.only_question_to_user().filter(|(_, needed)| !needed.lists.is_empty());
+        self.settings().node_model == Some(true)
+            && question.is_some_and(|(call, _)| self.may_ask(Subject::Node { step: call.step }))
+    }
+
+    /// The question what the user's reply changes, or its end without an answer.
+    pub(super) fn list_change_actions(&self, call: u32) -> Vec<Action> {
+        let (Some((approval, put, _)), Some(step)) =
+            (self.list_change(call), self.calls.get(&call).map(|call| call.step))
+        else {
+            return Vec::new();
+        };
+        let subject = Subject::Node { step };
+        match self.due_question(subject, self.settings().max_retries) {
+            DueQuestion::GiveUp(_) => vec![record(Event::ApprovalLapsed {
+                approval,
+                matter: put.matter,
+                why: vec!["no model understood the reply".to_owned()],
+                needed: put.needed.clone(),
+                edited: None,
+                read: Some(self.tries(subject).last().copied().unwrap_or(0)),
+            })],
+            due => self.question_actions(due, subject),
+        }
+    }
+
+    /// Words may be read where a question about lists waits for the user, and none are being read.
+    pub(super) fn admit_list_change(&self, approval: u32) -> Result<(), String> {
+        let put = self.approvals.get(&approval).filter(|put| put.is_open() && put.words.is_none());
+        match put.is_some_and(|put| put.needed.by_user && !put.needed.lists.is_empty()) {
+            true => Ok(()),
+            false => Err("no question about lists waits for the user".to_owned()),
+        }
+    }
+
+    /// What a model reads must be the reply that is due, and change only what the question lists.
+    pub(super) fn admit_lapse_by_words(
+        &self,
+        event: &Event,
+        approval: u32,
+        read: u32,
+        edited: Option<&EditedCall>,
+    ) -> Result<(), String> {
+        let put = self.approvals.get(&approval).filter(|put| put.is_open() && put.words.is_some());
+        let put = put.ok_or("no words about it are read")?;
+        let ApprovalSubject::Call { call } = put.matter else {
+            return Err("no call waits for it".to_owned());
+        };
+        let call = self.calls.get(&call).ok_or("there is no such call")?;
+        let due = Action::Read { call: read, subject: Subject::Node { step: call.step } };
+        match (self.next().contains(&due), edited) {
+            (true, Some(edited)) => put.needed.check_edit(&call.requested.arguments, &edited.arguments),
+            (true, None) => Ok(()),
+            (false, _) => self.is_requested(event),
+        }
+    }
+
+    pub(super) fn begin_list_change(&mut self, approval: u32, by: &str, text: &str) {
+        if let Some(put) = self.approvals.get_mut(&approval) {
+            put.words = Some(ListChangeWords { by: by.to_owned(), text: text.to_owned() });
+        }
+        self.unread_words = None;
+        self.leave_waiting();
+    }
+
+    pub(super) fn end_list_change(&mut self, matter: ApprovalSubject, understood: bool) {
+        let ApprovalSubject::Call { call } = matter else { return };
+        if let Some(step) = self.calls.get(&call).map(|call| call.step) {
+            self.use_reply_about(Subject::Node { step });
+        }
+        self.unread_words = (!understood).then_some(call);
+    }
+}
