@@ -1,6 +1,5 @@
 //! Recorded runs for the tests of what is shown: envelopes written by hand.
 
-use proscenium::flow::PathMaker;
 use proscenium::plan::{DependsOn, Plan, PlanProblem, Step, StepKind, StepStatus, TaskId};
 use proscenium::run::{
     ApprovalSubject, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
@@ -117,9 +116,9 @@ fn scene_asked(ask: u32, step: u32) -> [Event; 2] {
     [asked(ask, Subject::Scene { step }, false), reply]
 }
 
-/// A tool call as it is requested.
-fn wanted(call: u32, tool: &str, arguments: Value, effect: Effect) -> RequestedCall {
-    RequestedCall {
+/// A scene's model, by question `ask`, wants the tool call `call`.
+pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Vec<Event> {
+    let wanted = RequestedCall {
         call,
         provider_id: "call_0".to_owned(),
         tool: tool.to_owned(),
@@ -135,12 +134,7 @@ fn wanted(call: u32, tool: &str, arguments: Value, effect: Effect) -> RequestedC
         volatile: false,
         policies: None,
         definition: None,
-    }
-}
-
-/// A scene's model, by question `ask`, wants the tool call `call`.
-pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Vec<Event> {
-    let wanted = wanted(call, tool, arguments, effect);
+    };
     let reply = Event::SceneReplied {
         step,
         call: ask,
@@ -567,73 +561,6 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
         timings: Timings { total_ms: 1234.0, overhead_ms: 3.4 },
         error: None,
     }
-}
-
-/// A flow whose nodes return more than a line shows, and whose last call fails.
-pub fn flow() -> Vec<Envelope<Event>> {
-    let node = |name: &str, outputs: &[&str], kind: Value| {
-        let mut node = json!({"name": name, "description": ""});
-        (node["outputs"], node["kind"]) = (json!(outputs), kind);
-        node
-    };
-    let native = || json!({"type": "native", "native": "x"});
-    let flow = json!({"name": "lookup", "description": "", "entries": ["classify"], "max_node_steps": 9, "nodes": [
-        node("classify", &["kind", "title"], json!({"type": "llm", "template": "", "output": {}})),
-        node("find", &["tables", "schema", "error"], native()),
-        node("approve", &["tables"], json!({"type": "approval", "question": {}})),
-        node("run", &["rows"], json!({"type": "tool", "scene": "Database", "tool": "Run"})),
-        node("tell", &["text"], native()),
-        node("general", &["text"], native()),
-    ]});
-    let step = Step { kind: StepKind::Flow, ..step(1, "lookup", "Count the orders", &[], &[]) };
-    let mut made = made(1, PlanMaker::Deterministic, "", vec![step]);
-    made.flows = vec![serde_json::from_value(flow).unwrap()];
-    let path = ["classify", "find", "approve", "run", "tell"].map(str::to_owned).to_vec();
-    let mut events = queued("How many orders are there?");
-    events.extend([
-        Event::PlanCreated(made),
-        Event::StepStarted { step: 1 },
-        Event::FlowPlanned { step: 1, path, maker: PathMaker::Rules, call: None, missing_node: None },
-        entered(2, "classify"),
-        Event::NodeReplied { step: 2, call: 1, output: json!({"kind": "data", "title": "Orders\nin all"}) },
-        completed(2, ""),
-    ]);
-    let found = json!({"tables": ["orders", "order_items"], "error": "", "schema": "x".repeat(900)});
-    events.extend(node_call(3, 1, "find", json!({"request": "y".repeat(900)})));
-    events.extend([done(1, found), completed(3, "")]);
-    events.extend([entered(4, "approve"), prepared(4, Vec::new()), completed(4, "")]);
-    events.extend(node_call(5, 2, "run", json!({"sql": "select count(*) from orders"})));
-    let rows = json!({"rows": [[7], [8]], "columns": ["count"]});
-    events.extend([done(2, rows), completed(5, "")]);
-    events.extend(node_call(6, 3, "tell", json!({"rows": [[7], [8]]})));
-    let error = Fault::new("tool.failed", "the rows cannot be told");
-    events.extend([
-        Event::ToolCompleted {
-            call: 3,
-            outcome: Outcome::Failed { error: error.clone() },
-            millis: 12,
-            notes: None,
-        },
-        Event::StepFailed { step: 6, status: StepStatus::Failed, error: error.clone() },
-        Event::StepFailed { step: 1, status: StepStatus::Failed, error },
-    ]);
-    journal(events)
-}
-
-/// A node of the first step is entered.
-fn entered(step: u32, node: &str) -> Event {
-    Event::NodeStarted { step, parent: 1, node: node.to_owned(), scene: "lookup".to_owned(), left: None }
-}
-
-fn prepared(step: u32, calls: Vec<RequestedCall>) -> Event {
-    Event::Prepared { step, calls, unprepared: Vec::new(), question: None }
-}
-
-/// A node is entered, and its call begins.
-fn node_call(step: u32, call: u32, node: &str, arguments: Value) -> [Event; 3] {
-    let tool = if node == "run" { "Run" } else { node };
-    let calls = vec![wanted(call, tool, arguments, Effect::Read)];
-    [entered(step, node), prepared(step, calls), Event::ToolStarted { call, attempt: 1 }]
 }
 
 #[test]

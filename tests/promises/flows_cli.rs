@@ -184,6 +184,25 @@ fn progress_explanation_and_flowchart_name_the_nodes() {
     }
 }
 
+/// The text without what depends on the machine: how long something took.
+fn without_times(text: &str) -> String {
+    let has_time = |line: &str| line.ends_with(" ms)") || line.ends_with(" s)");
+    let line = |line: &str| match line.rfind(" (").filter(|_| has_time(line)) {
+        Some(at) => format!("{} (…)", &line[..at]),
+        None => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nodes_are_told_line_by_line_in_the_width_of_a_terminal() {
+    let ran = Workspace::new().run(&["chat", "How many orders were placed in March 2026?"]);
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
+    let told: Vec<&str> = ran.err.lines().take_while(|line| !line.starts_with("check: ")).collect();
+    assert!(told.iter().all(|line| line.chars().count() <= 80), "{}", ran.err);
+    insta::assert_snapshot!(without_times(&told.join("\n")));
+}
+
 #[test]
 fn lists_that_may_be_changed_are_shown_with_their_approval() {
     let workspace = workspace();

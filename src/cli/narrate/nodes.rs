@@ -11,6 +11,8 @@ use super::{Mark, NarrationLine, Narrator, WORDS, line};
 
 /// Most columns of a node's line: with the sign of a terminal it fits into 80.
 const COLUMNS: usize = 78;
+/// Columns for how long it took.
+const TOOK: usize = 14;
 /// Fewest columns of what a node returned, however long its name is.
 const FEWEST: usize = 16;
 /// Most columns of one of several values.
@@ -40,11 +42,11 @@ impl NarratedNode {
 
     /// What it returned, in few words: the sentence for it, or its outputs.
     fn words(&self, returned: &Value, say: Option<&str>) -> String {
-        let outputs = self.node.as_ref().map(|node| node.outputs_in(returned)).unwrap_or_default();
-        match (say, outputs.is_empty()) {
+        let outputs = self.node.as_ref().map(|node| (&node.outputs, node.outputs_in(returned)));
+        match (say, outputs) {
             (Some(say), _) => one_line(say.trim()),
-            (None, true) => value_words(returned),
-            (None, false) => outputs_words(&outputs),
+            (None, Some((names, outputs))) if !outputs.is_empty() => outputs_words(names, &outputs),
+            (None, _) => value_words(returned),
         }
     }
 }
@@ -144,10 +146,10 @@ impl Narrator {
             _ => String::new(),
         };
         let took = duration(at.duration_since(node.entered_at).as_secs_f64() * 1_000.0);
-        let (head, tail) = (format!("{place}{tool}: "), format!(" ({took})"));
-        let room = COLUMNS.saturating_sub(columns(&head) + columns(&tail)).max(FEWEST);
+        let head = format!("{place}{tool}: ");
+        let room = COLUMNS.saturating_sub(columns(&head) + TOOK).max(FEWEST);
         let did = if node.returned.is_empty() { "completed" } else { node.returned.as_str() };
-        Some(line(Mark::Done, format!("{head}{}{tail}", short(did, room))))
+        Some(line(Mark::Done, format!("{head}{} ({took})", short(did, room))))
     }
 
     /// Whether the failure of a node was rendered with its call.
@@ -172,9 +174,9 @@ impl Narrator {
     }
 }
 
-/// The outputs that say something, by name.
-fn outputs_words(outputs: &Map<String, Value>) -> String {
-    let told = outputs.iter().map(|(name, value)| (name, value_words(value)));
+/// The outputs that say something, in the order in which the node declares them.
+fn outputs_words(names: &[String], outputs: &Map<String, Value>) -> String {
+    let told = names.iter().filter_map(|name| Some((name, value_words(outputs.get(name)?))));
     let told = told.filter(|(_, words)| !words.is_empty());
     let told: Vec<String> = told.map(|(name, words)| format!("{} {words}", one_line(name))).collect();
     told.join(", ")
@@ -216,20 +218,11 @@ mod tests {
             "kind": "question", "run": true, "sql": "", "tables": ["orders", "customers"], "attempts": 2,
             "error": null, "rows": [[1, 2]], "result": {"columns": [], "rows": []}, "empty": [],
         });
-        let told = outputs_words(outputs.as_object().unwrap());
-        let mut parts: Vec<&str> = told.split(", ").collect();
-        parts.sort_unstable();
+        let names =
+            ["kind", "run", "sql", "tables", "attempts", "error", "rows", "result", "empty", "missing"];
         assert_eq!(
-            parts,
-            [
-                "attempts 2",
-                "customers]",
-                "kind question",
-                "result 2 fields",
-                "rows 1 element",
-                "run true",
-                "tables [orders"
-            ]
+            outputs_words(&names.map(str::to_owned), outputs.as_object().unwrap()),
+            "kind question, run true, tables [orders, customers], attempts 2, rows 1 element, result 2 fields"
         );
     }
 

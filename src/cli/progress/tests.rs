@@ -60,13 +60,6 @@ fn a_failed_step_says_why_and_what_it_blocks() {
 }
 
 #[test]
-fn each_node_of_a_flow_is_told_on_one_short_line() {
-    let told = plain(&recorded::flow());
-    assert!(told.lines().all(|line| line.chars().count() <= 78), "{told}");
-    insta::assert_snapshot!(told);
-}
-
-#[test]
 fn a_question_to_the_user_is_told_where_it_came_up() {
     insta::assert_snapshot!(plain(&recorded::needs_input()), @r"
     plan: 1 step: Vacation
