@@ -27,7 +27,7 @@ use super::support::{
 };
 
 /// Kills at each boundary, unless `SOAK` is set.
-const KILLS: u64 = 4;
+const KILLS: u64 = 2;
 /// Concurrent requests when a server is killed, in addition to earlier unfinished ones.
 const CLIENTS: usize = 2;
 /// Upper bound for everything that has to happen.

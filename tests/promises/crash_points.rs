@@ -8,16 +8,18 @@ const ASK: [&str; 2] = ["chat", "Che tempo fa a Milano?"];
 const VARIABLES: [&str; 5] =
     ["CRASH_POINT_AT", "CRASH_POINT_SKIP", "CRASH_POINT_WORDS", "CRASH_POINT_PANICS", "CRASH_MOST_EVENTS"];
 
-fn holds(program: &[u8], text: &str) -> bool {
-    program.windows(text.len()).any(|window| window == text.as_bytes())
+/// Whether a program has these bytes. Unoptimised, a search of our own through hundreds of megabytes takes a minute.
+fn holds(program: &str, text: &str) -> bool {
+    let status = std::process::Command::new("grep").args(["-aqF", text, program]).status().unwrap();
+    assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+    status.success()
 }
 
 #[test]
 fn shipped_program_ignores_crash_point_variables() {
-    let (shipped, crashing) = (std::fs::read(SHIPPED).unwrap(), std::fs::read(CRASHING).unwrap());
     for variable in VARIABLES {
-        assert!(!holds(&shipped, variable), "{variable}");
-        assert!(holds(&crashing, variable), "{variable}");
+        assert!(!holds(SHIPPED, variable), "{variable}");
+        assert!(holds(CRASHING, variable), "{variable}");
     }
 }
 

@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::generators;
 use super::sim::{Sim, queued, started};
 use super::world::{Dice, World, worlds};
-use crate::adapt::{ConsultationKind, ConsultationOutcome, RecoveryAction};
+use crate::adapt::{ConsultationKind, ConsultationOutcome, ExecutionLevel, ExecutionMode, RecoveryAction};
 use crate::plan::{PlanProblem, StepStatus};
 use crate::planner;
 use crate::run::{
     Adaptation, ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect,
-    Event, Fault, InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, RecalledResult, Reply,
-    RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
+    Event, Fault, InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, RULES_REVISION, RecalledResult,
+    Reply, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
 };
 
 /// Any event, with small numbers, so that many are almost legal.
@@ -483,8 +483,17 @@ fn generated_worlds_cover_every_case() {
     ];
     let mut runner = TestRunner::deterministic();
     let mut missing: BTreeMap<&str, u32> = wanted.map(|case| (case, 3)).into();
-    for _ in 0..5_000 {
-        let world = worlds().new_tree(&mut runner).unwrap().current();
+    for round in 0..5_000 {
+        let mut world = worlds().new_tree(&mut runner).unwrap().current();
+        // What models decide is rare: every other world has much of it.
+        if round % 2 == 1 {
+            let settings = &mut world.settings;
+            let mode = if round % 4 == 1 { ExecutionMode::Creative } else { ExecutionMode::Adaptive };
+            (settings.level, settings.mode) = (Some(ExecutionLevel::Intelligent), Some(mode));
+            (settings.rules, settings.max_calls) = (RULES_REVISION, settings.max_calls.max(4));
+            (settings.consultations.max_per_run, settings.consultations.max_patches) = (6, 2);
+            (world.trouble, world.plan_only, world.dry_run) = (8, false, false);
+        }
         for case in covered_cases(&Sim::run(world)) {
             if let Some(times) = missing.get_mut(case) {
                 *times = times.saturating_sub(1);

@@ -84,6 +84,8 @@ pub struct RunChecker {
     plans: u32,
     /// Plans that were not changes by people.
     planned_rounds: u32,
+    /// Versions whose planning began because of the request or of a check.
+    begun_plannings: BTreeSet<u32>,
     lookups: u32,
     /// The version that the plan in force began with, before patches.
     first_in_force: u32,
@@ -125,6 +127,7 @@ impl RunChecker {
             crashes: 0,
             plans: 0,
             planned_rounds: 0,
+            begun_plannings: BTreeSet::new(),
             lookups: 0,
             first_in_force: 0,
             patches: BTreeMap::new(),
@@ -156,6 +159,8 @@ impl RunChecker {
             Event::RunStarted(started) => self.settings = started.settings.clone(),
             Event::RunResumed { restart, .. } => self.crash(*restart),
             Event::Planning { version, .. } => {
+                assert!(self.begun_plannings.insert(*version), "version {version} is planned twice");
+                self.forget_tries_of_plan(*version);
                 assert!(self.planned_rounds <= self.settings.max_replans, "a plan too many");
                 assert!(*version == 1 || self.new_calls > 0, "another plan after a round without a new call");
             }
@@ -280,7 +285,7 @@ impl RunChecker {
                 (self.plan_only, self.dry_run) = (queued.plan_only, queued.options.dry_run)
             }
             Event::ModificationAsked { version, .. } => {
-                self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
+                self.forget_tries_of_plan(*version);
             }
             Event::Decided { matter: ApprovalSubject::Plan { version }, decision: Decision::No, .. } => {
                 self.plan_refused(*version);
@@ -535,6 +540,7 @@ impl RunChecker {
         self.consulted.clear();
         self.halted.clear();
         self.tries.clear();
+        self.begun_plannings.clear();
         let mut after = state.clone();
         after.apply(&Event::RunReopened { by: String::new() }).unwrap();
         let undone =
@@ -642,12 +648,13 @@ impl RunChecker {
         let tries = self.tries.entry((subject, round, decided)).or_default();
         tries[usize::from(fallback)] += 1;
         let models = self.settings.max_retries.max(1) + 1 + crashes;
-        // A step that begins again after a late yes is checked again, which may ask for the plan that could not be made.
-        let rounds = if matches!(subject, Subject::Plan { .. }) { 1 + self.revived as u32 } else { 1 };
-        assert!(
-            tries[0] <= models * rounds && tries[1] <= (1 + crashes) * rounds,
-            "{subject:?} is asked without end: {tries:?}, {rounds} rounds"
-        );
+        assert!(tries[0] <= models && tries[1] <= 1 + crashes, "{subject:?} is asked without end: {tries:?}");
+    }
+
+    /// A plan that a person asks to change, and one that a check asks for afterwards, have the same version when the
+    /// change could not be made. Each has its own tries.
+    fn forget_tries_of_plan(&mut self, version: u32) {
+        self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version });
     }
 
     /// A call may need an approval only since its tool changed; `ConsentChecker` checks what it covers.
