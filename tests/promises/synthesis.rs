@@ -51,7 +51,11 @@ impl Database {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("scene.toml"), SCENE).unwrap();
         let saves = saved.clone();
-        let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.level", "adaptive");
+        let setup = Setup::scripted(&llm)
+            .alone()
+            .scenes(scenes.path())
+            .set("execution.level", "adaptive")
+            .set("execution.confirm", "unclear");
         let setup = more(setup)
             .native(
                 "test.run",
