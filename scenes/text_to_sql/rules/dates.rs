@@ -67,6 +67,8 @@ struct Span {
     year: Option<i16>,
     len: usize,
     guessed: bool,
+    /// Whether it is the start of a longer period: a bound, but no day.
+    start: bool,
 }
 
 const ENGLISH_BOUNDS: &[(&str, Bound)] = &[
@@ -219,6 +221,11 @@ impl Calendar {
             Ok(span) => span,
             Err(unclear) => return Some(Found::Unclear(unclear)),
         };
+        // "At the start of 2026" is not its first day.
+        if first.start && bound == Bound::In {
+            let said: Vec<&str> = words.iter().take(first.len).map(|word| word.written.as_str()).collect();
+            return Some(Found::Unclear(said.join(" ")));
+        }
         let days = |from, to, year| {
             Found::Days(Days { from, to, year, led: false, guessed: first.guessed }, first.len)
         };
@@ -245,7 +252,7 @@ impl Calendar {
                         Found::Days(days, len) => Found::Days(days, len + tail.len()),
                         unclear @ Found::Unclear(_) => unclear,
                     }
-                } else if self.tongue == Tongue::Italian {
+                } else if self.tongue == Tongue::Italian || first.start {
                     since
                 } else {
                     days(Some(first.from), Some(first.to), test(YearTest::Is))
@@ -319,7 +326,7 @@ impl Calendar {
         };
         (1900..=2090).contains(&year).then_some(())?;
         let (from, to) = (date(year, 1, 1), date(year + 10, 1, 1));
-        (year % 10 == 0).then_some(Span { from, to, year: None, len, guessed: false })
+        (year % 10 == 0).then_some(Span { from, to, year: None, len, guessed: false, start: false })
     }
 
     /// "more than 10 years ago", "meno di 2 anni fa", "3 days ago"
@@ -372,7 +379,7 @@ impl Calendar {
             return self.period(words.get(rest..)?).map(|found| {
                 found.and_then(|span| {
                     let to = span.from.tomorrow().map_err(|error| error.to_string())?;
-                    Ok(Span { to, year: None, len: span.len + rest, ..span })
+                    Ok(Span { to, year: None, len: span.len + rest, start: true, ..span })
                 })
             });
         }
@@ -398,6 +405,7 @@ impl Calendar {
                     year: None,
                     len: 1,
                     guessed: false,
+                    start: false,
                 }))
             }
             [4, 2, 2] => {
@@ -470,7 +478,14 @@ impl Calendar {
         };
         let length = if day.is_some() { 1.day() } else { 1.month() };
         let guessed = year.is_none();
-        Some(Ok(Span { from, to: from.checked_add(length).ok()?, year: None, len: at, guessed }))
+        Some(Ok(Span {
+            from,
+            to: from.checked_add(length).ok()?,
+            year: None,
+            len: at,
+            guessed,
+            start: false,
+        }))
     }
 
     fn month(self, word: &Token) -> Option<i8> {
@@ -509,6 +524,7 @@ impl Calendar {
             year: None,
             len: at + 1,
             guessed: false,
+            start: false,
         })
     }
 
@@ -539,6 +555,7 @@ impl Calendar {
                 year: None,
                 len: len + 1,
                 guessed: true,
+                start: false,
             });
         }
         // "this month"; in Italian also "mese scorso".
@@ -582,12 +599,12 @@ impl Calendar {
         };
         let from = from.checked_add(length.checked_mul(by).ok()?).ok()?;
         let year = matches!(unit, "year" | "anno").then_some(from.year());
-        Some(Span { from, to: from.checked_add(length).ok()?, year, len: 1, guessed: false })
+        Some(Span { from, to: from.checked_add(length).ok()?, year, len: 1, guessed: false, start: false })
     }
 }
 
 fn day_span(day: Date, len: usize) -> Option<Span> {
-    Some(Span { from: day, to: day.tomorrow().ok()?, year: None, len, guessed: false })
+    Some(Span { from: day, to: day.tomorrow().ok()?, year: None, len, guessed: false, start: false })
 }
 
 /// `last 30 days`, `ultimi tre mesi`: how many, and the place of the unit.
@@ -610,6 +627,7 @@ fn year_number(words: &[Token]) -> Option<Span> {
         year: Some(year),
         len: at + 1,
         guessed: false,
+        start: false,
     })
 }
 

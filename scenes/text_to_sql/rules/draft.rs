@@ -326,7 +326,7 @@ impl Draft {
             self.order.insert(0, (column, direction));
         }
         if self.limit.is_some() && self.order.is_empty() && !self.alphabetical {
-            return Err(Reason::Unsure);
+            return Err(Reason::Beyond(Beyond::Judgement));
         }
         if self.alphabetical {
             let names =
@@ -373,9 +373,10 @@ impl Draft {
         // A fact about one thing, as in "the price of the espresso machine", is no list of values.
         let about_one = self.extreme.is_some()
             || self.conditions.iter().any(|condition| {
+                let column = column_of(database, condition.column);
+                let kind = column.is_some_and(|column| !column.values.is_empty());
                 condition.column.0 == self.main
-                    && (label.contains(&condition.column.1)
-                        || column_of(database, condition.column).is_some_and(|c| c.unique))
+                    && (label.contains(&condition.column.1) && !kind || column.is_some_and(|c| c.unique))
             });
         if self.how_much && !about_one {
             return Err(Reason::Unsure);
@@ -390,7 +391,11 @@ impl Draft {
             }
             (false, false, [_, _, ..]) => Ok(false),
             // "the salaries of accountants": one for each.
-            (false, false, [one]) if !self.conditions.is_empty() && is_individual(database, *one) => {
+            (false, false, [one])
+                if !self.conditions.is_empty()
+                    && is_individual(database, *one)
+                    && (self.when || self.mentions.iter().all(|mention| mention.plural)) =>
+            {
                 Ok(false)
             }
             _ => Err(Reason::Unsure),

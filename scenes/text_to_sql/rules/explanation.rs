@@ -201,9 +201,16 @@ const ABILITIES: Both = (
 
 /// Why a question is declined, and what the rules can do.
 pub fn declined(reason: &Reason, tongue: Tongue) -> String {
-    let why = match about_a_word(reason) {
-        Some((both, word)) => pick(both, tongue).replace("{}", word),
-        None => pick(about_all(reason), tongue).to_owned(),
+    let why = match (reason, about_a_word(reason)) {
+        (Reason::Ambiguous(word, [one, other]), _) => {
+            let both = (
+                "“{}” may be about `{one}` or `{other}`; please name the one that is meant.",
+                "«{}» può riguardare `{one}` o `{other}`: indica quale.",
+            );
+            pick(both, tongue).replace("{one}", one).replace("{other}", other).replace("{}", word)
+        }
+        (_, Some((both, word))) => pick(both, tongue).replace("{}", word),
+        (_, None) => pick(about_all(reason), tongue).to_owned(),
     };
     format!("{why} {}", pick(ABILITIES, tongue))
 }
@@ -234,6 +241,13 @@ fn about_a_word(reason: &Reason) -> Option<(Both, &str)> {
             ),
             date,
         ),
+        Reason::Earlier(word) => (
+            (
+                "“{}” stands for something that is not in this question; please name it.",
+                "«{}» sta per qualcosa che non è in questa domanda: indicalo.",
+            ),
+            word,
+        ),
         Reason::LooseNumber(number) => {
             (("It is not clear what “{}” is about.", "Non è chiaro a che cosa si riferisca «{}»."), number)
         }
@@ -248,6 +262,10 @@ fn about_all(reason: &Reason) -> Both {
         Reason::NoTime => {
             ("These rows have no date of that kind.", "Queste righe non hanno una data di questo tipo.")
         }
+        Reason::WhichDay => (
+            "These rows have more than one day or year; please say which one is meant.",
+            "Queste righe hanno più di un giorno o di un anno: indica quale.",
+        ),
         Reason::HowMany => (
             "How many of them? Please say a number, such as the top 5.",
             "Quanti? Indica un numero, per esempio i primi 5.",

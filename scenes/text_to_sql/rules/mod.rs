@@ -8,7 +8,9 @@ use jiff::civil::Date;
 
 pub mod dates;
 pub mod description;
+mod doubts;
 mod draft;
+mod earlier;
 mod explanation;
 pub mod lexicon;
 mod numbers;
@@ -95,8 +97,14 @@ pub enum Reason {
     Unit(String),
     /// A date, but nothing that has one.
     NoTime,
+    /// A date that may be about one of several days.
+    WhichDay,
     /// The most of something, but not how many.
     HowMany,
+    /// A word that is about one of two tables: the word, and the tables.
+    Ambiguous(String, [String; 2]),
+    /// A word that stands for something said before.
+    Earlier(String),
     /// "Who", where it is not clear which people.
     Who,
     /// "How much", where it is not clear of which amount.
@@ -203,6 +211,9 @@ fn understand(
         items.iter().find(|item| item.is_unknown() && !item.quoted && !is_searched(&items, item))
     {
         return Err(Reason::UnknownWord(unknown.written.clone()));
+    }
+    if let Some(word) = earlier::refers_back(&items, tongue) {
+        return Err(Reason::Earlier(word.to_owned()));
     }
     let mut found: Vec<Request> = Vec::new();
     let mut reason = None;
@@ -318,8 +329,10 @@ fn mains(items: &[Item], database: &DatabaseDescription) -> Vec<usize> {
         let table = |meaning: &Meaning| if let Meaning::Table(at) = meaning { Some(*at) } else { None };
         let named: Vec<usize> = item.meanings.iter().filter_map(table).collect();
         if !grouped && !named.is_empty() {
-            // "Which researchers work in the Physics department?": the value before may say what is asked for.
-            let before = items.iter().take(at).find_map(|item| only_value_of(item, database));
+            // "Which researchers work in the Physics department?": a value before may say what is asked for, but not the
+            // one that describes the table, as in "pending orders".
+            let before =
+                items.iter().take(at.saturating_sub(1)).find_map(|item| only_value_of(item, database));
             let owner =
                 before.filter(|owner| named.iter().any(|table| database.keys(*owner, *table).len() == 1));
             let computed = computed_before(items.get(..at).unwrap_or_default(), &named, database);

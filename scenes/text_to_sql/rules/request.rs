@@ -15,6 +15,13 @@ pub enum Literal {
     Number(String),
 }
 
+impl Literal {
+    /// Whether it is this text.
+    pub fn is_text(&self, text: &str) -> bool {
+        matches!(self, Self::Text(own) if own == text)
+    }
+}
+
 /// What a condition demands of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {

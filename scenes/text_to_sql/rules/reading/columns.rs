@@ -302,6 +302,15 @@ impl Reader<'_> {
         } else {
             let function = if direction == Direction::Down { Function::Max } else { Function::Min };
             self.touch_for_aggregate(at)?;
+            // "the highest salaries" are more than one.
+            let grouped = self.items.iter().any(|item| {
+                matches!(item.role, Some(Role::Per | Role::Each | Role::By | Role::And | Role::PerPeriod(_)))
+            });
+            // Of "the largest number of credits", the number is the largest.
+            let number = self.waiting.most || self.waiting.fewest;
+            if self.is_plural() && !grouped && !number {
+                return Err(Reason::HowMany);
+            }
             self.draft.aggregates.push((function, at));
             // "prezzo più alto e più basso"
             let end = self.at + 1 + usize::from(next.is_some());
@@ -456,8 +465,7 @@ impl Reader<'_> {
             }
             return self.done(self.at + 1);
         }
-        // "by hire date" may group or sort.
-        if waiting.by && !shown_with {
+        if self.says_which(&item.text, shown_with) {
             return Err(Reason::Unclear(item.written));
         }
         // "which cities do they live in" names the city twice.
@@ -491,6 +499,21 @@ impl Reader<'_> {
         let plural = self.is_plural();
         self.draft.mentions.push(Mention { column: at, distinct, shown, before, plural, whole });
         self.done(self.at + 1)
+    }
+
+    /// Whether a column that nothing is said of may say which rows are meant, rather than be shown.
+    fn says_which(&self, text: &str, shown: bool) -> bool {
+        let waiting = self.waiting;
+        // "the cheapest product in stock"
+        let mut words = text.split(' ');
+        let leads = matches!(words.next(), Some("in" | "on" | "at" | "out")) && words.next().is_some();
+        let predicate = leads && self.draft.main_at.is_some();
+        // "lines with a discount" may be those that have one.
+        let led = self.at.checked_sub(1).and_then(|at| self.items.get(at));
+        let with = waiting.with || led.is_some_and(|led| led.text == "con");
+        let with = with && !waiting.their && self.draft.main_at.is_none() && !self.draft.mentions.is_empty();
+        // "by hire date" may group or sort.
+        predicate || with || (waiting.by && !shown)
     }
 
     /// "Paid in March": the moment of a payment that may have failed does not say that it was paid.

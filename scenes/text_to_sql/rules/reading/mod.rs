@@ -7,7 +7,8 @@ mod sense;
 mod tables;
 mod values;
 
-use super::description::DatabaseDescription;
+use super::description::{ColumnDescription, ColumnType, DatabaseDescription};
+use super::doubts::Doubts;
 use super::draft::{Draft, Mention, column_of};
 use super::lexicon::{Beyond, Direction, Function, Period, Quality, Role};
 use super::request::{Group, Literal, Request, Test};
@@ -141,6 +142,7 @@ impl<'a> Reader<'a> {
         if hangs || (waiting.top && self.draft.limit.is_none()) {
             return Err(Reason::Unsure);
         }
+        Doubts { draft: &self.draft, items: self.items, database: self.database }.check()?;
         self.draft.finish(self.database)
     }
 
@@ -161,10 +163,13 @@ impl<'a> Reader<'a> {
                 .conditions
                 .iter()
                 .any(|c| matches!(c.test, Test::Days(..)) && other_time(c.column));
+            // "The last delivered order" was ordered last or delivered last.
+            let dated = dated || self.draft.extreme.is_some_and(|(at, _)| other_time(at));
+            let dated = dated || self.draft.order.iter().any(|(at, _)| other_time(*at));
             let grouped =
                 self.draft.groups.iter().any(|g| matches!(g, Group::Period(at, _) if other_time(*at)));
             if dated || grouped {
-                return Err(Reason::Unsure);
+                return Err(Reason::WhichDay);
             }
         }
         Ok(())
@@ -389,6 +394,12 @@ impl<'a> Reader<'a> {
 
     /// "the top 5", "the first"
     fn top(&mut self) -> Result<(), Reason> {
+        // "first visits", where a visit may be of the kind "first".
+        let item = self.items.get(self.at);
+        let kind = |meaning: &Meaning| matches!(meaning, Meaning::Value(at, _) if at.0 == self.draft.main);
+        if let Some(item) = item.filter(|item| item.weak.iter().any(kind)) {
+            return Err(Reason::Unclear(item.written.clone()));
+        }
         let limit = self.items.get(self.at + 1).and_then(|next| next.number.clone());
         self.limit(limit.as_deref())?;
         if limit.is_none() && self.is_earliest() {
@@ -454,6 +465,14 @@ impl<'a> Reader<'a> {
     }
 
     fn period(&mut self, period: Period) -> Result<(), Reason> {
+        // "enrolments by year" may be by academic year.
+        let columns = self.database.tables.get(self.draft.main).map(|table| table.columns.as_slice());
+        let is_year = |column: &ColumnDescription| {
+            column.kind == ColumnType::Text && column.name.split('_').any(|part| part == "year")
+        };
+        if period == Period::Year && columns.unwrap_or_default().iter().any(is_year) {
+            return Err(Reason::WhichDay);
+        }
         // "delivered in 2026, per month": by the day that was just spoken of.
         let said = self.draft.conditions.iter().rev().find(|condition| {
             matches!(condition.test, Test::Days(..)) && condition.column.0 == self.draft.main

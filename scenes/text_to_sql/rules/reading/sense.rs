@@ -2,7 +2,9 @@
 
 use super::super::description::{ColumnDescription, ColumnType, TableDescription};
 use super::super::lexicon::Role;
+use super::super::tokens::{folded, stem, tokens};
 use super::super::vocabulary::{ColumnAt, Item, Meaning};
+use super::super::who::has_people;
 use super::super::{Reason, Tongue};
 use super::{Reader, Sense, column_of};
 
@@ -22,25 +24,7 @@ impl Reader<'_> {
         let main = self.draft.main;
         let is_main = item.meanings.contains(&Meaning::Table(main));
         if is_main && (self.draft.main_at.is_none() || self.waiting.per) {
-            // "the average grade", of the table of grades.
-            let own = |meaning: &&Meaning| matches!(meaning, Meaning::Column(at) if at.0 == main);
-            let asked = self.waiting.aggregate.is_some()
-                || self.waiting.extreme.is_some()
-                || self.waiting.most_common;
-            let asked =
-                asked || matches!(self.role_at(self.at + 1), Some(Role::Aggregate(_) | Role::Extreme(_)));
-            // "lecturers" may be all teachers or those of that rank.
-            let value = |meaning: &Meaning| match meaning {
-                Meaning::Value(at, _) => at.0 == main || !self.database.keys(main, at.0).is_empty(),
-                _ => false,
-            };
-            if item.meanings.iter().any(value) {
-                return Err(Reason::Unclear(item.written.clone()));
-            }
-            return Ok(Some(match item.meanings.iter().find(own) {
-                Some(Meaning::Column(at)) if asked => Sense::Column(*at),
-                _ => Sense::Main,
-            }));
+            return self.main_sense(item).map(Some);
         }
         if let Some(other) = self.other().filter(|other| item.meanings.contains(&Meaning::Table(*other))) {
             let key = |meaning: &Meaning| match meaning {
@@ -70,12 +54,67 @@ impl Reader<'_> {
         if let Some(sense) = self.value_of_next(item, &fitting)? {
             return Ok(Some(sense));
         }
-        for tier in [fitting, tables, self.implicit(item)?] {
+        for tier in [fitting, tables] {
             if !tier.is_empty() {
                 return self.only(item, tier).map(Some);
             }
         }
-        Ok(None)
+        let implied = self.implicit(item)?;
+        if implied.is_empty() { Ok(None) } else { self.only(item, implied).map(Some) }
+    }
+
+    /// What a name of the main table is: the table, or its number of the same name.
+    fn main_sense(&self, item: &Item) -> Result<Sense, Reason> {
+        let main = self.draft.main;
+        // "the average grade", of the table of grades.
+        let number = |at: &ColumnAt| self.column(*at).is_some_and(|column| column.kind.is_number());
+        let own = |meaning: &&Meaning| match meaning {
+            Meaning::Column(at) => at.0 == main && (self.waiting.most_common || number(at)),
+            _ => false,
+        };
+        let asked =
+            self.waiting.aggregate.is_some() || self.waiting.extreme.is_some() || self.waiting.most_common;
+        let asked = asked || matches!(self.role_at(self.at + 1), Some(Role::Aggregate(_) | Role::Extreme(_)));
+        // "lecturers" may be all teachers or those of that rank, and "buyers" those who buy or whose job it is.
+        let value = |meaning: &Meaning| match meaning {
+            Meaning::Value(at, _) => {
+                let listed = self.column(*at).is_some_and(|column| !column.values.is_empty());
+                listed || at.0 == main || !self.database.keys(main, at.0).is_empty()
+            }
+            _ => false,
+        };
+        if item.meanings.iter().any(value) || self.names_some_rows(item) {
+            return Err(Reason::Unclear(item.written.clone()));
+        }
+        Ok(match item.meanings.iter().find(own) {
+            Some(Meaning::Column(at)) if asked => Sense::Column(*at),
+            _ => Sense::Main,
+        })
+    }
+
+    /// "Professors" may be all teachers, or those whose ranks are called so: "full professor". What the table is called
+    /// first is all of its rows.
+    fn names_some_rows(&self, item: &Item) -> bool {
+        let own = stem(&item.text, self.tongue);
+        let Some(table) = self.database.tables.get(self.draft.main) else { return false };
+        let first = table.synonyms.get(self.tongue.code()).and_then(|names| names.first());
+        if [Some(&table.name), first]
+            .into_iter()
+            .flatten()
+            .any(|name| stem(&folded(name), self.tongue) == own)
+        {
+            return false;
+        }
+        let values = table.columns.iter().flat_map(|column| &column.values);
+        let mut names = values.flat_map(|value| {
+            let called = value.synonyms.get(self.tongue.code()).into_iter().flatten();
+            called.chain(std::iter::once(&value.value))
+        });
+        names.any(|name| {
+            let words: Vec<String> =
+                tokens(name).into_iter().map(|word| stem(&folded(&word.text), self.tongue)).collect();
+            words.len() > 1 && words.contains(&own)
+        })
     }
 
     /// What a phrase may be in one table.
@@ -149,6 +188,13 @@ impl Reader<'_> {
             _ => None,
         };
         let senses: Vec<Sense> = item.meanings.iter().filter_map(value).collect();
+        if item
+            .meanings
+            .iter()
+            .any(|meaning| self.is_of_one_of_several(meaning) || self.is_of_namesake(meaning))
+        {
+            return Err(Reason::Unclear(item.written.clone()));
+        }
         // The name of a person may be that of another, in a table whose names are not known.
         let is_label = |sense: &Sense| match sense {
             Sense::Value(at, _) => {
@@ -178,12 +224,46 @@ impl Reader<'_> {
         // "in Germany" may be where things are, go or come from.
         let before =
             self.at.checked_sub(1).and_then(|at| self.items.get(at)).map_or("", |item| item.text.as_str());
-        let place = matches!(before, "in" | "at" | "a" | "ad" | "nel" | "nella" | "nell" | "to");
+        let place =
+            matches!(before, "in" | "at" | "a" | "ad" | "nel" | "nella" | "nell" | "to" | "about" | "su");
         let is_named = senses.iter().any(is_label);
-        if (is_named && doubtful) || (!is_named && place && !senses.is_empty()) {
+        let described = !is_named && self.describes_people();
+        if (is_named && doubtful) || (!is_named && (place || described) && !senses.is_empty()) {
             return Err(Reason::Unclear(item.written.clone()));
         }
         Ok(senses)
+    }
+
+    /// Whether a value is in a table that the main one refers to in several ways, so that it may describe either: the city
+    /// of the doctor, or of the one who sent the patient. A full name is told apart by its other part.
+    fn is_of_one_of_several(&self, meaning: &Meaning) -> bool {
+        let Meaning::Value(at, _) = meaning else { return false };
+        at.0 != self.draft.main
+            && self.database.keys(self.draft.main, at.0).len() > 1
+            && self.name_part().is_none()
+    }
+
+    /// Whether a value is in a column of another table that is called like one of the main table: "returned payments",
+    /// where orders are returned and payments have states of their own.
+    fn is_of_namesake(&self, meaning: &Meaning) -> bool {
+        let Meaning::Value(at, _) = meaning else { return false };
+        let Some(column) = self.column(*at).filter(|_| at.0 != self.draft.main) else { return false };
+        let label = self.database.tables.get(at.0).map(TableDescription::label_columns).unwrap_or_default();
+        let main = self.database.tables.get(self.draft.main);
+        !label.contains(&at.1) && main.is_some_and(|main| main.column(&column.name).is_some())
+    }
+
+    /// "Italian students" are not those whose programme is in Italian: what stands beside people describes them.
+    fn describes_people(&self) -> bool {
+        let main = self.draft.main;
+        let is_main =
+            |item: Option<&Item>| item.is_some_and(|item| item.meanings.contains(&Meaning::Table(main)));
+        let before = self.at.checked_sub(1).and_then(|at| self.items.get(at));
+        let beside = match self.tongue {
+            Tongue::English => is_main(self.items.get(self.at + 1)),
+            Tongue::Italian => is_main(before),
+        };
+        beside && self.database.tables.get(main).is_some_and(has_people)
     }
 
     /// Whether a column names the rows of a table that refers to the main one: the supplier of a product.

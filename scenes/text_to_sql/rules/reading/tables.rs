@@ -29,8 +29,10 @@ impl Reader<'_> {
         if waiting.most || (waiting.counted && waiting.by_or_per() && self.draft.limit.is_some()) {
             return self.most_of_column();
         }
+        // "Average rating by supplier" groups what each supplier has one of.
+        let grouped = waiting.by && self.is_computed();
         let misplaced = waiting.not || waiting.without || waiting.sorted || waiting.fewest || waiting.tie;
-        if (waiting.per && !all) || misplaced {
+        if (waiting.per && !all) || misplaced || grouped {
             return Err(Reason::Beyond(Beyond::Steps));
         }
         // "customer reviews": the reviews, whose customers need no saying.
@@ -72,7 +74,10 @@ impl Reader<'_> {
         if !column_next && self.of_money(money) {
             return Ok(());
         }
-        if !column_next && (waiting.aggregate.is_some() || self.waiting.extreme.is_some()) {
+        if !column_next && self.waiting.extreme.is_some() {
+            return Err(Reason::Beyond(Beyond::Judgement));
+        }
+        if !column_next && waiting.aggregate.is_some() {
             return Err(Reason::Unsure);
         }
         self.own_number()
@@ -82,7 +87,9 @@ impl Reader<'_> {
     fn of_money(&mut self, money: Option<ColumnAt>) -> bool {
         let (Some(column), Some(function)) = (money, self.waiting.aggregate) else { return false };
         let one = self.waiting.aggregates().count() == 1;
-        let clear = function == Function::Average || (function == Function::Sum && self.sums_up());
+        // A sum of prices says nothing.
+        let summed = qualities::amount(self.database, self.draft.main) == Some(column) && self.sums_up();
+        let clear = function == Function::Average || (function == Function::Sum && summed);
         if one && clear {
             self.draft.aggregates.push((function, column));
             self.draft.implied_money = true;
@@ -294,19 +301,31 @@ impl Reader<'_> {
         } else if waiting.their {
             self.shown_parent(join)?;
         } else {
-            let child_alone = !join.to_parent && !value_follows;
-            let tied = waiting.with || waiting.with_a || waiting.tie;
-            if child_alone && !tied && !self.column_or_value_before(table) && !self.says_more(table) {
-                return Err(Reason::Unsure);
-            }
-            if waiting.distinct || waiting.which {
-                return Err(Reason::Unsure);
-            }
+            self.is_needed(table, join, value_follows)?;
             self.use_other(join, false);
         }
         self.clear();
         self.at += 1;
         Ok(())
+    }
+
+    /// Whether another table is named for a reason: something ties it to the main one, or says which of its rows.
+    fn is_needed(&self, table: usize, join: Join, value_follows: bool) -> Result<(), Reason> {
+        let waiting = self.waiting;
+        let tied = waiting.with || waiting.with_a || waiting.tie;
+        let alone = !value_follows && !tied && !self.column_or_value_before(table);
+        if (alone && !join.to_parent && !self.says_more(table)) || waiting.distinct || waiting.which {
+            return Err(Reason::Unsure);
+        }
+        // "Orders by customer" may be a list or a number by customer.
+        if alone && waiting.by {
+            return Err(Reason::ListedByGroup);
+        }
+        // "orders and customers" are two lists.
+        match self.at.checked_sub(1).and_then(|at| self.role_at(at)) {
+            Some(Role::And) if alone => Err(Reason::Beyond(Beyond::Steps)),
+            _ => Ok(()),
+        }
     }
 
     /// "the customer's": what follows is the customer's.

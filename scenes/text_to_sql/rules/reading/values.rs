@@ -2,10 +2,12 @@
 
 use super::super::dates::{Days, YearTest};
 use super::super::description::ColumnDescription;
+use super::super::doubts::is_state;
 use super::super::lexicon::{Beyond, Comparison, Role};
 use super::super::request::{Group, Literal, Test};
 use super::super::vocabulary::{ColumnAt, Item, Meaning, root};
-use super::super::{Reason, numbers_of, qualities};
+use super::super::who::has_people;
+use super::super::{Reason, Tongue, numbers_of, qualities};
 use super::Reader;
 use super::columns::fits_unit;
 
@@ -93,6 +95,12 @@ impl Reader<'_> {
             self.condition(time, Test::Days(days.from, days.to))?;
             return self.done(next + 1);
         }
+        // "cancelled in March": the day of the order does not say when it was cancelled. "Of March" is said of the order.
+        let of = |text: &str| matches!(text.split(' ').next(), Some("of" | "di" | "del" | "dell" | "dello"));
+        let dated = self.items.get(next).is_some_and(|item| item.days.is_some() && !of(&item.text));
+        if dated && is_state(&column) && self.draft.main_at.is_some() && at.0 == self.draft.main {
+            return Err(Reason::NoTime);
+        }
         self.no_other_place(at, &value, next)?;
         self.is_state(at, &value)?;
         let Some((test, end)) = self.values_after(at, self.at)? else { return Err(Reason::Unsure) };
@@ -162,7 +170,44 @@ impl Reader<'_> {
             && !self.database.keys(main, main).is_empty()
             && (sources.contains(&from) || matches!(from, "in" | "to" | "a" | "nel" | "nella"))
             && self.database.tables.get(main).is_some_and(|table| table.label_columns().contains(&at.1));
+        // "Cardiology doctors" have that specialty or are in the department of that name.
+        let own = self.column(at);
+        let other_kind = |meaning: &Meaning| match meaning {
+            Meaning::Value(other, _) => {
+                let called_alike = self
+                    .column(*other)
+                    .zip(own)
+                    .is_some_and(|(other, own)| other.name == own.name && !own.values.is_empty());
+                other.0 != main && !called_alike && !self.database.keys(main, other.0).is_empty()
+            }
+            _ => false,
+        };
+        let doubtful = doubtful || (at.0 == main && item.meanings.iter().any(other_kind));
+        let doubtful =
+            doubtful || (at.0 == main && (self.describes_other(main) || self.names_owner(at, from)));
         if doubtful || moved || below { Err(Reason::Unclear(item.written.clone())) } else { Ok(()) }
+    }
+
+    /// "Results of absent students": what stands beside another table describes it, and not the main one.
+    fn describes_other(&self, main: usize) -> bool {
+        let beside = match self.tongue {
+            Tongue::English => self.items.get(self.at + 1),
+            Tongue::Italian => self.at.checked_sub(1).and_then(|at| self.items.get(at)),
+        };
+        let other = |meaning: &Meaning| matches!(meaning, Meaning::Table(table) if *table != main);
+        let is_main = |item: &Item| item.meanings.contains(&Meaning::Table(main));
+        beside.is_some_and(|item| {
+            !is_main(item) && item.meanings.iter().any(other) && self.draft.main_at.is_some()
+        })
+    }
+
+    /// "Students of Rossi" are hardly those who are called so.
+    fn names_owner(&self, at: ColumnAt, from: &str) -> bool {
+        let owner = matches!(from, "of" | "by" | "di" | "del" | "della" | "dei" | "dal" | "da");
+        let table = self.database.tables.get(at.0);
+        let named = table.is_some_and(|table| has_people(table) && table.label_columns().contains(&at.1));
+        let after_main = self.draft.main_at.is_some_and(|main| main + 2 == self.at);
+        owner && named && after_main
     }
 
     /// Whether the value of a state says what the words do. "Not shipped" is not every other state; "have been paid" may
@@ -341,7 +386,10 @@ impl Reader<'_> {
             self.condition(at, test)?;
             return self.done(next);
         }
-        Err(Reason::LooseNumber(written))
+        Err(match unit {
+            Some(unit) if found.is_none() => Reason::Unit(unit.to_owned()),
+            _ => Reason::LooseNumber(written),
+        })
     }
 
     /// "6 or 9 credits"
@@ -398,7 +446,9 @@ impl Reader<'_> {
     /// A date with no column before it: that of the table it stands by.
     pub(super) fn days(&mut self, days: Days) -> Result<(), Reason> {
         let waiting = self.waiting;
-        if waiting.not || waiting.without || waiting.sorted || waiting.per || waiting.most {
+        // "by March" may be up to March.
+        let hangs = waiting.not || waiting.without || waiting.sorted || waiting.per || waiting.most;
+        if hangs || waiting.by {
             return Err(Reason::Unsure);
         }
         // "payments of orders in 2025": of either.
@@ -421,10 +471,40 @@ impl Reader<'_> {
             Some(column) => column,
             None => self.time_of(table)?,
         };
+        self.is_clear_period(table)?;
+        self.no_other_moment(time)?;
         self.condition(time, Test::Days(days.from, days.to))?;
         self.waiting.tie = false;
         self.at += 1;
         Ok(())
+    }
+
+    /// "Employees in 2020" may be those who worked then or those who were hired. A question that names what happened is
+    /// clear.
+    fn is_clear_period(&self, table: usize) -> Result<(), Reason> {
+        let people = self.database.tables.get(table).is_some_and(has_people);
+        let grouped = self.draft.groups.iter().any(|group| matches!(group, Group::Period(..)));
+        let is_clear = !people || self.waiting.tie || self.is_new() || grouped;
+        match self.items.get(self.at).filter(|_| !is_clear) {
+            Some(item) => Err(Reason::Unclear(item.written.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// "Shipped to Milan in March" may be about the day of shipping, which is not the usual one.
+    fn no_other_moment(&self, time: ColumnAt) -> Result<(), Reason> {
+        let Some(table) = self.database.tables.get(time.0) else { return Ok(()) };
+        let moments = table.columns.iter().enumerate().filter(|(at, c)| *at != time.1 && c.kind.is_time());
+        let moments: Vec<String> = moments.filter_map(|(_, column)| root(column)).collect();
+        let said =
+            |item: &&Item| item.text.split(' ').any(|word| moments.iter().any(|moment| moment == word));
+        if self.items.iter().take(self.at).any(|item| said(&item)) { Err(Reason::WhichDay) } else { Ok(()) }
+    }
+
+    /// Whether "new" was said of rows: those that were added then.
+    fn is_new(&self) -> bool {
+        let before = self.items.iter().take(self.at);
+        before.into_iter().any(|item| matches!(&*item.text, "new" | "nuovo" | "nuova" | "nuovi" | "nuove"))
     }
 }
 

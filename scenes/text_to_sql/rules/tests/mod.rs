@@ -85,6 +85,25 @@ fn reason_names_the_word_that_is_not_known() {
 }
 
 #[test]
+fn reason_says_what_is_ambiguous() {
+    let shop = Asked::of("shop");
+    let cases = [
+        ("How many in Milan?", Tongue::English, "“Milan” may be about `customers` or `orders`"),
+        ("Quante aziende ci sono?", Tongue::Italian, "«aziende» può riguardare `suppliers` o `customers`"),
+        ("How many of them are Italian?", Tongue::English, "“them” stands for something"),
+        ("Who cancelled orders?", Tongue::English, "It is not clear who is meant."),
+        ("What is the biggest order?", Tongue::English, "Please say by which value"),
+        ("When was the last order delivered?", Tongue::English, "please say which one is meant"),
+        ("Products over 10 dollars", Tongue::English, "The values are not in USD."),
+        ("How much have we received by card?", Tongue::English, "It is not clear which amount is meant."),
+    ];
+    for (question, tongue, said) in cases {
+        let text = shop.on(question, tongue, Engine::Sqlite).unwrap_err().text;
+        assert!(text.contains(said), "{question}: {text}");
+    }
+}
+
+#[test]
 fn explanation_says_what_was_understood() {
     let rule = ask("Quanti ordini annullati ci sono per mese nel 2025?", Tongue::Italian, "shop").unwrap();
     assert_eq!(
