@@ -68,6 +68,13 @@ const MAX_WORDS: usize = 200;
 /// A message that begins with a word of a change and has at most this many words is a reply to the question.
 const SHORT: usize = 4;
 
+/// The same, if it also has a word for a list or what it contains.
+const SHORT_ABOUT_LIST: usize = 8;
+
+/// Words for a list and what it contains.
+const LISTED: &str = "one ones table tables list column columns tabella tabelle elenco lista colonna colonne quella quelle \
+    liste colonne colonnes celle celles tabelle tabellen spalte spalten tabla tablas columna columnas";
+
 /// What a message says about lists that wait for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListReading {
@@ -138,7 +145,9 @@ pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
         let changes = changes(&parts);
         return changes.and_then(|changes| names.changed(asked, &changes)).unwrap_or(ListReading::Unclear);
     }
-    let is_short = words.len() <= SHORT && begins.is_some_and(is_change);
+    let is_listed = |word: &String| LISTED.split_whitespace().any(|listed| listed == word);
+    let short = if words.iter().any(is_listed) { SHORT_ABOUT_LIST } else { SHORT };
+    let is_short = words.len() <= short && begins.is_some_and(is_change);
     let is_about_list = names_something && parts.iter().any(is_reply);
     if is_short || is_about_list { ListReading::Unclear } else { ListReading::Other }
 }
@@ -408,6 +417,8 @@ mod tests {
             "also without payments",
             "without orders but add orders",
             "without the first table, customers",
+            "drop the one about the people",
+            "togli la tabella con i clienti",
             "not the fifth",
             "yes, the second one",
         ];
@@ -419,6 +430,7 @@ mod tests {
             "What is the weather",
             "show me all of the orders of march",
             "please book the first train to Milan for me",
+            "remove the appointment of Friday from my calendar",
             "hello",
             "",
         ];
