@@ -393,6 +393,7 @@ impl RunChecker {
             | Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
+            | Event::ListChangeAsked { .. }
             | Event::Released { .. }
             | Event::RunWaiting {}
             | Event::RunPutAside { .. } => {}
