@@ -49,6 +49,18 @@ pub struct KnownDatabase {
     pub names: Vocabularies,
 }
 
+#[cfg(test)]
+impl KnownDatabase {
+    /// Opens a database of the settings as its first question does.
+    pub(super) async fn open(name: &str, settings: &TextToSqlSettings) -> Self {
+        let entry = settings.databases.get(name).expect("it is in the settings");
+        match opened(name, entry, settings, None).await {
+            Ok(known) => known,
+            Err(error) => panic!("{name}: {}", error.into_tool_error(Speech::of(None)).message),
+        }
+    }
+}
+
 /// The open databases, by name and settings, with the moment of their last use.
 #[derive(Debug, Default)]
 pub struct OpenDatabases {

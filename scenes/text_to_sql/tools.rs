@@ -16,6 +16,8 @@ mod phrases;
 mod present;
 pub(super) mod rules;
 mod schema_text;
+#[cfg(test)]
+mod scores;
 mod settings;
 mod statements;
 mod values;

@@ -62,32 +62,41 @@ fn is_small(name: &str) -> bool {
     SMALL.contains(&name)
 }
 
+/// What a table and its columns are called, as [`folded`] writes it.
+struct CalledTable {
+    table: Vec<String>,
+    columns: Vec<String>,
+}
+
+impl CalledTable {
+    fn of(table: &TableDescription) -> Self {
+        let columns = table.columns.iter().flat_map(|column| called(&column.name, &column.synonyms));
+        Self { table: called(&table.name, &table.synonyms).collect(), columns: columns.collect() }
+    }
+}
+
 /// The tables that a text names: by their names, by what they are called, or by a column that no other table has.
 pub fn mentioned_tables(text: &str, description: &DatabaseDescription) -> BTreeSet<String> {
     let said = folded(text);
+    let names: Vec<CalledTable> = description.tables.iter().map(CalledTable::of).collect();
     let mut found = BTreeSet::new();
-    for table in &description.tables {
-        let own = called(&table.name, &table.synonyms).any(|name| contains(&said, &name));
-        if own || names_own_column(&said, table, description) {
+    for (at, (table, own)) in description.tables.iter().zip(&names).enumerate() {
+        if own.table.iter().any(|name| contains(&said, name)) || names_own_column(&said, at, &names) {
             found.insert(table.name.clone());
         }
     }
     found
 }
 
-/// Whether a text names a column of a table as no other table's column is called.
-fn names_own_column(said: &str, table: &TableDescription, description: &DatabaseDescription) -> bool {
-    let elsewhere: BTreeSet<String> = description
-        .tables
-        .iter()
-        .filter(|other| other.name != table.name)
-        .flat_map(|other| {
-            let columns = other.columns.iter().flat_map(|column| called(&column.name, &column.synonyms));
-            columns.chain(called(&other.name, &other.synonyms)).collect::<Vec<_>>()
-        })
-        .collect();
-    let mut own = table.columns.iter().flat_map(|column| called(&column.name, &column.synonyms));
-    own.any(|name| name.len() > 3 && !is_small(&name) && !elsewhere.contains(&name) && contains(said, &name))
+/// Whether a text names a column of a table as no other table and none of its columns is called.
+fn names_own_column(said: &str, at: usize, names: &[CalledTable]) -> bool {
+    let is_elsewhere = |name: &String| {
+        let others = names.iter().enumerate().filter(|(other, _)| *other != at);
+        others.into_iter().any(|(_, other)| other.columns.contains(name) || other.table.contains(name))
+    };
+    let own = names.get(at).map(|own| own.columns.as_slice()).unwrap_or_default();
+    let mut named = own.iter().filter(|name| name.len() > 3 && !is_small(name) && contains(said, name));
+    named.any(|name| !is_elsewhere(name))
 }
 
 /// The tables that a question may need: all of them where their description fits into `most` bytes, else those that it

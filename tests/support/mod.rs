@@ -69,6 +69,7 @@ mod scripted;
 mod scripted_llm;
 pub mod served_engine;
 pub mod shelf;
+pub mod sql_pair;
 pub mod sql_pairs;
 pub mod stored;
 pub mod test_engine;
