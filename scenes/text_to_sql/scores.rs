@@ -54,6 +54,8 @@ async fn rules_answer_most_questions_and_none_wrongly() {
         let known = opened(sample, dir.path()).await;
         for pair in sample.pairs() {
             all += 1;
+            let asked_today = pair.today.as_deref().is_none_or(|day| day.starts_with(&TODAY.to_string()));
+            assert!(asked_today, "{}", pair.id);
             let Some(got) = asked(&pair.question, &known).await else { continue };
             match is_right(&pair, &got, &known).await {
                 true => right += 1,
@@ -92,5 +94,20 @@ async fn every_reference_is_allowed_and_answers_its_question() {
                 assert!(at > 0 || pair.matches(&rows, &rows), "{}: {sql}", pair.id);
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn question_is_read_in_the_language_that_has_more_of_its_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let known = opened(SampleDatabase::Shop, dir.path()).await;
+    // A review is called "Average", so an Italian question may have these words.
+    for language in ["en", "it", "fr"] {
+        let sql =
+            |question| write_sql(question, Speech::of(Some(language)), TODAY, &known).map(|sql| sql.sql);
+        let average = sql("average price per category").unwrap();
+        assert!(average.contains("AVG(products.price)"), "{average}");
+        assert!(sql("Average rating").is_err(), "read as {language}, it is about suppliers or reviews");
+        assert!(sql("Quanti clienti abitano a Milano?").is_ok(), "read as {language}");
     }
 }

@@ -26,19 +26,28 @@ pub fn write_sql(
         Dialect::Sqlite => Engine::Sqlite,
         Dialect::Postgres => Engine::Postgres,
     };
-    // The language of a short question may be taken for another one. What is not understood word for word is declined,
-    // so trying both answers nothing wrongly.
+    // The language of a short question may be taken for another one, so it is read in both. Where names are in one language,
+    // a question may be read word for word in the other one, too; then it is in the one that has more of its words.
     let own = Tongue::of(speech.code());
     let others = [Tongue::English, Tongue::Italian].into_iter().filter(|tongue| Some(*tongue) != own);
-    let mut why = None;
-    for tongue in own.into_iter().chain(others) {
-        let asked = WordedQuestion { words: question, tongue, today, engine };
-        match rules::write_sql(asked, &known.description, &known.names) {
-            Ok(written) => return Ok(written),
-            Err(cannot) => why = why.or(own.map(|_| cannot.text)),
-        }
+    let asked = |tongue| WordedQuestion { words: question, tongue, today, engine };
+    let words = |tongue| rules::own_words(asked(tongue), &known.description, &known.names);
+    let read: Vec<(Tongue, Option<usize>)> =
+        own.into_iter().chain(others).map(|tongue| (tongue, words(tongue))).collect();
+    let most = read.iter().filter_map(|(_, words)| *words).max();
+    let mut found = None;
+    for (tongue, _) in read.iter().filter(|(_, words)| words.is_some() && *words == most) {
+        // What one language declines is not answered in the other one.
+        let written = rules::write_sql(asked(*tongue), &known.description, &known.names);
+        found = found.or(Some(written.map_err(|cannot| cannot.text)?));
     }
-    Err(why.unwrap_or_else(|| speech.no_rules().to_owned()))
+    found.ok_or_else(|| match own {
+        Some(own) => match rules::write_sql(asked(own), &known.description, &known.names) {
+            Err(cannot) => cannot.text,
+            Ok(_) => speech.no_rules().to_owned(),
+        },
+        None => speech.no_rules().to_owned(),
+    })
 }
 
 /// Whether a text names a table, a column or a value of the database.

@@ -90,8 +90,8 @@ impl Score {
     }
 }
 
-/// Every so-manieth question is asked. What the rules say to all of them is tested beside the rules
-/// (`scenes/text_to_sql/scores.rs`), so a plain run asks a few through the flow; `SOAK=1` asks all, on both engines.
+/// One of so many questions is asked through the flow. What the rules answer to all of them is tested beside the rules
+/// (`scenes/text_to_sql/scores.rs`). `SOAK=1` asks all through the flow, on both engines.
 fn step(files: &SampleFiles) -> usize {
     match (std::env::var_os("SOAK"), files.is_postgres()) {
         (Some(_), _) => 1,

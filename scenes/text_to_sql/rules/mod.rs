@@ -175,7 +175,8 @@ pub fn write_sql(
     names: &Vocabularies,
 ) -> Result<RuleSql, CannotSay> {
     let tongue = question.tongue;
-    let request = understand(question, database, names.of_tongue(tongue)).map_err(|reason| {
+    let read = items(question, database, names.of_tongue(tongue));
+    let request = read.and_then(|items| understand(question, database, &items)).map_err(|reason| {
         let text = explanation::declined(&reason, tongue);
         CannotSay { reason, text }
     })?;
@@ -191,35 +192,59 @@ pub fn write_sql(
     })
 }
 
+/// How many words of a question are words of its language rather than names in the database; `None` if one of its words says
+/// nothing in it. Of two languages, it is in the one with more.
+pub fn own_words(
+    question: WordedQuestion<'_>,
+    database: &DatabaseDescription,
+    names: &Vocabularies,
+) -> Option<usize> {
+    let items = items(question, database, names.of_tongue(question.tongue)).ok()?;
+    let own = items.iter().filter(|item| item.role.is_some() && item.meanings.is_empty());
+    unknown(&items).is_none().then(|| own.map(|item| item.text.split(' ').count()).sum())
+}
+
+/// A phrase that says nothing.
+fn unknown(items: &[Item]) -> Option<&Item> {
+    items.iter().find(|item| item.is_unknown() && !item.quoted && !is_searched(items, item))
+}
+
+/// The phrases of a question.
+fn items(
+    question: WordedQuestion<'_>,
+    database: &DatabaseDescription,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<Item>, Reason> {
+    let WordedQuestion { words, tongue, today, .. } = question;
+    let items = vocabulary.items(words, Calendar { today, tongue }).map_err(Reason::UnclearDate)?;
+    let items = without_modifiers(items, database, tongue);
+    Ok(without_own_name(items, database, tongue))
+}
+
 /// The one request that a question can be understood as.
 fn understand(
     question: WordedQuestion<'_>,
     database: &DatabaseDescription,
-    vocabulary: &Vocabulary,
+    items: &[Item],
 ) -> Result<Request, Reason> {
-    let WordedQuestion { words, tongue, today, .. } = question;
-    let items = vocabulary.items(words, Calendar { today, tongue }).map_err(Reason::UnclearDate)?;
-    let items = without_modifiers(items, database, tongue);
-    let items = without_own_name(items, database, tongue);
-    if is_yes_or_no(words, tongue) {
+    let tongue = question.tongue;
+    if is_yes_or_no(question.words, tongue) {
         return Err(Reason::YesOrNo);
     }
     if let Some(beyond) = items.iter().find_map(beyond) {
         return Err(Reason::Beyond(beyond));
     }
-    if let Some(unknown) =
-        items.iter().find(|item| item.is_unknown() && !item.quoted && !is_searched(&items, item))
-    {
+    if let Some(unknown) = unknown(items) {
         return Err(Reason::UnknownWord(unknown.written.clone()));
     }
-    if let Some(word) = earlier::refers_back(&items, tongue) {
+    if let Some(word) = earlier::refers_back(items, tongue) {
         return Err(Reason::Earlier(word.to_owned()));
     }
     let mut found: Vec<Request> = Vec::new();
     let mut reason = None;
-    for main in mains(&items, database) {
-        let read = reading::Reader::new(database, &items, tongue, main).read();
-        match read.and_then(|request| who::about_people(request, &items, database, tongue)) {
+    for main in mains(items, database) {
+        let read = reading::Reader::new(database, items, tongue, main).read();
+        match read.and_then(|request| who::about_people(request, items, database, tongue)) {
             Ok(request) if !found.contains(&request) => found.push(request),
             Ok(_) => {}
             Err(why) => reason = reason.or(Some(why)),
