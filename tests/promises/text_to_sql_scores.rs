@@ -145,12 +145,6 @@ async fn rules_answer_most_questions_and_none_wrongly() {
     rules_are_right(&SampleFiles::write().await, "SQLite").await;
 }
 
-#[tokio::test]
-async fn rules_answer_most_questions_on_postgres_and_none_wrongly() {
-    let Some(files) = SampleFiles::write_postgres("rules on PostgreSQL").await else { return };
-    rules_are_right(&files, "PostgreSQL").await;
-}
-
 async fn gets_rows(test: &TestEngine, tables: &BTreeMap<&str, Vec<String>>, question: &Declined) -> bool {
     let tables = &tables[question.database.as_str()];
     let state = json!({"database": question.database, "approved_tables": tables});
@@ -231,8 +225,9 @@ async fn model_that_replays_the_references_is_right_about_all_questions() {
 }
 
 #[tokio::test]
-async fn model_that_replays_the_references_on_postgres_is_right_about_all_questions() {
-    let Some(files) = SampleFiles::write_postgres("references on PostgreSQL").await else { return };
+async fn rules_and_replayed_references_are_right_on_postgres() {
+    let Some(files) = SampleFiles::write_postgres("text to SQL on PostgreSQL").await else { return };
+    rules_are_right(&files, "PostgreSQL").await;
     references_are_right(&files, "PostgreSQL").await;
 }
 
