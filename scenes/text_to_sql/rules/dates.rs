@@ -203,6 +203,13 @@ impl Calendar {
         led.sort_by_key(|(len, _)| std::cmp::Reverse(*len));
         for (len, bound) in led {
             let rest = words.get(len..).unwrap_or_default();
+            // "In the last year" may be twelve months or the year before this one.
+            let text = |at: usize| rest.get(at).map_or("", |word| word.text.as_str());
+            let article = words.get(len - 1).is_some_and(|word| word.text == "the");
+            if article && matches!(text(0), "last" | "past") && self.unit(text(1), 0).is_some() {
+                let said: Vec<&str> = words.iter().take(len + 2).map(|word| word.written.as_str()).collect();
+                return Some(Found::Unclear(said.join(" ")));
+            }
             if let Some(found) = self.bounded(bound, rest) {
                 return Some(match found {
                     Found::Days(days, more) => Found::Days(Days { led: true, ..days }, len + more),

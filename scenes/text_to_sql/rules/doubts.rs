@@ -10,6 +10,15 @@ use super::request::{Condition, Test};
 use super::vocabulary::{ColumnAt, Item, Meaning, root};
 use super::who::{can_be_who, has_people};
 
+/// Verbs that add nothing to a question which says more.
+#[rustfmt::skip]
+const IDLE_VERBS: &[&str] = &[
+    "need", "see", "know", "use", "used", "assigned", "given", "charged", "applied", "assegnata", "assegnato",
+    "assegnati", "applicato", "applicata", "usato", "usati", "usata", "usate", "utilizzato", "utilizzati", "utilizzate",
+    "giudicati", "giudicate", "giudicato", "giudicata", "considerati", "considerate", "considerato", "considerata",
+    "ritenuti", "ritenute", "interessa",
+];
+
 /// A reading of a question, before it is a request.
 #[derive(Clone, Copy)]
 pub struct Doubts<'a> {
@@ -27,6 +36,7 @@ impl Doubts<'_> {
     /// # Errors
     /// What is doubtful.
     pub fn check(self) -> Result<(), Reason> {
+        self.no_idle_verb()?;
         if self.draft.main_at.is_none() {
             self.no_other_table()?;
             self.more_than_a_value()?;
@@ -34,6 +44,21 @@ impl Doubts<'_> {
             self.no_other_person()?;
         }
         Ok(())
+    }
+
+    /// "Which customers were charged?" are not all customers, although the rules do not know the verb.
+    fn no_idle_verb(self) -> Result<(), Reason> {
+        let draft = self.draft;
+        let said = !draft.conditions.is_empty() || !draft.mentions.is_empty() || !draft.aggregates.is_empty();
+        let said = said || !draft.groups.is_empty() || !draft.order.is_empty() || draft.extreme.is_some();
+        let said = said || draft.other.is_some() || draft.most_common.is_some();
+        let idle = |item: &&Item| {
+            item.role == Some(Role::Filler) && IDLE_VERBS.contains(&item.text.as_str()) && !said
+        };
+        match self.items.iter().find(idle) {
+            Some(item) => Err(Reason::Unclear(item.written.clone())),
+            None => Ok(()),
+        }
     }
 
     /// "How many are in Milan?", where customers live in cities and orders are shipped to them: a table that is not named
@@ -48,12 +73,11 @@ impl Doubts<'_> {
             |table: usize| self.database.tables.get(table).is_some_and(|table| table.time.is_some());
         let others = others.filter(|table| !dated || has_time(*table));
         for table in others.filter(|table| !self.draft.who || self.is_who(*table)) {
-            let mut named = self.items.iter().filter(|item| !item.meanings.is_empty() && !item.is_light());
-            let mut first = None;
-            let fits = named.all(|item| {
-                first = first.or(Some(item));
-                self.fits(item, table)
-            });
+            let named: Vec<&Item> =
+                self.items.iter().filter(|item| !item.meanings.is_empty() && !item.is_light()).collect();
+            let fits = named.iter().all(|item| self.fits(item, table) || self.fits_near(item, table));
+            // Something of the table itself is named, not only of those that it refers to.
+            let first = named.iter().find(|item| self.owns(item, table) && self.fits(item, main));
             if let (true, Some(first)) = (fits, first) {
                 let name = |at: usize| self.database.tables.get(at).map(|table| table.name.clone());
                 let both = [main, table].map(|at| name(at).unwrap_or_default());
@@ -69,12 +93,30 @@ impl Doubts<'_> {
 
     /// Whether a phrase may be about a table: a column, a value, or a table that it refers to.
     fn fits(self, item: &Item, table: usize) -> bool {
-        let by_name = item.meanings.iter().any(|meaning| match meaning {
+        let refers = |meaning: &Meaning| match meaning {
+            Meaning::Table(parent) => !self.database.keys(table, *parent).is_empty(),
+            _ => false,
+        };
+        self.owns(item, table) || item.meanings.iter().any(refers)
+    }
+
+    /// Whether a phrase may be a column or a value of a table.
+    fn owns(self, item: &Item, table: usize) -> bool {
+        let own = |meaning: &Meaning| match meaning {
             Meaning::Column(at) => at.0 == table && !self.is_reference(*at),
             Meaning::Value(at, _) => at.0 == table,
-            Meaning::Table(parent) => !self.database.keys(table, *parent).is_empty(),
-        });
-        by_name || self.is_kind_of(item, table)
+            Meaning::Table(_) => false,
+        };
+        item.meanings.iter().any(own) || self.is_kind_of(item, table)
+    }
+
+    /// Whether a phrase may be about a table that this one refers to: the country of the customer who wrote a review.
+    fn fits_near(self, item: &Item, table: usize) -> bool {
+        item.meanings.iter().any(|meaning| match meaning {
+            Meaning::Column(at) => !self.is_reference(*at) && self.database.keys(table, at.0).len() == 1,
+            Meaning::Value(at, _) => self.database.keys(table, at.0).len() == 1,
+            Meaning::Table(_) => false,
+        })
     }
 
     fn is_reference(self, at: ColumnAt) -> bool {

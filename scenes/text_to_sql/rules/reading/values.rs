@@ -218,7 +218,16 @@ impl Reader<'_> {
             self.at.checked_sub(1).and_then(|at| self.items.get(at)).map_or("", |item| item.text.as_str());
         let passive = matches!(
             led,
-            "have been" | "has been" | "were" | "was" | "sono stati" | "sono state" | "e stato" | "been"
+            "have been"
+                | "has been"
+                | "were"
+                | "was"
+                | "sono stati"
+                | "sono state"
+                | "e stato"
+                | "been"
+                | "already"
+                | "gia"
         );
         let timed = self.time_named_after(at, value).is_some();
         let main = self.draft.main;
