@@ -79,7 +79,7 @@ impl RunState {
             let value = self.current_state().and_then(|state| state.get(&name)).cloned();
             values.extend(value.map(|value| (name, value)));
         }
-        values.insert("request".to_owned(), self.request().into());
+        values.insert("request".to_owned(), self.request_of_flow(step).into());
         values.insert("purpose".to_owned(), step.step.purpose.as_str().into());
         let now = self.started.as_ref().map(|started| started.now.to_string());
         values.insert("now".to_owned(), json!(now));
@@ -92,6 +92,15 @@ impl RunState {
             values.extend(outputs.unwrap_or_default());
         }
         values
+    }
+
+    /// What a flow's step serves of the user's text: all of it, or the step's purpose, where the plan took that from the text
+    /// word by word beside other steps.
+    fn request_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
+        let purpose = step.step.purpose.trim();
+        let is_part = !purpose.is_empty() && self.request().contains(purpose);
+        let has_others = || self.plan_steps().filter(|(_, other)| other.version == step.version).count() > 1;
+        if is_part && has_others() { purpose } else { self.request() }
     }
 
     /// What a node that has completed produced. An approval that nobody was asked for passes its inputs on.

@@ -34,7 +34,7 @@ fn model(plan: Value, synthesis: impl Fn(usize) -> Value + Send + Sync + 'static
         ),
         // A scene that may save saves what a model made.
         _ if request["tools"].to_string().contains("\"Save\"") => {
-            Scripted::call("Save", json!({"title": "the second"}))
+            Scripted::call("Save", json!({"title": "REF-4711"}))
         }
         _ => Scripted::Text("That is what was found.".into()),
     })
@@ -170,10 +170,10 @@ fn comparison(more: Vec<Value>) -> Value {
 
 #[tokio::test]
 async fn planner_is_offered_a_step_that_compares_two_results() {
-    let database = Database::start(model(comparison(vec![]), |_| json!({"more": "the second"}))).await;
+    let database = Database::start(model(comparison(vec![]), |_| json!({"more": "REF-4711"}))).await;
     let run = database.ask(None, RequestOptions::default()).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
-    assert_eq!(run.answer.steps[2].result.as_deref(), Some("the second"));
+    assert_eq!(run.answer.steps[2].result.as_deref(), Some("REF-4711"));
     let question = &database.questions()[0];
     let inputs: Value = serde_json::from_str(&section(question, "inputs").unwrap()).unwrap();
     assert_eq!(inputs, json!({"one": ["the numbers"], "two": ["what they mean"]}));
@@ -195,9 +195,9 @@ async fn planned_write_is_not_made_of_what_a_planned_step_made() {
     let save = json!({"step_number": 4, "scene_name": "Database", "purpose": "Save it", "expected_tools": ["Save"],
         "depends_on_step": 3, "unclear": false, "if_needed": [],
         "prepared_calls": [{"tool": "Save", "arguments": title.to_string()}]});
-    let database = Database::start(model(comparison(vec![save]), |_| json!({"more": "the second"}))).await;
+    let database = Database::start(model(comparison(vec![save]), |_| json!({"more": "REF-4711"}))).await;
     let run = database.ask(None, RequestOptions::default()).await;
-    assert_eq!(run.answer.steps[2].result.as_deref(), Some("the second"), "{:#?}", run.answer);
+    assert_eq!(run.answer.steps[2].result.as_deref(), Some("REF-4711"), "{:#?}", run.answer);
     let why = run.events.iter().find_map(|event| match &event.body {
         Event::Prepared { step: 4, unprepared, .. } => unprepared.first().map(|call| call.why.clone()),
         _ => None,
@@ -210,7 +210,7 @@ async fn planned_write_is_not_made_of_what_a_planned_step_made() {
 
 #[tokio::test]
 async fn without_a_model_for_it_the_step_is_not_offered() {
-    let llm = model(comparison(vec![]), |_| json!({"more": "the second"}));
+    let llm = model(comparison(vec![]), |_| json!({"more": "REF-4711"}));
     let offline = |setup: Setup| setup.set("llm.purposes.node", json!(["offline"]));
     let database = Database::start_with(llm, offline).await;
     let run = database.ask(None, RequestOptions::default()).await;
