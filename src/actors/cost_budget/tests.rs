@@ -432,7 +432,7 @@ async fn play(steps: Vec<Step>, limited: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Whatever is asked, dropped, settled and restarted in whatever order: no reservation is lost or returned
     /// twice, no budget is overshot, and no charge is forgotten.

@@ -377,7 +377,7 @@ async fn play(capacity: usize, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn metrics_equal_those_of_a_subscriber_that_saw_everything(
         capacity in 1..24_usize,

@@ -356,7 +356,7 @@ async fn play(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Whatever waits, is dropped, returned and restarted in whatever order: no place is lost or returned twice.
     #[test]

@@ -382,7 +382,7 @@ async fn poll_all(cache: &Handle, callers: &mut Vec<WaitingCaller>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Whatever is asked, dropped and restarted in whatever order: one call at a time for equal questions, and
     /// nobody waits for a call that does not exist.

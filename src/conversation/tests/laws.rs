@@ -13,7 +13,7 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(2048))]
+    #![proptest_config(cases(512))]
 
     // The laws themselves are asserted by `Watch` and `Sim`, at every side effect.
     #[test]

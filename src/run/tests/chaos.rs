@@ -220,7 +220,7 @@ fn attacked(world: World, dice: &mut Dice) -> Sim {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn unexpected_event_is_refused_or_breaks_no_rule(

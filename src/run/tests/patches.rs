@@ -329,7 +329,7 @@ fn state_of(case: &Case) -> RunState {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_patch_that_is_let_through_leaves_what_is_fixed_as_it_was(case in cases()) {

@@ -48,7 +48,7 @@ fn generated_worlds_replace_calls_and_recall_and_interpret_results() {
 }
 
 proptest! {
-    #![proptest_config(cases(512))]
+    #![proptest_config(cases(160))]
 
     // `RunChecker` and `Sim` assert the rules themselves, at every event of every run.
     #[test]

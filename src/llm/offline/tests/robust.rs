@@ -21,7 +21,7 @@ fn tool() -> ToolSpec {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn any_text_in_any_section_gets_a_reply(words in "\\PC{0,200}", junk in "[a-z{}\\[\\]\":,0-9 \n]{0,80}") {
         for purpose in purposes() {
