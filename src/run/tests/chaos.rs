@@ -16,9 +16,9 @@ use crate::adapt::{ConsultationKind, ConsultationOutcome, ExecutionLevel, Execut
 use crate::plan::{PlanProblem, StepStatus};
 use crate::planner;
 use crate::run::{
-    Adaptation, ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject, Decision, Effect,
-    Event, Fault, InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, RULES_REVISION, RecalledResult,
-    Reply, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
+    Adaptation, ApprovalScope, ApprovalSubject, CallStatus, ConsultationChoice, ConsultationSubject,
+    Decision, Effect, Event, Fault, InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker,
+    RULES_REVISION, RecalledResult, Reply, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
 };
 
 /// Any event, with small numbers, so that many are almost legal.
@@ -485,14 +485,19 @@ fn generated_worlds_cover_every_case() {
     let mut missing: BTreeMap<&str, u32> = wanted.map(|case| (case, 3)).into();
     for round in 0..5_000 {
         let mut world = worlds().new_tree(&mut runner).unwrap().current();
-        // What models decide is rare: every other world has much of it.
+        // What models decide and what people are asked of single calls is rare: most worlds have much of it.
+        let settings = &mut world.settings;
         if round % 2 == 1 {
-            let settings = &mut world.settings;
             let mode = if round % 4 == 1 { ExecutionMode::Creative } else { ExecutionMode::Adaptive };
             (settings.level, settings.mode) = (Some(ExecutionLevel::Intelligent), Some(mode));
             (settings.rules, settings.max_calls) = (RULES_REVISION, settings.max_calls.max(4));
             (settings.consultations.max_per_run, settings.consultations.max_patches) = (6, 2);
             (world.trouble, world.plan_only, world.dry_run) = (8, false, false);
+        } else if round % 4 == 2 {
+            (settings.approval.plans, settings.approval.calls) =
+                (ApprovalScope::Never, ApprovalScope::Writes);
+            (settings.max_parallel_steps, settings.max_calls) = (4, 8);
+            (world.faults, world.stops, world.plan_only, world.dry_run) = (0, 0, false, false);
         }
         for case in covered_cases(&Sim::run(world)) {
             if let Some(times) = missing.get_mut(case) {
