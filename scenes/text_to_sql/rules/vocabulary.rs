@@ -217,6 +217,11 @@ impl Vocabulary {
         if (role, len) == (Role::And, 1) && matches!(&*first.written, "è" | "È" | "é") {
             return Some((Role::Filler, 1));
         }
+        // "per canale e stato" has a state, "è stato" a verb.
+        let names_next = self.longest(texts.get(1..).unwrap_or_default()).0 > 0;
+        if role == Role::Filler && len > 1 && matches!(&*first.written, "e" | "E") && names_next {
+            return Some((Role::And, 1));
+        }
         // "per academic year" is not "per year".
         let longer = |start: usize| self.longest(texts.get(start..).unwrap_or_default()).0 > 1;
         if matches!(role, Role::PerPeriod(_)) && len > 1 && longer(len - 1) {
