@@ -147,21 +147,24 @@ async fn path_is_planned_for_other_words_values_users_and_tenants() {
     ] {
         assert_eq!(asked(request(words)).await, 1, "{words}");
     }
-    let mut with_sql = request(&weather("Milan"));
+    // Each request names another city: equal questions share a cached reply.
+    let mut with_sql = request(&weather("Bergamo"));
     with_sql.guidance = given(json!({"sql": "select 5"}));
     assert_eq!(asked(with_sql).await, 1, "other values are given");
-    let mut constrained = request(&weather("Milan"));
+    let mut constrained = request(&weather("Trento"));
     let within = PlanConstraints { max_steps: Some(3), ..PlanConstraints::default() };
     constrained.guidance = PlanGuidance::of(Some(within), None, true);
     assert_eq!(asked(constrained).await, 1, "a constraint");
-    let mut unrelated = request(&weather("Milan"));
+    let mut unrelated = request(&weather("Udine"));
     unrelated.guidance = given(json!({"unrelated": 1}));
     assert_eq!(asked(unrelated).await, 0, "no input of the flow");
-    let of = |tenant: &TenantId, user: &str| ChatRequest::new(weather("Milan"), tenant.clone(), user);
-    assert_eq!(asked(of(&world.test.tenant, "bob")).await, 1, "he never said such a request");
-    assert_eq!(asked(of(&TenantId::new("elsewhere").unwrap(), "bob")).await, 1);
-    let named = request(&weather("Milan"));
-    let plan = proscenium::plan::Plan::of_flow("lookup", &weather("Milan"));
+    let (_, user) = world.test.engine.default_principal();
+    let of =
+        |tenant: &TenantId, user: &str, city: &str| ChatRequest::new(weather(city), tenant.clone(), user);
+    assert_eq!(asked(of(&world.test.tenant, "bob", "Lecce")).await, 1, "he never said such a request");
+    assert_eq!(asked(of(&TenantId::new("elsewhere").unwrap(), &user, "Varese")).await, 1);
+    let named = request(&weather("Savona"));
+    let plan = proscenium::plan::Plan::of_flow("lookup", &weather("Savona"));
     assert_eq!(asked(ChatRequest { plan: Some(plan), ..named }).await, 0, "it names the flow itself");
 }
 
@@ -251,7 +254,7 @@ async fn write_on_a_learned_path_is_confirmed_though_the_policy_asks_for_nothing
     let llm = model(vec![saving], sensible);
     let world = World::start(llm, |setup| learning(setup, LearnMode::Reuse)).await;
     let save = async |city: &str| {
-        let words = format!("Save the weather in {city}.");
+        let words = format!("Save the report about {city}.");
         ask_with(&world, &words, given(json!({"save": true}))).await
     };
     for city in CITIES {
@@ -287,8 +290,12 @@ async fn learned_path_survives_a_restart_and_is_listed_rated_and_deleted_over_ht
         let request = if body.is_null() { request } else { request.json(&body) };
         Reply::of(request.send().await.unwrap()).await
     };
-    let chat = json!({"messages": [{"role": "user", "content": weather("Rome")}]});
-    let answer = send("POST", "/api/chat", chat.clone()).await.json();
+    // Each request names another city: equal questions share a cached reply.
+    let chat = async |city: &str| {
+        let body = json!({"messages": [{"role": "user", "content": weather(city)}]});
+        send("POST", "/api/chat", body).await.json()
+    };
+    let answer = chat("Rome").await;
     assert_eq!((&answer["status"], paths()), (&json!("completed"), 1), "{answer:#}");
     assert_eq!(answer["steps"][0]["flow"]["planned_by"], "learned", "{answer:#}");
     let listed = send("GET", "/api/learned", Value::Null).await.json();
@@ -299,12 +306,12 @@ async fn learned_path_survives_a_restart_and_is_listed_rated_and_deleted_over_ht
     let rating = format!("/api/plans/{}/rating", answer["task_id"].as_str().unwrap());
     assert_eq!(send("POST", &rating, json!({"score": -1})).await.status, 200);
     assert_eq!(send("GET", &address, Value::Null).await.json()["demoted"], "rating");
-    send("POST", "/api/chat", chat.clone()).await;
+    chat("Turin").await;
     assert_eq!(paths(), 2, "it is not followed any more");
     assert_eq!(send("POST", &rating, json!({"score": 1})).await.status, 200);
-    send("POST", "/api/chat", chat.clone()).await;
+    chat("Naples").await;
     assert_eq!(paths(), 2);
     assert_eq!(send("DELETE", &address, Value::Null).await.status, 204);
-    send("POST", "/api/chat", chat).await;
+    chat("Siena").await;
     assert_eq!(paths(), 3);
 }
