@@ -154,9 +154,7 @@ impl Doubts<'_> {
         {
             return Ok(());
         }
-        let stated = |condition: &Condition| {
-            column_of(self.database, condition.column).is_some_and(|column| is_state(column))
-        };
+        let stated = |condition: &Condition| column_of(self.database, condition.column).is_some_and(is_state);
         let moved = |condition: &Condition| self.has_moment(condition);
         let clear = draft.count && draft.conditions.iter().any(stated) && !draft.conditions.iter().any(moved);
         if clear { Ok(()) } else { Err(Reason::NothingAsked) }
