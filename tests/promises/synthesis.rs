@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::adapt::ExecutionLevel;
-use proscenium::plan::{Plan, StepStatus};
+use proscenium::plan::Plan;
 use proscenium::run::{Event, RequestOptions, RunStatus, SessionId};
 use proscenium::tools::{ToolContext, ToolError, native};
 use serde_json::{Value, json};
@@ -32,10 +32,6 @@ fn model(plan: Value, synthesis: impl Fn(usize) -> Value + Send + Sync + 'static
             json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
                 "answer": null}),
         ),
-        // A scene that may save saves what a model made.
-        _ if request["tools"].to_string().contains("\"Save\"") => {
-            Scripted::call("Save", json!({"title": "REF-4711"}))
-        }
         _ => Scripted::Text("That is what was found.".into()),
     })
 }
@@ -51,11 +47,7 @@ impl Database {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("scene.toml"), SCENE).unwrap();
         let saves = saved.clone();
-        let setup = Setup::scripted(&llm)
-            .alone()
-            .scenes(scenes.path())
-            .set("execution.level", "adaptive")
-            .set("execution.confirm", "unclear");
+        let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.level", "adaptive");
         let setup = more(setup)
             .native(
                 "test.run",
@@ -170,10 +162,10 @@ fn comparison(more: Vec<Value>) -> Value {
 
 #[tokio::test]
 async fn planner_is_offered_a_step_that_compares_two_results() {
-    let database = Database::start(model(comparison(vec![]), |_| json!({"more": "REF-4711"}))).await;
+    let database = Database::start(model(comparison(vec![]), |_| json!({"more": "the second"}))).await;
     let run = database.ask(None, RequestOptions::default()).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
-    assert_eq!(run.answer.steps[2].result.as_deref(), Some("REF-4711"));
+    assert_eq!(run.answer.steps[2].result.as_deref(), Some("the second"));
     let question = &database.questions()[0];
     let inputs: Value = serde_json::from_str(&section(question, "inputs").unwrap()).unwrap();
     assert_eq!(inputs, json!({"one": ["the numbers"], "two": ["what they mean"]}));
@@ -195,22 +187,20 @@ async fn planned_write_is_not_made_of_what_a_planned_step_made() {
     let save = json!({"step_number": 4, "scene_name": "Database", "purpose": "Save it", "expected_tools": ["Save"],
         "depends_on_step": 3, "unclear": false, "if_needed": [],
         "prepared_calls": [{"tool": "Save", "arguments": title.to_string()}]});
-    let database = Database::start(model(comparison(vec![save]), |_| json!({"more": "REF-4711"}))).await;
+    let database = Database::start(model(comparison(vec![save]), |_| json!({"more": "the second"}))).await;
     let run = database.ask(None, RequestOptions::default()).await;
-    assert_eq!(run.answer.steps[2].result.as_deref(), Some("REF-4711"), "{:#?}", run.answer);
+    assert_eq!(run.answer.steps[2].result.as_deref(), Some("the second"), "{:#?}", run.answer);
     let why = run.events.iter().find_map(|event| match &event.body {
         Event::Prepared { step: 4, unprepared, .. } => unprepared.first().map(|call| call.why.clone()),
         _ => None,
     });
     assert!(why.as_ref().is_some_and(|why| why.contains("no source of a write")), "{why:?}");
-    // The scene's model repeats it: the user is asked first.
-    assert_eq!(run.answer.steps[3].status, StepStatus::NeedsInput, "{:#?}", run.answer);
     assert_eq!(database.saved.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
 async fn without_a_model_for_it_the_step_is_not_offered() {
-    let llm = model(comparison(vec![]), |_| json!({"more": "REF-4711"}));
+    let llm = model(comparison(vec![]), |_| json!({"more": "the second"}));
     let offline = |setup: Setup| setup.set("llm.purposes.node", json!(["offline"]));
     let database = Database::start_with(llm, offline).await;
     let run = database.ask(None, RequestOptions::default()).await;
