@@ -119,8 +119,8 @@ impl Lending {
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "key")], backend.address());
         workspace.write("scenes/shelf/scene.toml", &shelf);
         workspace.write("scenes/shelf/flow.toml", FLOW);
-        let config =
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n";
+        let config = "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n\
+             [planning]\nlearn = \"reuse\"\n";
         let model =
             format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\nforcing = \"named\"\n", llm.base_url());
         workspace.write("house.toml", &format!("{config}{model}"));
@@ -218,19 +218,27 @@ async fn kill_in(at: usize) {
     }
     assert!(places.len() >= 4, "{places:?}");
     for (when, name, skipped) in places {
-        let lending = Lending::new();
-        let env = [("CRASH_POINT_AT", format!("{when}:{name}")), ("CRASH_POINT_SKIP", skipped.to_string())];
-        let server = lending.start(&env);
-        let died = server.lend().await.is_none();
-        assert!(died, "the server was not killed {when} {name} ({skipped})");
-        assert_eq!(server.process.end().status, -1);
-        let cut = lending.events().await;
-        let document = lending.start(&[]).lend().await.unwrap();
-        let place = format!("{} killed {when} {name}", NODES[at]);
-        assert_eq!(document["status"], "completed", "{place}: {document:#}");
-        let events = lending.events().await;
-        assert!(events.len() > cut.len(), "{place}");
-        check(&lending, &events, &cut, &place);
+        kill_at((when, name, skipped), &format!("{} killed {when} {name}", NODES[at])).await;
+    }
+}
+
+/// Kills a server before or after the nth event of a name, and has another one end the run.
+async fn kill_at((when, name, skipped): (&str, &str, usize), place: &str) {
+    let lending = Lending::new();
+    let env = [("CRASH_POINT_AT", format!("{when}:{name}")), ("CRASH_POINT_SKIP", skipped.to_string())];
+    let server = lending.start(&env);
+    let died = server.lend().await.is_none();
+    assert!(died, "the server was not killed {when} {name} ({skipped})");
+    assert_eq!(server.process.end().status, -1);
+    let cut = lending.events().await;
+    let document = lending.start(&[]).lend().await.unwrap();
+    assert_eq!(document["status"], "completed", "{place}: {document:#}");
+    let events = lending.events().await;
+    assert!(events.len() > cut.len(), "{place}");
+    check(&lending, &events, &cut, place);
+    for once in ["path_recalled", "path_observed"] {
+        let times = events.iter().filter(|event| event.body.name() == once).count();
+        assert_eq!(times, 1, "{place}: {once}");
     }
 }
 
@@ -301,4 +309,12 @@ async fn kill_in_a_node_that_asks_the_user() {
 #[tokio::test]
 async fn kill_in_a_node_that_writes_with_a_tool() {
     kill_in(5).await;
+}
+
+#[tokio::test]
+async fn kill_where_a_path_is_looked_up_and_where_it_is_learned() {
+    for (when, name) in [("before", "path_recalled"), ("after", "path_recalled"), ("before", "path_observed")]
+    {
+        kill_at((when, name, 0), &format!("killed {when} {name}")).await;
+    }
 }
