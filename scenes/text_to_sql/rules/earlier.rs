@@ -3,6 +3,7 @@
 
 use super::Tongue;
 use super::lexicon::Role;
+use super::tokens::is_english_plural;
 use super::vocabulary::{Item, Meaning};
 
 /// Pronouns and possessives.
@@ -15,6 +16,9 @@ const ITALIAN: [&str; 19] = [
     "questi", "queste", "quelli", "quelle", "quello", "quella", "loro", "suo", "sua", "suoi", "sue", "lui",
     "lei", "essi", "esse", "mostrali", "mostrale", "elencali", "elencale",
 ];
+
+/// How words that ask for a list begin.
+const SHOWING: [&str; 6] = ["show", "list", "display", "mostra", "elenc", "visualizza"];
 
 /// The word of a question that stands for something that the question does not say; as written.
 pub fn refers_back(items: &[Item], tongue: Tongue) -> Option<&str> {
@@ -49,33 +53,85 @@ fn is_table(item: &Item) -> bool {
     item.meanings.iter().any(|meaning| matches!(meaning, Meaning::Table(_)))
 }
 
-/// Whether the question says before what a pronoun stands for, or describes it after: "those customers who". What is asked
-/// for is not what a pronoun stands for: "how many orders did they place".
-fn is_explained(items: &[Item], at: usize) -> bool {
-    let before = items.get(..at).unwrap_or_default();
-    let mut named = before.iter().enumerate().filter(|(_, item)| !item.meanings.is_empty()).map(|(at, _)| at);
-    let is_asked = |at: usize| {
-        let led = at.checked_sub(1).and_then(|at| items.get(at)).filter(|item| item.meanings.is_empty());
-        led.is_some_and(|item| matches!(item.role, Some(Role::Count | Role::Which)))
-    };
-    let item = items.get(at).map_or("", |item| item.text.as_str());
-    let is_subject = matches!(item, "they" | "he" | "she");
-    let last = named.next_back();
-    let other = last.is_some_and(|last| !(is_subject && is_asked(last)) || named.next().is_some());
-    let next = items.get(at + 1);
-    let relative = items.get(at + 2).map_or("", |item| item.text.split(' ').next().unwrap_or_default());
-    let described = item == "those"
-        && next.is_some_and(is_table)
-        && matches!(relative, "who" | "that" | "which" | "with" | "whose" | "having");
-    other || described
+fn is_named(item: &Item) -> bool {
+    !item.meanings.is_empty()
 }
 
-/// "Quanti ordini hanno fatto?": the verb at the end has no subject, which was said before.
+/// Whether the question says before what a pronoun stands for, or describes it after: "those customers who". What is asked
+/// for is not what a pronoun stands for: "how many orders did they place". It may be for a possessive: "products with their
+/// supplier".
+fn is_explained(items: &[Item], at: usize) -> bool {
+    let Some(item) = items.get(at) else { return false };
+    let before = items.get(..at).unwrap_or_default();
+    let next = items.get(at + 1);
+    let relative = items.get(at + 2).map_or("", |item| item.text.split(' ').next().unwrap_or_default());
+    let described = item.text == "those"
+        && next.is_some_and(is_table)
+        && matches!(relative, "who" | "that" | "which" | "with" | "whose" | "having");
+    let italian = matches!(&*item.text, "suo" | "sua" | "suoi" | "sue");
+    let is_possessive = item.role == Some(Role::WithTheir) || italian && next.is_some_and(is_named);
+    // "products that customers bought"
+    let relates = item.text == "that" && next.is_some_and(|next| is_english_plural(&next.text));
+    // "orders except those that were cancelled"
+    let excepted = matches!(&*item.text, "those" | "quelli" | "quelle")
+        && before.last().is_some_and(|last| last.role == Some(Role::Not));
+    if is_possessive || relates || excepted {
+        return described || before.iter().any(is_named);
+    }
+    described || names_more_than_asked(before)
+}
+
+/// Whether something is named beside what the last clause asks for: anything in the clauses before it, or a table in the
+/// rest of it. A value there is a condition on what is asked for: "how many orders from Milan did they place".
+fn names_more_than_asked(items: &[Item]) -> bool {
+    let start = (0..items.len()).rev().find(|at| starts_clause(items, *at)).unwrap_or_default();
+    let (said, clause) = items.split_at_checked(start).unwrap_or_default();
+    // "cancelled and returned orders"
+    let in_asked = |item: &&Item| is_named(item) || matches!(item.role, Some(Role::And | Role::Or));
+    let mut rest = clause.iter().skip_while(|item| !is_named(item)).skip_while(in_asked);
+    said.iter().any(is_named) || rest.any(is_table)
+}
+
+/// Whether a phrase is a question word, "show", or an "and" before more than another name or number.
+fn starts_clause(items: &[Item], at: usize) -> bool {
+    let Some(item) = items.get(at).filter(|item| !is_named(item)) else { return false };
+    let is_more = |next: &Item| !is_named(next) && next.number.is_none() && next.days.is_none();
+    // "orders which they placed"
+    let follows_table = at.checked_sub(1).and_then(|at| items.get(at)).is_some_and(is_table);
+    match item.role {
+        Some(Role::Which) if item.text == "which" => !follows_table,
+        Some(Role::Count | Role::Which | Role::HowMuch | Role::When) => true,
+        Some(Role::And) => items.get(at + 1).is_none_or(is_more),
+        Some(Role::Filler) => item.text.split(' ').any(|word| SHOWING.iter().any(|s| word.starts_with(*s))),
+        _ => false,
+    }
+}
+
+/// "Quanti ordini hanno fatto a marzo?": the verb has no subject, which was said before. It is the last phrase but one, or
+/// only dates and places follow.
 fn left_out_subject(items: &[Item], tongue: Tongue) -> Option<(usize, &Item)> {
     let is_verb = |item: &Item| matches!(&*item.text, "ha" | "hanno" | "che ha" | "che hanno");
-    let at = items.len().checked_sub(2).filter(|_| tongue == Tongue::Italian)?;
-    let (verb, last) = (items.get(at)?, items.get(at + 1)?);
+    let at = items.iter().rposition(is_verb).filter(|_| tongue == Tongue::Italian)?;
+    let verb = items.get(at)?;
+    let (done, rest) = items.get(at + 1..)?.split_first()?;
     let asked = items.first().is_some_and(|item| matches!(item.role, Some(Role::Count | Role::Which)));
-    let ends = last.role == Some(Role::Tie) || last.meanings.iter().all(|m| matches!(m, Meaning::Column(_)));
-    (asked && at > 1 && is_verb(verb) && ends).then_some((at, verb))
+    let is_tie = done.role == Some(Role::Tie);
+    let ends = if rest.is_empty() {
+        is_tie || done.meanings.iter().all(|m| matches!(m, Meaning::Column(_)))
+    } else {
+        is_tie && !is_named(done) && are_circumstances(rest)
+    };
+    (asked && at > 1 && ends).then_some((at, verb))
+}
+
+/// Whether phrases are only dates and values after a preposition: "a Milano nel 2025".
+fn are_circumstances(items: &[Item]) -> bool {
+    let is_link = |item: &Item| item.role == Some(Role::Link) && !is_named(item);
+    let mut led = false;
+    items.iter().all(|item| {
+        let is_led_value =
+            led && is_named(item) && item.meanings.iter().all(|m| matches!(m, Meaning::Value(..)));
+        led = is_link(item);
+        led || is_led_value || item.days.is_some()
+    })
 }
