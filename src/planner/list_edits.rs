@@ -13,7 +13,7 @@ use crate::run::ApprovableLists;
 
 /// Words by which names are removed, in the languages of the shipped scenes.
 const REMOVE: &str = "without remove drop exclude except minus omit skip out \
-    senza togli togliere rimuovi rimuovere escludi escludere tranne eccetto meno via \
+    senza togli togliere rimuovi rimuovere escludi escludere tranne eccetto meno via fuori \
     sans enlève enlevez enlever retire retirez retirer supprime supprimez exclus excluez sauf excepté \
     ohne entferne entfernen außer ausser streiche streichen weg raus heraus \
     sin quita quite quitar elimina elimine eliminar excluye excluya excepto menos salvo off";
@@ -34,20 +34,40 @@ const NOT: &str = "not no non don never pas ne nicht kein keine keinen ni nunca 
 
 /// Words that may also follow the names that they are about: "orders too", "leave orders out", "lass orders weg".
 const AFTER: &str =
-    "too also out off via weg raus heraus hinzu dazu anche pure aussi également auch también tambien";
+    "too also out off via fuori weg raus heraus hinzu dazu anche pure aussi également auch también tambien";
+
+/// The words of `REMOVE` that say what is excepted from all the rest, rather than what is taken away.
+const EXCEPT: &str = "without except minus senza tranne eccetto meno sans sauf excepté \
+    ohne außer ausser sin excepto menos salvo";
+
+/// Words that end what was said before, and say that what follows stays or is used.
+const KEEP: &str = "but use using take leave keep read want need in on \
+    ma però usa usare prendi lascia mais utilise utilisez prends prenez \
+    aber nimm nehmen verwende verwenden lass lassen pero use usar toma";
+
+/// Words for all that a list contains.
+const ALL: &str = "all everything tutte tutti tutto tout toutes toute tous alle alles todas todos todo";
+
+/// Words that join two names.
+const AND: &str = "and e ed et und y";
+
+/// Words that leave open what is meant.
+const DOUBT: &str = "or o ou oder instead invece statt should may is";
+
+/// Words that approve what stands before them, and so may end what was said.
+const GOOD: &str = "fine right good bene bien gut";
 
 /// Words without a meaning of their own here.
-const OTHER: &str = "the a an and or but of from to in on it is this that these those them table tables list column \
-    columns use using take leave keep read i you we can may should would like want need all everything one ones t s \
-    as well then fine right good however instead please \
-    il lo la le gli i un uno una e ed o ma però di del della delle dei dal dalla dalle a ad alla al tabella tabelle \
-    elenco lista colonna colonne usa usare prendi lascia fuori tutte tutti tutto quella quelle quello va bene però \
-    le la les l un une des de du et ou mais à au aux table tables liste colonne colonnes utilise utilisez prends \
-    prenez tout toutes tous d \
-    der die das den dem des ein eine einen und oder aber von vom aus zu zur tabelle tabellen liste spalte spalten nimm \
-    nehmen verwende verwenden lass lassen alle alles gut bitte \
-    el la los las un una unos unas y e o pero de del al a tabla tablas lista columna columnas usa use usar toma todas \
-    todos todo bien";
+const OTHER: &str = "the a an of from to it this that these those them table tables list column \
+    columns i you we can would like one ones t s as well then however \
+    il lo la le gli i un uno una di del della delle dei dal dalla dalle a ad alla al tabella tabelle \
+    elenco lista colonna colonne quella quelle quello va \
+    le la les l un une des de du d à au aux table tables liste colonne colonnes \
+    der die das den dem des ein eine einen von vom aus zu zur tabelle tabellen liste spalte spalten \
+    el la los las un una unos unas de del a tabla tablas lista columna columnas";
+
+/// A comma or another mark between the clauses of a message, as a word.
+const PAUSE: &str = ",";
 
 /// Words for places of a list, from the first on; the last row is that of the last place.
 const PLACES: [&str; 6] = [
@@ -96,22 +116,56 @@ enum Change {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
-    Change { change: Change, may_follow: bool },
-    Not,
-    Consent,
+    Change {
+        change: Change,
+        may_follow: bool,
+        excepts: bool,
+    },
+    /// Whether it may also be a refusal of the whole: "no".
+    Not {
+        refuses: bool,
+    },
+    Keep,
+    All,
+    And,
+    Pause,
+    /// A yes, or praise.
+    Yes,
+    Good,
+    Polite,
+    Doubt,
     Other,
     Unknown,
 }
 
 static WORDS: LazyLock<BTreeMap<&'static str, Word>> = LazyLock::new(|| {
     let mut known = BTreeMap::new();
-    let polite = YES.iter().chain(&POLITE).flat_map(|phrase| phrase.split([' ', '\'', '-']));
-    known.extend(polite.map(|word| (word, Word::Consent)));
-    known.extend(OTHER.split_whitespace().map(|word| (word, Word::Other)));
-    known.extend(NOT.split_whitespace().map(|word| (word, Word::Not)));
+    for (word, phrases) in [(Word::Yes, &YES[..]), (Word::Polite, &POLITE[..])] {
+        known.extend(
+            phrases.iter().flat_map(|phrase| phrase.split([' ', '\'', '-'])).map(|text| (text, word)),
+        );
+    }
+    let rows = [
+        (Word::Other, OTHER),
+        (Word::Good, GOOD),
+        (Word::And, AND),
+        (Word::Keep, KEEP),
+        (Word::All, ALL),
+        (Word::Doubt, DOUBT),
+        (Word::Pause, PAUSE),
+    ];
+    for (word, texts) in rows {
+        known.extend(texts.split_whitespace().map(|text| (text, word)));
+    }
+    let not = |text: &'static str| (text, Word::Not { refuses: REFUSING.contains(&text) });
+    known.extend(NOT.split_whitespace().map(not));
     let after: BTreeSet<&str> = AFTER.split_whitespace().collect();
+    let except: BTreeSet<&str> = EXCEPT.split_whitespace().collect();
     for (change, words) in [(Change::Remove, REMOVE), (Change::Add, ADD), (Change::Only, ONLY)] {
-        let word = |word| (word, Word::Change { change, may_follow: after.contains(word) });
+        let word = |text: &'static str| {
+            let (may_follow, excepts) = (after.contains(text), except.contains(text));
+            (text, Word::Change { change, may_follow, excepts })
+        };
         known.extend(words.split_whitespace().map(word));
     }
     known
@@ -125,15 +179,18 @@ enum Part {
 
 /// What `message` says about the lists. The caller has excluded a plain yes or no.
 pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
-    let words = words_of(without_refusal(message));
-    if words.is_empty() || words.len() > MAX_WORDS || message.contains('?') {
+    let words = words_and_pauses(without_refusal(message));
+    let spoken = words.iter().filter(|word| *word != PAUSE).count();
+    if spoken == 0 || words.len() > MAX_WORDS || message.contains('?') {
         return ListReading::Other;
     }
     let names = Names::of(asked);
     let parts = names.parts(&words);
-    let is_change = |part: &Part| matches!(part, Part::Word(Word::Change { .. } | Word::Not));
-    let is_reply = |part: &Part| is_change(part) || matches!(part, Part::Word(Word::Consent));
-    let begins = parts.iter().find(|part| !matches!(part, Part::Word(Word::Consent | Word::Other)));
+    let is_change = |part: &Part| matches!(part, Part::Word(Word::Change { .. } | Word::Not { .. }));
+    let is_reply = |part: &Part| is_change(part) || matches!(part, Part::Word(Word::Yes | Word::Polite));
+    let is_of_change =
+        |part: &Part| is_change(part) || matches!(part, Part::Name { .. } | Part::Word(Word::Unknown));
+    let begins = parts.iter().find(|&part| is_of_change(part));
     let names_something = parts.iter().any(|part| matches!(part, Part::Name { is_place: false, .. }));
     let names_place = parts.iter().any(|part| matches!(part, Part::Name { is_place: true, .. }));
     let knows_all = !parts.iter().any(|part| matches!(part, Part::Word(Word::Unknown)));
@@ -147,51 +204,139 @@ pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
     }
     let is_listed = |word: &String| LISTED.split_whitespace().any(|listed| listed == word);
     let short = if words.iter().any(is_listed) { SHORT_ABOUT_LIST } else { SHORT };
-    let is_short = words.len() <= short && begins.is_some_and(is_change);
+    let is_short = spoken <= short && begins.is_some_and(is_change);
     let is_about_list = names_something && parts.iter().any(is_reply);
     if is_short || is_about_list { ListReading::Unclear } else { ListReading::Other }
 }
 
 /// What is done with which names, in order. `None` if that is not clear.
 fn changes(parts: &[Part]) -> Option<Vec<(Change, usize)>> {
-    let mut out = Vec::new();
-    let mut change: Option<Change> = None;
-    // Names before the word that says what is done with them.
-    let mut waiting: Vec<usize> = Vec::new();
-    // Whether a word of a change still waits for a name, and whether that word excludes what follows.
-    let (mut dangling, mut negated) = (false, false);
-    for part in parts {
-        match part {
-            Part::Name { at, .. } => {
-                match change {
-                    Some(change) => out.push((change, *at)),
-                    None => waiting.push(*at),
-                }
-                (dangling, negated) = (false, false);
-            }
-            Part::Word(Word::Not) => {
-                if dangling || !waiting.is_empty() {
-                    return None;
-                }
-                (change, dangling, negated) = (Some(Change::Remove), true, true);
-            }
-            Part::Word(Word::Change { change: next, may_follow }) => {
-                if !waiting.is_empty() {
-                    if !may_follow {
-                        return None;
-                    }
-                    out.extend(waiting.drain(..).map(|name| (*next, name)));
-                } else if negated || (dangling && change != Some(*next)) {
-                    return None;
-                } else if change != Some(*next) {
-                    // The same word again repeats what was said: "add orders, too".
-                    (change, dangling) = (Some(*next), true);
-                }
-            }
-            Part::Word(Word::Consent | Word::Other | Word::Unknown) => {}
-        }
+    if parts.iter().any(|part| matches!(part, Part::Word(Word::Not { .. }))) {
+        return excluded(parts).map(|name| vec![(Change::Remove, name)]);
     }
-    (waiting.is_empty() && !dangling && !out.is_empty()).then_some(out)
+    let mut clauses = EditClauses { is_joined: true, ..EditClauses::default() };
+    for part in parts {
+        clauses.read(part)?;
+    }
+    clauses.end()
+}
+
+/// The only name of a message that says no more than "not this one". Whatever else has a "not" is not clear.
+fn excluded(parts: &[Part]) -> Option<usize> {
+    let not_at = parts.iter().position(|part| matches!(part, Part::Word(Word::Not { .. })))?;
+    let (before, rest) = parts.split_at(not_at);
+    let name_at = rest.iter().position(|part| matches!(part, Part::Name { .. }))?;
+    let (between, after) = (rest.get(1..name_at)?, rest.get(name_at + 1..)?);
+    let is_other = |part: &Part| matches!(part, Part::Word(Word::Other));
+    let ends = |part: &Part| matches!(part, Part::Word(Word::Other | Word::Pause | Word::Polite));
+    let leads = |part: &Part| ends(part) || matches!(part, Part::Word(Word::Good | Word::Keep | Word::Yes));
+    let is_clear = before.iter().all(leads) && between.iter().all(is_other) && after.iter().all(ends);
+    match (rest.first()?, rest.get(name_at)?) {
+        // "No the second" may refuse the list and choose the second.
+        (Part::Word(Word::Not { refuses: true }), _) if !between.is_empty() => None,
+        (_, Part::Name { at, .. }) if is_clear => Some(*at),
+        _ => None,
+    }
+}
+
+/// What has been read of a message without a "not".
+#[derive(Default)]
+struct EditClauses {
+    out: Vec<(Change, usize)>,
+    /// What is done with the names that follow.
+    change: Option<Change>,
+    /// A name before the word that says what is done with it.
+    waiting: Option<usize>,
+    /// Whether the word of a change still waits for a name.
+    is_dangling: bool,
+    /// Whether a word of `KEEP` still waits for a name or a change.
+    is_kept: bool,
+    /// Whether all of the list was named.
+    is_all: bool,
+    /// Whether a name may follow: not directly after another one.
+    is_joined: bool,
+    /// Whether names are removed by words of `EXCEPT`, or by others.
+    excepts: Option<bool>,
+}
+
+impl EditClauses {
+    /// Reads the next part. `None` if the message is not clear.
+    fn read(&mut self, part: &Part) -> Option<()> {
+        let says_nothing = self.change.is_none() && self.waiting.is_none() && self.out.is_empty();
+        let is_clear = match part {
+            Part::Name { at, .. } => self.name(*at),
+            Part::Word(Word::Change { change, may_follow, excepts }) => {
+                self.change(*change, *may_follow, *excepts)
+            }
+            // "Remove everything except orders" removes what other messages with "except" keep.
+            Part::Word(Word::All) => says_nothing && !std::mem::replace(&mut self.is_all, true),
+            Part::Word(Word::Keep) => self.keep(),
+            Part::Word(Word::Pause) => {
+                self.is_joined = true;
+                self.waiting.is_none() && !self.is_dangling
+            }
+            Part::Word(Word::And) => {
+                self.is_joined = true;
+                true
+            }
+            Part::Word(Word::Yes | Word::Good) => says_nothing,
+            Part::Word(Word::Polite | Word::Other) => true,
+            Part::Word(Word::Not { .. } | Word::Doubt | Word::Unknown) => false,
+        };
+        is_clear.then_some(())
+    }
+
+    fn name(&mut self, at: usize) -> bool {
+        let is_joined = std::mem::replace(&mut self.is_joined, false);
+        let is_kept = std::mem::replace(&mut self.is_kept, false);
+        self.is_dangling = false;
+        if let Some(change) = self.change {
+            self.out.push((change, at));
+            return is_joined;
+        }
+        // "Leave customers out, payments too" does not say what is done with payments.
+        let is_first = self.waiting.replace(at).is_none() && (self.out.is_empty() || is_kept);
+        is_joined && is_first && !self.is_all
+    }
+
+    fn change(&mut self, next: Change, may_follow: bool, excepts: bool) -> bool {
+        let was_joined = std::mem::replace(&mut self.is_joined, true);
+        self.is_kept = false;
+        if next == Change::Remove && *self.excepts.get_or_insert(excepts) != excepts {
+            return false;
+        }
+        if self.is_all && self.out.is_empty() && !excepts {
+            return false;
+        }
+        if let Some(name) = self.waiting.take() {
+            self.out.push((next, name));
+            return may_follow;
+        }
+        let is_same = self.change == Some(next);
+        if self.is_dangling {
+            return is_same && next != Change::Remove;
+        }
+        // The same word again may repeat what was said: "add orders, too". Another one directly after a name may be
+        // about that name: "without customers and payments too".
+        self.is_dangling = !(is_same && may_follow);
+        let is_clear = self.change.is_none() || is_same || was_joined || !may_follow;
+        self.change = Some(next);
+        is_clear
+    }
+
+    fn keep(&mut self) -> bool {
+        let removes = self.is_dangling && self.change == Some(Change::Remove);
+        if !self.is_dangling {
+            self.change = None;
+        }
+        (self.is_kept, self.is_joined) = (true, true);
+        self.waiting.is_none() && !removes
+    }
+
+    fn end(self) -> Option<Vec<(Change, usize)>> {
+        let is_open = self.waiting.is_some() || self.is_dangling || self.is_kept;
+        (!is_open && !self.out.is_empty()).then_some(self.out)
+    }
 }
 
 /// The message without a refusal that it begins with.
@@ -205,6 +350,20 @@ fn without_refusal(message: &str) -> &str {
 fn words_of(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
+}
+
+/// The words of a text, in lower case, and its pauses.
+fn words_and_pauses(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for piece in text.replace([',', ';', '\n', '–', '—'], " , ").split_whitespace() {
+        let words = words_of(piece);
+        let is_pause = words.is_empty() || piece.ends_with(['.', ':', '!', ')']);
+        out.extend(words);
+        if is_pause {
+            out.push(PAUSE.to_owned());
+        }
+    }
+    out
 }
 
 /// The names that lists contain or may contain.
@@ -252,6 +411,9 @@ impl<'a> Names<'a> {
             match self.name_at(&words[at..]) {
                 Some((name, length)) => {
                     parts.push(Part::Name { at: name, is_place: false });
+                    // A name like "first" may be meant as a place: both are recorded, which is not clear.
+                    let place = self.name_in_place(word).filter(|_| length == 1);
+                    parts.extend(place.map(|at| Part::Name { at, is_place: true }));
                     at += length;
                 }
                 None => {
@@ -284,7 +446,8 @@ impl<'a> Names<'a> {
         best.next().filter(|_| best.next().is_none())
     }
 
-    /// The arguments with the changes. `None` if a name is added and removed, or nothing would be left of a list.
+    /// The arguments with the changes. `None` if a name is added and removed, or added though the list contains it,
+    /// if nothing would be left of a list, or nothing changes: that is no approval.
     fn changed(&self, asked: &ApprovableLists, changes: &[(Change, usize)]) -> Option<ListReading> {
         let removed: BTreeSet<usize> =
             changes.iter().filter(|(change, _)| *change == Change::Remove).map(|(_, name)| *name).collect();
@@ -302,6 +465,10 @@ impl<'a> Names<'a> {
             }
             let replaces = own.iter().any(|(change, _)| *change == Change::Only);
             let mut names = if replaces { Vec::new() } else { contained(asked, list) };
+            // "Remove orders and additionally customers" adds nothing that is in the list.
+            if own.iter().any(|(change, name)| *change == Change::Add && names.contains(name)) {
+                return None;
+            }
             for (change, name) in own {
                 names.retain(|known| *known != name || change != Change::Remove);
                 if change != Change::Remove && !names.contains(&name) {
@@ -313,7 +480,7 @@ impl<'a> Names<'a> {
             }
             *arguments.get_mut(list)? = names.into();
         }
-        Some(ListReading::Edited(arguments))
+        (arguments != asked.arguments).then_some(ListReading::Edited(arguments))
     }
 }
 
@@ -439,6 +606,94 @@ mod tests {
         }
     }
 
+    #[test]
+    fn messages_that_may_mean_the_opposite_are_unclear() {
+        let unclear = [
+            // All but some.
+            "remove everything except orders",
+            "remove all but the second",
+            "take all off but the first",
+            "drop them except orders",
+            "take the tables off, except orders",
+            "togli tutto tranne la seconda",
+            "entferne alles außer die erste",
+            "lass alles weg außer orders",
+            "enlève tout sauf la première",
+            "quita todo menos la primera",
+            "all but the second",
+            "drop the last but one",
+            // A "not" before another change.
+            "don't take the second one off",
+            "I don't want orders off",
+            "don't leave orders out",
+            "never leave orders out",
+            "non togliere la seconda",
+            "ne retirez pas la première",
+            "nicht orders weg",
+            "no quita orders",
+            // What stays beside what goes.
+            "drop the second, keep the first",
+            "drop them and keep orders",
+            "leave the second in and take the third off",
+            "leave the second in and the third off",
+            "I need orders, customers out",
+            "orders is fine, customers out",
+            "leave customers out, payments too",
+            "remove orders and also customers",
+            "drop the first, the second is right",
+            "remove orders and use customers",
+            "take orders, leave customers out",
+            "without orders use payments instead",
+            "togli la prima e prendi la seconda",
+            "enlève la première, prends la deuxième",
+            "entferne die erste und nimm die zweite",
+            "quita la primera, usa la segunda",
+            // One instead of another.
+            "add payments instead of orders",
+            "also payments instead of customers",
+            "aggiungi payments invece di orders",
+            "auch payments statt orders",
+            "ajoute payments ou refunds",
+            "también payments o refunds",
+            // A refusal or a correction.
+            "not the first but the second",
+            "not the first, the second",
+            "not this one, the second",
+            "no orders, customers",
+            "no I want the second",
+            "no, no, the second",
+            "non la prima ma la seconda",
+            "non la deuxième",
+            "nicht die erste, die zweite",
+            "no la segunda",
+            // A place that is also an adverb, and what is in the list already.
+            "togli prima la seconda",
+            "remove the second to last",
+            "also the second",
+            "only orders, customers and order items",
+            "is it ok without customers",
+        ];
+        for message in unclear {
+            assert_eq!(read(message, &asked()), ListReading::Unclear, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_also_a_place_is_unclear() {
+        let asked = ApprovableLists {
+            arguments: json!({"columns": ["last", "first", "city"]}),
+            lists: BTreeMap::from([(
+                "columns".to_owned(),
+                ["last", "first", "city"].map(str::to_owned).to_vec(),
+            )]),
+        };
+        for message in ["without first", "only last", "not the last"] {
+            assert_eq!(read(message, &asked), ListReading::Unclear, "{message}");
+        }
+        let expected = ListReading::Edited(json!({"columns": ["last", "first"]}));
+        assert_eq!(read("without city", &asked), expected);
+    }
+
     proptest! {
         #[test]
         fn whatever_is_said_only_allowed_names_are_approved_and_never_none(
@@ -446,6 +701,7 @@ mod tests {
                 prop::sample::select(vec![
                     "without", "also", "only", "not", "yes", "no", "orders", "customers", "payments", "order_items",
                     "refunds", "too", "and", "salaries", "senza", ",", "weg", "first", "second", "last", "off",
+                    "keep", "all", "except", "but", "instead",
                 ]),
                 0..12,
             )
