@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::lesson::{fault_class, is_misfit, is_outage, is_without_memory, teaches};
@@ -45,7 +45,11 @@ pub(crate) fn template_of_path(state: &RunState, number: u32) -> Option<PathTemp
     let is_free = guidance.is_none_or(|guidance| guidance.constraints.is_empty());
     // A later version follows from what was found, or from what a person said.
     let is_plain = step.version == 1 && made.plan.unserved.is_empty() && !step.step.unclear;
-    if !is_free || !is_plain {
+    // The planner sees all of the state, the template only the names of the flow's inputs.
+    let is_foreign = given_state(state).is_some_and(|given| {
+        given.as_object().is_none_or(|fields| fields.keys().any(|name| !flow.inputs.contains(name)))
+    });
+    if !is_free || !is_plain || is_foreign {
         return None;
     }
     let template = template_of_request(state)?;
@@ -60,6 +64,18 @@ pub(crate) fn template_of_path(state: &RunState, number: u32) -> Option<PathTemp
         ask: template.ask,
         part,
     })
+}
+
+fn given_state(state: &RunState) -> Option<&Value> {
+    state.queued.as_ref()?.guidance.as_ref()?.current_state.as_ref()
+}
+
+/// Whether a planner may have worded a step's purpose by a value of the state that the request gives.
+fn is_worded_by_state(state: &RunState, step: &StepState) -> bool {
+    let is_named = state.queued.as_ref().is_some_and(|queued| queued.plan.is_some());
+    let is_request = is_named && step.step.purpose.trim() == state.request().trim();
+    let is_only = state.plans.first().is_some_and(|made| made.plan.steps.len() == 1);
+    given_state(state).is_some() && is_only && !is_request
 }
 
 /// The elements of the request that say what the step is for, or all of them; `None` where its purpose is not a part of the
@@ -122,7 +138,7 @@ fn learned(
     let flow = state.flow_of(step).filter(|flow| is_loaded(catalogue, flow))?;
     // A question may only ask whether something is allowed.
     let is_unfit = template.ask == PlainAsk::Question && planner::path_writes(catalogue, flow, &planned.path);
-    if is_unfit || !is_without_memory(state) {
+    if is_unfit || !is_without_memory(state) || is_worded_by_state(state, step) {
         return None;
     }
     let path = planned.path.clone();

@@ -77,6 +77,7 @@ impl SuggestionReply {
 pub(super) fn request(state: &RunState, number: u32) -> Request {
     let mut data = String::new();
     let mut names: Vec<String> = Vec::new();
+    let mut words = state.request();
     if let Some((step, flow)) = state.steps.get(&number).and_then(|step| Some((step, state.flow_of(step)?))) {
         sections::push(&mut data, "flow", &json!(FlowBrief::of(flow)).to_string());
         data.push_str(&common(state));
@@ -91,9 +92,10 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
             sections::push(&mut data, "similar_paths", &format!("{HINTS}\n{}", hints.join("\n")));
         }
         sections::push(&mut data, "purpose", &step.step.purpose);
+        words = state.request_of_flow(step);
         names = flow.nodes.iter().map(|node| node.name.clone()).collect();
     }
-    sections::push(&mut data, "request", state.request());
+    sections::push(&mut data, "request", words);
     let tries = state.tries(Subject::Path { step: number });
     forced(state, Purpose::Path, PATH.to_owned(), data, plan_flow_path(&names), PLAN_FLOW_PATH, tries)
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::event::{Effect, Event, Outcome, Subject};
+use super::event::{Effect, Event, Outcome, PlanMade, Subject};
+use super::request_part::is_part;
 use super::state::{CallState, RunState, StepState};
 use super::work::{FlowWork, NodeWork, PlannedPath, StepWork};
 use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, path_index};
@@ -94,13 +95,15 @@ impl RunState {
         values
     }
 
-    /// What a flow's step serves of the user's text: all of it, or the step's purpose, where the plan took that from the text
-    /// word by word beside other steps.
-    fn request_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
+    /// What a flow's step serves of the user's text: all of it, or the step's purpose, where the steps of a plan of this run
+    /// divide the text among them word by word. What was a part in an earlier version stays one.
+    pub(crate) fn request_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
         let purpose = step.step.purpose.trim();
-        let is_part = !purpose.is_empty() && self.request().contains(purpose);
-        let has_others = || self.plan_steps().filter(|(_, other)| other.version == step.version).count() > 1;
-        if is_part && has_others() { purpose } else { self.request() }
+        let divides = |made: &PlanMade| {
+            let parts: Vec<&str> = made.plan.steps.iter().map(|step| step.purpose.as_str()).collect();
+            is_part(self.request(), purpose, &parts)
+        };
+        if self.plans.iter().any(divides) { purpose } else { self.request() }
     }
 
     /// What a node that has completed produced. An approval that nobody was asked for passes its inputs on.

@@ -21,13 +21,29 @@ mai né senza tranne eccetto salvo escluso esclusi esclusa escluse fuorché meno
 solamente se finché altrimenti resto restanti altri altre già anzi aspetta \
 pas ne ni jamais sans sauf excepté hormis mais plutôt seulement uniquement si sinon reste autres déjà \
 nicht kein keine keinen nie ohne außer ausser aber sondern statt nur wenn ob falls sonst rest andere schon \
-nunca sin excepto menos pero sino solo sólo solamente si aunque otros otras ya";
+nunca sin excepto menos pero sino solo sólo solamente si aunque otros otras ya \
+exclude excluding omit omitting skip ignore ignoring escludi escludendo salta ometti ignora ausgenommen omettez ignorez \
+excluyendo omite";
+
+/// Words that point to what was said before.
+pub(super) const POINTING: &str = "\
+it its them they their theirs those these that this his her ne quelli quelle loro suo sua suoi sue";
+
+/// Words with which a request begins to say where, when or of what all of it asks.
+const FRAMES: &str = "in at for during since from among within nel nella nei nelle per durante da";
+
+/// Whether words begin with where, when or of what they and perhaps the following ones ask.
+pub(super) fn is_frame(words: &str) -> bool {
+    text::tokens(words).first().is_some_and(|token| token.among(FRAMES))
+}
 
 /// Whether a request restricts, excludes or corrects something: its clauses do not stand by themselves then.
 pub(super) fn restricts(words: &str) -> bool {
     let restricting = |token: &text::Token| RESTRICTING.split_whitespace().any(|word| token.lower == word);
     let tokens = text::tokens(words);
-    words.contains("n't")
+    let leaves_out = tokens.windows(2).any(|pair| pair[0].is(&["leave", "leaving"]) && pair[1].is(&["out"]));
+    leaves_out
+        || words.contains("n't")
         || words.contains("n’t")
         || tokens.iter().any(|token| token.word && restricting(token))
 }

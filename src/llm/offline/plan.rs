@@ -554,12 +554,17 @@ impl OfflinePlanner {
             && self.pending.is_none()
             && !flow_choice::restricts(words)
             && clauses.iter().all(is_plain);
+        let says_when = self.says_when(words);
+        let is_framed = clauses.iter().any(|clause| flow_choice::is_frame(&clause.text));
         let flows = flows_of(cards);
         let mut parts = Vec::new();
         unserved.words.retain(|part| {
             let has_room = stands_alone && parts.len() < room;
             let own = clauses.iter().find(|clause| has_room && clause.text == *part);
             let own = own.filter(|clause| self.is_own_question(clause));
+            // What is said elsewhere of days, times or places may hold of this question, too.
+            let own = own.filter(|clause| !says_when || self.says_when(&clause.text));
+            let own = own.filter(|clause| !is_framed || flow_choice::is_frame(&clause.text));
             let flow = own.and_then(|clause| flow_choice::flow_for(&flows, &clause.text));
             parts.extend(flow.map(|flow| (flow.scene.clone(), part.clone())));
             flow.is_none()
@@ -567,11 +572,17 @@ impl OfflinePlanner {
         parts
     }
 
+    /// Whether words have a day, a time, or the name of a month or a weekday.
+    fn says_when(&self, words: &str) -> bool {
+        let names_one = |token: &text::Token| super::dates::is_calendar_word(&token.norm);
+        self.has_day_or_time(words) || text::tokens(words).iter().any(names_one)
+    }
+
     /// Whether a clause asks for information by itself, whatever is said before it.
     fn is_own_question(&self, clause: &Clause) -> bool {
         let tokens = text::tokens(&clause.text);
-        let points_back = pronouns::hands_back(&tokens)
-            || tokens.iter().any(|token| token.is(&["it", "them", "they", "those", "these", "ne"]));
+        let points_back =
+            pronouns::hands_back(&tokens) || tokens.iter().any(|token| token.among(flow_choice::POINTING));
         let asks = clause.act == Act::Question || drafts::opens_with_lookup(&clause.text);
         asks && clause.link != ClauseLink::Then && !points_back
     }

@@ -93,7 +93,7 @@ impl FlowWork {
         };
         let Some(planned) = &self.planned else {
             return self
-                .planning(run, number, flow)
+                .planning(run, (number, step), flow)
                 .unwrap_or_else(|error| vec![record(failed(number, error))]);
         };
         match run.next_node_of(number, flow, planned) {
@@ -118,7 +118,12 @@ impl FlowWork {
 
     /// The question for the path, or the path that is followed where none can be planned. The error says why there is
     /// neither.
-    fn planning(&self, run: &RunState, number: u32, flow: &Flow) -> Result<Vec<Action>, Fault> {
+    fn planning(
+        &self,
+        run: &RunState,
+        (number, step): (u32, &StepState),
+        flow: &Flow,
+    ) -> Result<Vec<Action>, Fault> {
         let along_graph = || {
             let path = flow::full_path(flow, &run.given_to_flow(flow));
             record(flow_planned(number, path, PathMaker::Graph))
@@ -127,7 +132,7 @@ impl FlowWork {
             return Ok(vec![along_graph()]);
         }
         let by_rules = || {
-            let path = flow::rules_path(flow, run.request(), &run.given_to_flow(flow));
+            let path = flow::rules_path(flow, run.request_of_flow(step), &run.given_to_flow(flow));
             let maker = if path.is_empty() { PathMaker::Graph } else { PathMaker::Rules };
             record(flow_planned(number, path, maker))
         };
@@ -164,10 +169,9 @@ impl RunState {
         let (number, step) = self.plan_steps().find(unplanned)?;
         let unknown =
             || Fault::new("flow.unknown", format!("the plan has no definition of {}", step.step.label()));
-        let due = self
-            .flow_of(step)
-            .ok_or_else(unknown)
-            .and_then(|flow| step.flow().map_or(Ok(Vec::new()), |work| work.planning(self, *number, flow)));
+        let due = self.flow_of(step).ok_or_else(unknown).and_then(|flow| {
+            step.flow().map_or(Ok(Vec::new()), |work| work.planning(self, (*number, step), flow))
+        });
         Some(due.unwrap_or_else(|error| vec![record(Event::RunFailed { error })]))
     }
 }
