@@ -1,8 +1,11 @@
 //! An HTTP backend on loopback, for tools that are HTTP requests.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::web::{self, Bytes, Data, Query};
@@ -37,6 +40,18 @@ struct BackendState {
     reached: Mutex<Vec<ReceivedRequest>>,
 }
 
+/// A listener at a port, which another test may hold for a while if it is a fixed one.
+fn listen(port: u16) -> TcpListener {
+    let mut tries = 0;
+    loop {
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && tries < 600 => tries += 1,
+            bound => return bound.unwrap(),
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 impl Backend {
     /// Starts a server that answers every request with the handler's JSON.
     pub fn start(handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
@@ -52,7 +67,7 @@ impl Backend {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || App::new().app_data(data.clone()).default_service(web::to(answer));
                 let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(0);
-                let server = server.bind(("127.0.0.1", port)).unwrap();
+                let server = server.listen(listen(port)).unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
                 sender.send((address, server.handle())).unwrap();
