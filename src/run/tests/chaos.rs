@@ -482,7 +482,7 @@ fn generated_worlds_cover_every_case() {
         "somebody's last word on a write",
     ];
     let mut runner = TestRunner::deterministic();
-    let mut missing: BTreeMap<&str, u32> = wanted.map(|case| (case, 3)).into();
+    let mut missing: BTreeMap<&str, u32> = wanted.map(|case| (case, 2)).into();
     for round in 0..5_000 {
         let mut world = worlds().new_tree(&mut runner).unwrap().current();
         // What models decide and what people are asked of single calls is rare: most worlds have much of it.
