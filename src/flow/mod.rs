@@ -25,9 +25,9 @@ pub use mermaid::mermaid;
 pub use path::{full_path, path_problems, rules_path};
 pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 
-/// The values that every flow has, whatever its caller gives: the user's text (of which only the purpose of the step, where a
-/// plan of several steps took that from it word by word), the purpose of the step, the frozen local time (RFC 9557) and the
-/// user's language (ISO 639-1, or null).
+/// The values that every flow has, whatever its caller gives: the user's text (of which only the step's own part, where
+/// the purposes of the plan's steps, taken word by word, are the whole text), the purpose of the step, the frozen local
+/// time (RFC 9557) and the user's language (ISO 639-1, or null).
 pub const STANDARD_INPUTS: [&str; 4] = ["request", "purpose", "now", "language"];
 
 /// Largest definition of a flow, in bytes of its JSON.
