@@ -124,9 +124,9 @@ fn left_out_subject(items: &[Item], tongue: Tongue) -> Option<(usize, &Item)> {
     (asked && at > 1 && ends).then_some((at, verb))
 }
 
-/// Whether phrases are only dates and values after a preposition: "a Milano nel 2025".
+/// Whether phrases are only dates, values after a preposition, and words without a meaning here: "a Milano nel 2025".
 fn are_circumstances(items: &[Item]) -> bool {
-    let is_link = |item: &Item| item.role == Some(Role::Link) && !is_named(item);
+    let is_link = |item: &Item| !is_named(item) && item.days.is_none() && item.number.is_none();
     let mut led = false;
     items.iter().all(|item| {
         let is_led_value =
