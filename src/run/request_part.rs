@@ -11,7 +11,7 @@ quelli quelle loro suo sua suoi sue";
 /// The fewest words of a part.
 const MIN_WORDS: usize = 2;
 
-struct Word {
+struct RequestWord {
     /// In lower case.
     text: String,
     /// The number of the sentence that it is in.
@@ -46,7 +46,7 @@ pub(super) fn is_part(request: &str, purpose: &str, parts: &[&str]) -> bool {
 }
 
 /// Where a part stands in the request, in words that no other part has.
-fn place(all: &[Word], taken: &[bool], part: &[String]) -> Option<usize> {
+fn place(all: &[RequestWord], taken: &[bool], part: &[String]) -> Option<usize> {
     if part.is_empty() {
         return None;
     }
@@ -66,12 +66,12 @@ fn texts(text: &str) -> Vec<String> {
     words(text).into_iter().map(|word| word.text).collect()
 }
 
-fn words(text: &str) -> Vec<Word> {
+fn words(text: &str) -> Vec<RequestWord> {
     let mut found = Vec::new();
     let mut sentence = 0;
     for chunk in text.split_whitespace() {
         let pieces = chunk.split(|c: char| !c.is_alphanumeric()).filter(|piece| !piece.is_empty());
-        found.extend(pieces.map(|piece| Word { text: piece.to_lowercase(), sentence }));
+        found.extend(pieces.map(|piece| RequestWord { text: piece.to_lowercase(), sentence }));
         sentence += usize::from(chunk.ends_with(['.', '!', '?', ';']));
     }
     found
