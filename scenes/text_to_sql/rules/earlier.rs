@@ -107,7 +107,7 @@ fn starts_clause(items: &[Item], at: usize) -> bool {
     }
 }
 
-/// "Quanti ordini hanno fatto a marzo?": the verb has no subject, which was said before. It is the last phrase but one, or
+/// "Quanti ordini hanno fatto?": the verb has no subject, which was said before. It is the last phrase but one, or
 /// only dates and places follow.
 fn left_out_subject(items: &[Item], tongue: Tongue) -> Option<(usize, &Item)> {
     let is_verb = |item: &Item| matches!(&*item.text, "ha" | "hanno" | "che ha" | "che hanno");
