@@ -41,6 +41,7 @@ struct BackendState {
 }
 
 /// A listener at a port, which another test may hold for a while if it is a fixed one.
+#[expect(clippy::disallowed_methods, reason = "a port that becomes free tells nobody")]
 fn listen(port: u16) -> TcpListener {
     let mut tries = 0;
     loop {
