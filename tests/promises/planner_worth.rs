@@ -250,7 +250,7 @@ fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
 
 #[tokio::test]
 async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
-    let requests = size(120);
+    let requests = size(200);
     let mut rows = Vec::new();
     for reader in [ReaderMode::Strict, ReaderMode::Tolerant] {
         for retries in [0, 1, 3] {
@@ -349,7 +349,7 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
 
 #[tokio::test]
 async fn planner_worth_check_answer_is_as_reliable_as_an_answer_call() {
-    let requests = size(60);
+    let requests = size(100);
     println!("{requests} requests, {:.0}% of the check's replies corrupted, fallback off", SHARE * 100.0);
     println!("| answer_with_check | answer calls corrupted too | right answers | model calls a request |");
     println!("| ----------------- | -------------------------- | ------------: | --------------------: |");
