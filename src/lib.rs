@@ -48,6 +48,7 @@ pub mod notify;
 pub mod parts;
 pub mod plan;
 pub mod planner;
+pub mod program;
 pub mod public;
 pub mod replay;
 mod retry_after;

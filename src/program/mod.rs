@@ -1,0 +1,135 @@
+//! Programs that are plans: Python that a model or an author of a scene wrote, whose calls are calls of the run.
+//!
+//! A waiting program is its source and the outcomes of its calls so far: it is executed again from its start with
+//! these ([`Interpreter::execute`]), so nothing of an interpreter is stored, and a program may wait for days and over
+//! restarts. Everything in this module is pure; the process that executes programs is in `sandbox/`.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A program, everything that it may see, and the outcomes of the calls that it already made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// The Python source.
+    pub source: String,
+    /// The names that it may call, as `scene.tool`. Anything else is an unknown name.
+    pub functions: Vec<String>,
+    /// What its clock says for as long as it lives, in milliseconds since 1970 UTC.
+    pub now_ms: i64,
+    /// Where its random numbers start.
+    pub seed: u64,
+    /// Its calls in their order, with their outcomes.
+    pub calls: Vec<PastCall>,
+    /// Bounds of this execution.
+    pub limits: ProgramLimits,
+}
+
+/// Bounds of one execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramLimits {
+    /// Processor time of the interpreter, in milliseconds.
+    pub time_ms: u64,
+    /// Memory of the interpreter, in bytes.
+    pub memory_bytes: u64,
+    /// What is kept of what it prints, in bytes.
+    pub printed_bytes: usize,
+    /// The most calls that it may make.
+    pub calls: u32,
+}
+
+/// A call that an earlier execution of the program made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastCall {
+    /// What was called.
+    pub call: ProgramCall,
+    /// What the program gets.
+    pub outcome: PastOutcome,
+}
+
+/// A call that a program makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramCall {
+    /// The name, as `scene.tool`.
+    pub function: String,
+    /// Its arguments by name. Positional ones are an error of the program.
+    pub arguments: Map<String, Value>,
+}
+
+/// What a call came to, as the program sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PastOutcome {
+    /// It returned this value.
+    Returned(Value),
+    /// It raised an exception (`ToolError`) with this message.
+    Raised(String),
+}
+
+/// Where an execution stopped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+pub enum Stop {
+    /// At a call whose outcome is not known yet.
+    Call {
+        /// The call.
+        call: ProgramCall,
+        /// The line of the program, from 1, where it is known.
+        line: Option<u32>,
+    },
+    /// At its end.
+    Finished(Finished),
+    /// At an error of the program, or of what it was given.
+    Fault(ProgramFault),
+}
+
+/// What a program left when it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// What it printed, within the bound.
+    pub printed: String,
+    /// Whether more was printed than was kept.
+    pub cut: bool,
+    /// The value of `STATUS`, if there is such a name.
+    pub status: Option<Value>,
+    /// The value of `answer_text`.
+    pub answer_text: Option<Value>,
+    /// The value of `answer_rows`.
+    pub answer_rows: Option<Value>,
+}
+
+/// Why a program did not come to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramFault {
+    /// A stable code: `code.syntax`, `code.error`, `code.time`, `code.memory`, `code.calls`, `code.diverged`,
+    /// `code.crashed`, `code.arguments`, `code.refused`.
+    pub code: String,
+    /// What is wrong, for the author of the program.
+    pub message: String,
+    /// The line of the program, from 1, where it is known.
+    pub line: Option<u32>,
+    /// What it printed before, within the bound.
+    pub printed: String,
+}
+
+/// Executes programs.
+#[async_trait]
+pub trait Interpreter: Send + Sync + std::fmt::Debug {
+    /// Executes a program from its start until it stops. The same program stops at the same place: what could differ
+    /// (clock, random numbers) is part of it. A call that differs from the recorded one in name or arguments is
+    /// `code.diverged`, as are recorded calls that the program does not make.
+    ///
+    /// # Errors
+    /// Where no program can be executed now: there is no worker, or none is free in time. Nothing happened then.
+    async fn execute(&self, program: &Program) -> Result<Stop, Unavailable>;
+}
+
+/// Why no program can be executed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Unavailable {
+    /// `sandbox.unavailable` or `sandbox.busy`.
+    pub code: &'static str,
+    /// What is missing, and what to do.
+    pub message: String,
+}
