@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 pub struct Program {
     /// The Python source.
     pub source: String,
-    /// The names that it may call, as `scene.tool`. Anything else is an unknown name.
-    pub functions: Vec<String>,
+    /// What it may call. Anything else is an unknown name.
+    pub functions: Vec<ProgramFunction>,
     /// What its clock says for as long as it lives, in milliseconds since 1970 UTC.
     pub now_ms: i64,
     /// Where its random numbers start.
@@ -23,6 +23,15 @@ pub struct Program {
     pub calls: Vec<PastCall>,
     /// Bounds of this execution.
     pub limits: ProgramLimits,
+}
+
+/// A tool, as a program calls it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramFunction {
+    /// Its name, as `scene.tool`.
+    pub name: String,
+    /// The names of its parameters, in the order of its schema. Positional arguments of a call get these names.
+    pub parameters: Vec<String>,
 }
 
 /// Bounds of one execution.
@@ -52,7 +61,7 @@ pub struct PastCall {
 pub struct ProgramCall {
     /// The name, as `scene.tool`.
     pub function: String,
-    /// Its arguments by name. Positional ones are an error of the program.
+    /// Its arguments by name, also those that the program wrote by position.
     pub arguments: Map<String, Value>,
 }
 
