@@ -67,12 +67,14 @@ fn tables_of(database: &SqlDatabase) -> Vec<String> {
 #[derive(Debug, Default)]
 struct Score {
     by_kind: BTreeMap<String, [usize; 3]>,
+    held_out: [usize; 3],
     wrong: Vec<String>,
 }
 
 impl Score {
     fn add(&mut self, pair: &SqlPair, outcome: usize) {
         self.by_kind.entry(pair.kind.clone()).or_default()[outcome] += 1;
+        self.held_out[outcome] += usize::from(pair.held_out);
         if outcome == 2 {
             self.wrong.push(pair.id.clone());
         }
@@ -83,6 +85,8 @@ impl Score {
         let sum = |at: usize| self.by_kind.values().map(|counts| counts[at]).sum::<usize>();
         let all: usize = (0..3).map(sum).sum();
         println!("{title}: {} of {all} right, {} declined, {} wrong", sum(0), sum(1), sum(2));
+        let [right, declined, wrong] = self.held_out;
+        println!("  held out   {right:3} right {declined:3} declined {wrong:3} wrong");
         for (kind, [right, declined, wrong]) in &self.by_kind {
             println!("  {kind:10} {right:3} right {declined:3} declined {wrong:3} wrong");
         }
@@ -122,7 +126,8 @@ async fn score(setup: impl Fn(&str) -> Setup, files: &SampleFiles) -> Score {
     let test = setup(TODAY).start().await;
     for sample in SampleDatabase::ALL {
         let database = files.open(sample.name()).await;
-        let pairs: Vec<SqlPair> = sample.pairs().into_iter().step_by(step(files)).collect();
+        let all = sample.pairs().into_iter().chain(sample.second_pairs());
+        let pairs: Vec<SqlPair> = all.step_by(step(files)).collect();
         let outcomes = stream::iter(&pairs).map(|pair| outcome(&test, (files, &database), pair));
         let outcomes: Vec<usize> = outcomes.buffered(AT_ONCE).collect().await;
         for (pair, outcome) in pairs.iter().zip(outcomes) {
@@ -203,7 +208,7 @@ fn replaying(sql: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Sc
 async fn references_are_right(files: &SampleFiles, engine: &str) {
     let mut references = BTreeMap::new();
     for sample in SampleDatabase::ALL {
-        for pair in sample.pairs() {
+        for pair in sample.pairs().into_iter().chain(sample.second_pairs()) {
             references.insert(pair.question.trim().to_owned(), pair.right(files.is_postgres()).remove(0));
         }
     }

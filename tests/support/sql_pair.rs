@@ -51,6 +51,12 @@ impl SampleDatabase {
         read(&format!("pairs_{}.yaml", self.name()))
     }
 
+    /// Its questions of the second set, which was written later.
+    pub fn second_pairs(self) -> Vec<SqlPair> {
+        let all: Vec<SqlPair> = read("pairs_second.yaml");
+        all.into_iter().filter(|pair| pair.id.starts_with(&format!("{}-", self.name()))).collect()
+    }
+
     /// Writes it into a file of SQLite.
     pub async fn write_sqlite(self, path: &Path) {
         use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
@@ -89,6 +95,8 @@ pub struct SqlPair {
     pub also: Vec<AlsoRight>,
     pub order_matters: bool,
     pub columns: String,
+    /// Whether it is not looked at while rules are improved.
+    pub held_out: bool,
 }
 
 /// Another right answer.
