@@ -19,6 +19,35 @@ const IDLE_VERBS: &[&str] = &[
     "ritenuti", "ritenute", "interessa",
 ];
 
+/// Verbs of those whose order, review or payment it is. Others may have handled it.
+const OWN_VERBS: &[&str] = &[
+    "placed",
+    "placed by",
+    "place",
+    "made",
+    "made by",
+    "make",
+    "written",
+    "written by",
+    "wrote",
+    "left by",
+    "submitted by",
+    "posted by",
+    "fatto",
+    "fatti",
+    "fatte",
+    "effettuato",
+    "effettuati",
+    "effettuate",
+    "scritto",
+    "scritti",
+    "scritta",
+    "scritte",
+    "lasciato",
+    "lasciate",
+    "ordinati da",
+];
+
 /// A reading of a question, before it is a request.
 #[derive(Clone, Copy)]
 pub struct Doubts<'a> {
@@ -42,6 +71,8 @@ impl Doubts<'_> {
             self.more_than_a_value()?;
             self.sums_make_sense()?;
             self.no_other_person()?;
+        } else {
+            self.no_other_doer()?;
         }
         Ok(())
     }
@@ -188,22 +219,9 @@ impl Doubts<'_> {
 
     /// "Rossi" may also be a person of a table whose names are not known.
     fn no_other_person(self) -> Result<(), Reason> {
-        let is_hidden = |table: usize| {
-            self.database.tables.get(table).is_some_and(|table| {
-                let hidden = |at: &usize| {
-                    table.columns.get(*at).is_some_and(|column| {
-                        column.kind == ColumnType::Text && column.known.is_none() && column.values.is_empty()
-                    })
-                };
-                has_people(table) && table.label_columns().iter().any(hidden)
-            })
+        let Some(named) = self.draft.conditions.iter().find(|condition| self.names_person(condition)) else {
+            return Ok(());
         };
-        let named = |condition: &&Condition| {
-            let table = self.database.tables.get(condition.column.0);
-            table
-                .is_some_and(|table| has_people(table) && table.label_columns().contains(&condition.column.1))
-        };
-        let Some(named) = self.draft.conditions.iter().find(named) else { return Ok(()) };
         let is_name = |item: &Item| {
             item.meanings
                 .iter()
@@ -214,10 +232,46 @@ impl Doubts<'_> {
             said.all(|item| is_name(item) || self.fits(item, table))
         };
         let mut others = (0..self.database.tables.len()).filter(|table| *table != named.column.0);
-        match others.any(|table| is_hidden(table) && fits(table)) {
+        match others.any(|table| self.hides_people(table) && fits(table)) {
             true => Err(Reason::Unclear(self.name_of(named))),
             false => Ok(()),
         }
+    }
+
+    /// "Orders handled by Rossi" may be those of a customer or of an employee, whose names are not known.
+    fn no_other_doer(self) -> Result<(), Reason> {
+        let main = self.draft.main;
+        let Some(named) = self.draft.conditions.iter().find(|condition| self.names_person(condition)) else {
+            return Ok(());
+        };
+        let is_other_verb =
+            |item: &Item| item.role == Some(Role::Tie) && !OWN_VERBS.contains(&item.text.as_str());
+        let mut others =
+            (0..self.database.tables.len()).filter(|table| *table != named.column.0 && *table != main);
+        let may_be_other =
+            others.any(|table| self.hides_people(table) && !self.database.keys(main, table).is_empty());
+        match may_be_other && self.items.iter().any(is_other_verb) {
+            true => Err(Reason::Unclear(self.name_of(named))),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a condition is the name of a person.
+    fn names_person(self, condition: &Condition) -> bool {
+        let table = self.database.tables.get(condition.column.0);
+        table.is_some_and(|table| has_people(table) && table.label_columns().contains(&condition.column.1))
+    }
+
+    /// Whether a table has people whose names are not known.
+    fn hides_people(self, table: usize) -> bool {
+        self.database.tables.get(table).is_some_and(|table| {
+            let hidden = |at: &usize| {
+                table.columns.get(*at).is_some_and(|column| {
+                    column.kind == ColumnType::Text && column.known.is_none() && column.values.is_empty()
+                })
+            };
+            has_people(table) && table.label_columns().iter().any(hidden)
+        })
     }
 
     /// The phrase that a condition comes from, as written.
