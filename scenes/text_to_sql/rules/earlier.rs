@@ -107,31 +107,39 @@ fn starts_clause(items: &[Item], at: usize) -> bool {
     }
 }
 
-/// "Quanti ordini hanno fatto?": the verb has no subject, which was said before. It is the last phrase but one, or
-/// only dates and places follow.
+/// "Quanti ordini hanno fatto a marzo?": the verb has no subject, which was said before. After the participle, there are only
+/// dates and places.
 fn left_out_subject(items: &[Item], tongue: Tongue) -> Option<(usize, &Item)> {
     let is_verb = |item: &Item| matches!(&*item.text, "ha" | "hanno" | "che ha" | "che hanno");
     let at = items.iter().rposition(is_verb).filter(|_| tongue == Tongue::Italian)?;
     let verb = items.get(at)?;
     let (done, rest) = items.get(at + 1..)?.split_first()?;
     let asked = items.first().is_some_and(|item| matches!(item.role, Some(Role::Count | Role::Which)));
-    let is_tie = done.role == Some(Role::Tie);
-    let ends = if rest.is_empty() {
-        is_tie || done.meanings.iter().all(|m| matches!(m, Meaning::Column(_)))
-    } else {
-        is_tie && !is_named(done) && are_circumstances(rest)
+    // "Quanti clienti hanno ordinato" has a subject: customers, which are not what is ordered.
+    let is_asked = |meaning: &Meaning| match meaning {
+        Meaning::Column(of) | Meaning::Value(of, _) => names_table(items.get(..at).unwrap_or_default(), of.0),
+        Meaning::Table(_) => false,
     };
-    (asked && at > 1 && ends).then_some((at, verb))
+    let is_tie = done.role == Some(Role::Tie) && !is_named(done);
+    let is_done = is_tie || is_named(done) && done.meanings.iter().all(is_asked);
+    (asked && at > 1 && is_done && are_circumstances(rest)).then_some((at, verb))
 }
 
-/// Whether phrases are only dates, values after a preposition, and words without a meaning here: "a Milano nel 2025".
+fn names_table(items: &[Item], table: usize) -> bool {
+    items.iter().any(|item| item.meanings.contains(&Meaning::Table(table)))
+}
+
+/// Whether phrases are only dates and values, with words without a meaning here between them: "a Milano nel 2025".
 fn are_circumstances(items: &[Item]) -> bool {
-    let is_link = |item: &Item| !is_named(item) && item.days.is_none() && item.number.is_none();
+    let is_value = |item: &Item| {
+        item.days.is_some()
+            || is_named(item) && item.meanings.iter().all(|meaning| matches!(meaning, Meaning::Value(..)))
+    };
+    // A value is led by a preposition, but a date need not be: "quanti ordini ha fatto Rossi" has a subject.
     let mut led = false;
     items.iter().all(|item| {
-        let is_led_value =
-            led && is_named(item) && item.meanings.iter().all(|m| matches!(m, Meaning::Value(..)));
-        led = is_link(item);
-        led || is_led_value || item.days.is_some()
+        let is_led = led && is_value(item);
+        led = item.is_light();
+        led || is_led || item.days.is_some()
     })
 }
