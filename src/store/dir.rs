@@ -77,7 +77,7 @@ impl Drop for DataDir {
 }
 
 /// Restricts the file to this user whatever the umask, and refuses to follow a symbolic link.
-fn private_no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(super) fn private_no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;

@@ -28,6 +28,16 @@ pub enum ErrorCode {
     Duplicate,
     /// The file is damaged or not a database.
     Corrupt,
+    /// The document was deleted.
+    DocumentDeleted,
+    /// A document without content.
+    DocumentEmpty,
+    /// A document that is not UTF-8 text, or has a NUL.
+    DocumentEncoding,
+    /// The name of a document is not allowed.
+    DocumentName,
+    /// A document with more bytes than are allowed.
+    DocumentTooLarge,
     /// Any other database error.
     Failed,
     /// The file belongs to another program.
@@ -58,6 +68,8 @@ pub enum ErrorCode {
     SessionBusy,
     /// The journal was stopped, or its actor died.
     Stopped,
+    /// The user has as many documents as are allowed.
+    TooManyDocuments,
     /// A stored event cannot be decoded.
     Unreadable,
 }
@@ -72,6 +84,11 @@ impl ErrorCode {
             ErrorCode::Conflict => "store.conflict",
             ErrorCode::Duplicate => "request.duplicate",
             ErrorCode::Corrupt => "store.corrupt",
+            ErrorCode::DocumentDeleted => "document.deleted",
+            ErrorCode::DocumentEmpty => "document.empty",
+            ErrorCode::DocumentEncoding => "document.encoding",
+            ErrorCode::DocumentName => "document.name",
+            ErrorCode::DocumentTooLarge => "document.too_large",
             ErrorCode::Failed => "store.failed",
             ErrorCode::Foreign => "store.foreign",
             ErrorCode::Full => "store.full",
@@ -87,6 +104,7 @@ impl ErrorCode {
             ErrorCode::SceneSchema => "store.scene_schema",
             ErrorCode::SessionBusy => "store.session_busy",
             ErrorCode::Stopped => "store.stopped",
+            ErrorCode::TooManyDocuments => "document.too_many",
             ErrorCode::Unreadable => "store.unreadable",
         }
     }

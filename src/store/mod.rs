@@ -1,5 +1,5 @@
 //! The store: one SQLite file in the data directory that holds the journal, the lists projected from it,
-//! and the tables of the scenes.
+//! and the tables of the scenes; and the documents, whose content is in files beside it.
 //!
 //! **Invariant:** the journal is the source of truth. The lists of runs, plans, approvals and sessions
 //! change only in the transaction that appends the events they are projected from.
@@ -10,6 +10,7 @@ mod audit_report;
 mod breakdown;
 mod claims;
 mod dir;
+mod documents;
 mod erase;
 mod erased_usage;
 mod error;
@@ -57,6 +58,10 @@ pub use audit_report::{AuditFailure, AuditReport, AuditRow};
 pub use breakdown::UsageRow;
 pub use claims::ClaimedRequest;
 pub use dir::DataDir;
+pub use documents::{
+    AddedDocument, DocumentLimits, DocumentRow, DocumentText, DocumentUpload, Documents, MAX_READ_BYTES,
+    NewDocument, OpenDocument,
+};
 pub use error::{Error, ErrorCode};
 pub use inspect::{DataDirContents, DataDirReport, inspect};
 pub use key_holds::KeyHold;
@@ -80,6 +85,9 @@ use writer::{JournalWriter, WriterGuard};
 
 /// Name of the database file in the data directory.
 pub const DATABASE_FILE: &str = "proscenium.db";
+
+/// Name of the directory in the data directory that holds the content of documents.
+pub const DOCUMENT_DIR: &str = "documents";
 
 /// Connections for the scenes' data and for reads. The journal writer has its own connection, which a
 /// scene's long transaction cannot occupy.
@@ -116,19 +124,21 @@ struct StoreInner {
     unreadable: UnreadableRuns,
     /// Number of keys revoked through this store.
     key_changes: watch::Sender<u64>,
-    /// The quota of stored bytes of a tenant; `u64::MAX` for none.
+    /// The quota of a tenant's stored bytes; `u64::MAX` for none.
     max_tenant_bytes: AtomicU64,
 }
 
 impl Store {
-    /// Opens the database in a directory that this process owns. Creates it on first use and migrates an
-    /// older schema.
+    /// Opens the database in a directory that this process owns. Creates it on first use, migrates an older
+    /// schema, and removes what interrupted uploads of documents left.
     ///
     /// # Errors
     /// `store.newer_schema`, `store.foreign`, `store.corrupt`, `store.read_only`, `store.full`,
     /// `store.io`, `store.locked`.
     pub async fn open(dir: DataDir) -> Result<Self, Error> {
-        Self::open_with(dir, schema::MIGRATIONS).await
+        let store = Self::open_with(dir, schema::MIGRATIONS).await?;
+        store.documents().sweep().await;
+        Ok(store)
     }
 
     async fn open_with(dir: DataDir, migrations: &[&str]) -> Result<Self, Error> {
@@ -242,6 +252,11 @@ impl Store {
     /// begin with `BEGIN IMMEDIATE`.
     pub fn pool(&self) -> &SqlitePool {
         &self.inner.pool
+    }
+
+    /// Whether this process owns the data directory through this store.
+    fn is_owner(&self) -> bool {
+        self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// The database file.

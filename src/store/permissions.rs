@@ -24,7 +24,11 @@ fn list_own_files(dir: &Path) -> OwnFiles {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         // For a symbolic link, this is the metadata of the link.
         let Ok(metadata) = entry.metadata() else { continue };
-        if entry.file_name().to_str().is_some_and(is_own) {
+        let name = entry.file_name();
+        if name == super::DOCUMENT_DIR && metadata.is_dir() {
+            // Its own mode keeps other users from the files in it.
+            content.own.push((entry.path(), metadata));
+        } else if name.to_str().is_some_and(is_own) {
             if metadata.is_file() {
                 content.own.push((entry.path(), metadata));
             }

@@ -27,6 +27,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0013_last_results.sql"),
     include_str!("../../migrations/0014_missing_nodes.sql"),
     include_str!("../../migrations/0015_learned_paths.sql"),
+    include_str!("../../migrations/0016_documents.sql"),
 ];
 
 /// The schema version of the file behind `connection`; 0 for an empty file.

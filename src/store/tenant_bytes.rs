@@ -1,4 +1,4 @@
-//! The bytes of each tenant's events, and the quota on them.
+//! The bytes of each tenant's events and documents, and the quota on them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -86,7 +86,7 @@ impl StoredBytes {
         for row in rows {
             let Some(used) = self.used.get_mut(&row.tenant) else { continue };
             if starts_run(row) && *used >= most {
-                return Err(Error::new(ErrorCode::Quota, quota_message(&row.tenant, *used, most)));
+                return Err(quota_error(&row.tenant, *used, most));
             }
             *used = used.saturating_add(row.body.len() as u64);
         }
@@ -94,12 +94,42 @@ impl StoredBytes {
     }
 }
 
-fn quota_message(tenant: &TenantId, used: u64, most: u64) -> String {
-    format!(
-        "tenant `{tenant}` has {used} bytes of events stored, of {most} allowed (store.max_tenant_bytes): erase \
-         conversations (DELETE /api/sessions/ID) or plans (DELETE /api/plans/ID), or have the limit raised"
-    )
+/// The error for a tenant that has `used` bytes stored and may store `most`.
+pub(super) fn quota_error(tenant: &TenantId, used: u64, most: u64) -> Error {
+    let what = format!(
+        "tenant `{tenant}` has {used} bytes of events and documents stored, of {most} allowed (store.max_tenant_bytes): \
+         erase conversations (DELETE /api/sessions/ID), plans (DELETE /api/plans/ID) or documents \
+         (DELETE /api/documents/ID), or have the limit raised"
+    );
+    Error::new(ErrorCode::Quota, what)
 }
+
+/// What a tenant has stored.
+pub(super) async fn stored(connection: &mut SqliteConnection, tenant: &TenantId) -> Result<u64, sqlx::Error> {
+    let bytes: Option<i64> =
+        sqlx::query_scalar(STORED).bind(tenant.as_str()).fetch_optional(connection).await?;
+    Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
+}
+
+/// Counts the bytes of a document.
+pub(super) async fn add(tx: &mut SqliteConnection, tenant: &TenantId, bytes: u64) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO tenant_bytes (tenant, bytes) VALUES (?, ?) \
+         ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes";
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    sqlx::query(sql).bind(tenant.as_str()).bind(bytes).execute(tx).await.map(drop)
+}
+
+/// Subtracts the bytes of a document.
+pub(super) async fn subtract(
+    tx: &mut SqliteConnection,
+    tenant: &TenantId,
+    bytes: i64,
+) -> Result<(), sqlx::Error> {
+    let sql = "UPDATE tenant_bytes SET bytes = max(0, bytes - ?) WHERE tenant = ?";
+    sqlx::query(sql).bind(bytes).bind(tenant.as_str()).execute(tx).await.map(drop)
+}
+
+const STORED: &str = "SELECT bytes FROM tenant_bytes WHERE tenant = ?";
 
 /// Whether the row is the first one of a run.
 fn starts_run(row: &JournalRow) -> bool {
@@ -107,23 +137,23 @@ fn starts_run(row: &JournalRow) -> bool {
 }
 
 impl Store {
-    /// Sets how many bytes of events a tenant may have stored; `None` for any number. A run that would start
-    /// beyond it is refused with `store.quota`; runs in progress continue.
+    /// Sets how many bytes of events and documents a tenant may have stored; `None` for any number. A run that would
+    /// start beyond it, and a document that does not fit, are refused with `store.quota`; runs in progress continue.
     pub fn limit_tenant_bytes(&self, most: Option<u64>) {
         self.inner.max_tenant_bytes.store(most.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// How many bytes of events a tenant may have stored.
+    /// How many bytes of events and documents a tenant may have stored.
     pub(super) fn max_tenant_bytes(&self) -> Option<u64> {
         Some(self.inner.max_tenant_bytes.load(Ordering::Relaxed)).filter(|most| *most < u64::MAX)
     }
 
-    /// The bytes of a tenant's events.
+    /// The bytes of a tenant's events and documents.
     ///
     /// # Errors
     /// Database errors.
     pub async fn tenant_bytes(&self, tenant: &TenantId) -> Result<u64, Error> {
-        let bytes: Option<i64> = sqlx::query_scalar("SELECT bytes FROM tenant_bytes WHERE tenant = ?")
+        let bytes: Option<i64> = sqlx::query_scalar(STORED)
             .bind(tenant.as_str())
             .fetch_optional(self.pool())
             .await

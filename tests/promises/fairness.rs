@@ -277,8 +277,9 @@ async fn tenant_that_has_stored_too_much_starts_nothing_until_it_erases() {
     let refused = send(&served, &ours, "POST", "/api/chat", Some(&in_session("look"))).await;
     let problem = refused.assert_problem(507, "store.quota");
     let detail = problem["detail"].as_str().unwrap();
-    let said =
-        format!("tenant `acme` has {used} bytes of events stored, of 1000 allowed (store.max_tenant_bytes)");
+    let said = format!(
+        "tenant `acme` has {used} bytes of events and documents stored, of 1000 allowed (store.max_tenant_bytes)"
+    );
     assert!(detail.starts_with(&said), "{detail}");
     assert!(problem.get("run_id").is_none() && refused.header("retry-after").is_empty(), "{refused:#?}");
     let mut body = ask("look");

@@ -1,0 +1,86 @@
+//! Documents that a request names.
+
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
+use uuid::Uuid;
+
+/// The id of a document: a UUIDv7, so that ids sort by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DocumentId(pub Uuid);
+
+impl std::fmt::Display for DocumentId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for DocumentId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        text.parse().map(DocumentId)
+    }
+}
+
+/// What a document is, as its media type says.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    utoipa::ToSchema,
+)]
+pub enum DocumentMedia {
+    /// Plain text.
+    #[serde(rename = "text/plain")]
+    #[strum(serialize = "text/plain")]
+    Text,
+    /// Markdown.
+    #[serde(rename = "text/markdown")]
+    #[strum(serialize = "text/markdown")]
+    Markdown,
+}
+
+impl DocumentMedia {
+    /// The media type.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// What a file with this name is: Markdown by its ending, and text otherwise.
+    pub fn of_file(name: &str) -> Self {
+        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("md" | "markdown" | "mdown" | "mkd") => Self::Markdown,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// A document as a run knows it. Its content is not part of the run: tools read it while it exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedDocument {
+    /// The document.
+    pub id: DocumentId,
+    /// SHA-256 of its content, in hex.
+    pub sha256: String,
+    /// Its name, as given by its user.
+    pub name: String,
+    /// What it is.
+    pub media: DocumentMedia,
+    /// Length of its content, in bytes.
+    pub bytes: u64,
+    /// Its language, ISO 639-1, where it could be detected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Its first heading, or else its first line, cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heading: Option<String>,
+}
