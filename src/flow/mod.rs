@@ -8,6 +8,7 @@ mod check;
 mod mermaid;
 mod narrow;
 mod path;
+mod request_part;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -23,6 +24,7 @@ pub use brief::{FlowBrief, NodeBrief};
 pub use check::{MAX_NODES, check};
 pub use mermaid::mermaid;
 pub use path::{full_path, path_problems, rules_path};
+pub(crate) use request_part::{begins_with_frame, ends_sentence, is_part, points_back, restricts};
 pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 
 /// The values that every flow has, whatever its caller gives: the user's text (of which only the step's own part, where

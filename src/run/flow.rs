@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::event::{Effect, Event, Outcome, PlanMade, Subject};
-use super::request_part::is_part;
 use super::state::{CallState, RunState, StepState};
 use super::work::{FlowWork, NodeWork, PlannedPath, StepWork};
-use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, path_index};
+use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index};
 use crate::plan::{DependsOn, Reference, Step, StepKind, StepStatus};
 
 impl StepState {

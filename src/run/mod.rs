@@ -34,7 +34,6 @@ mod patch;
 mod plain_text;
 mod recall;
 pub mod recovery;
-mod request_part;
 mod round;
 mod session;
 mod settings;

@@ -13,41 +13,6 @@ const MIN_WORDS: usize = 2;
 /// The least similarity of equal words in other forms.
 const SAME: f64 = 0.9;
 
-/// Words that restrict, forbid, exclude or correct something, or make it depend on something.
-const RESTRICTING: &str = "\
-not no non never none neither nor don dont doesn didn cannot unless except excepting without excluding apart besides minus \
-but instead rather only just if whether until otherwise remaining rest other others already anymore actually sorry wait \
-mai né senza tranne eccetto salvo escluso esclusi esclusa escluse fuorché meno ma però invece piuttosto solo soltanto \
-solamente se finché altrimenti resto restanti altri altre già anzi aspetta \
-pas ne ni jamais sans sauf excepté hormis mais plutôt seulement uniquement si sinon reste autres déjà \
-nicht kein keine keinen nie ohne außer ausser aber sondern statt nur wenn ob falls sonst rest andere schon \
-nunca sin excepto menos pero sino solo sólo solamente si aunque otros otras ya \
-exclude excluding omit omitting skip ignore ignoring escludi escludendo salta ometti ignora ausgenommen omettez ignorez \
-excluyendo omite";
-
-/// Words that point to what was said before.
-pub(super) const POINTING: &str = "\
-it its them they their theirs those these that this his her ne quelli quelle loro suo sua suoi sue";
-
-/// Words with which a request begins to say where, when or of what all of it asks.
-const FRAMES: &str = "in at for during since from among within nel nella nei nelle per durante da";
-
-/// Whether words begin with where, when or of what they and perhaps the following ones ask.
-pub(super) fn is_frame(words: &str) -> bool {
-    text::tokens(words).first().is_some_and(|token| token.among(FRAMES))
-}
-
-/// Whether a request restricts, excludes or corrects something: its clauses do not stand by themselves then.
-pub(super) fn restricts(words: &str) -> bool {
-    let restricting = |token: &text::Token| RESTRICTING.split_whitespace().any(|word| token.lower == word);
-    let tokens = text::tokens(words);
-    let leaves_out = tokens.windows(2).any(|pair| pair[0].is(&["leave", "leaving"]) && pair[1].is(&["out"]));
-    leaves_out
-        || words.contains("n't")
-        || words.contains("n’t")
-        || tokens.iter().any(|token| token.word && restricting(token))
-}
-
 /// The flow that has most of the request's words in its description and examples. `None` if no flow has enough of them:
 /// requests about something else are declined.
 pub(super) fn flow_for<'a>(flows: &'a [SceneCard], words: &str) -> Option<&'a SceneCard> {

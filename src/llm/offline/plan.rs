@@ -28,6 +28,7 @@ use super::text::{self, TokenCache};
 use super::text_task;
 use super::tuples;
 use super::weights::{FITS, STRONG, SURE_MATCH};
+use crate::flow;
 use crate::llm::Request;
 
 /// Maximum number of steps, whatever the prompt allows.
@@ -552,10 +553,10 @@ impl OfflinePlanner {
         };
         let stands_alone = !unserved.has_forbidden
             && self.pending.is_none()
-            && !flow_choice::restricts(words)
+            && !flow::restricts(words)
             && clauses.iter().all(is_plain);
         let says_when = self.says_when(words);
-        let is_framed = clauses.iter().any(|clause| flow_choice::is_frame(&clause.text));
+        let is_framed = clauses.iter().any(|clause| flow::begins_with_frame(&clause.text));
         let flows = flows_of(cards);
         let mut parts = Vec::new();
         unserved.words.retain(|part| {
@@ -564,7 +565,8 @@ impl OfflinePlanner {
             let own = own.filter(|clause| self.is_own_question(clause));
             // What is said elsewhere of days, times or places may hold of this question, too.
             let own = own.filter(|clause| !says_when || self.says_when(&clause.text));
-            let own = own.filter(|clause| !is_framed || flow_choice::is_frame(&clause.text));
+            let own = own.filter(|clause| !is_framed || flow::begins_with_frame(&clause.text));
+            let own = own.filter(|clause| flow::ends_sentence(words, &clause.text));
             let flow = own.and_then(|clause| flow_choice::flow_for(&flows, &clause.text));
             parts.extend(flow.map(|flow| (flow.scene.clone(), part.clone())));
             flow.is_none()
@@ -581,8 +583,7 @@ impl OfflinePlanner {
     /// Whether a clause asks for information by itself, whatever is said before it.
     fn is_own_question(&self, clause: &Clause) -> bool {
         let tokens = text::tokens(&clause.text);
-        let points_back =
-            pronouns::hands_back(&tokens) || tokens.iter().any(|token| token.among(flow_choice::POINTING));
+        let points_back = pronouns::hands_back(&tokens) || flow::points_back(&clause.text);
         let asks = clause.act == Act::Question || drafts::opens_with_lookup(&clause.text);
         asks && clause.link != ClauseLink::Then && !points_back
     }
