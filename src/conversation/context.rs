@@ -18,7 +18,12 @@ impl ConversationState {
                 let last = turns.len().saturating_sub(1);
                 for (at, turn) in turns.iter().cloned().enumerate() {
                     let pending = queued.pending.clone().filter(|_| at == last);
-                    memory.apply(&SessionEvent::TurnEnded { turn, pending, usage: Usage::default() });
+                    memory.apply(&SessionEvent::TurnEnded {
+                        turn,
+                        pending,
+                        usage: Usage::default(),
+                        origin: None,
+                    });
                 }
                 memory.context(budget)
             }

@@ -5,6 +5,7 @@
 
 mod digest;
 mod estimate;
+mod ledger;
 mod options;
 pub mod prompt;
 #[cfg(test)]
@@ -18,6 +19,9 @@ use crate::llm::sections::INSTRUCTIONS_PREFIX;
 use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
+pub use ledger::{
+    FactLedger, FactRefusal, LedgerFact, MAX_CLAIM_CHARS, MAX_FACT_BYTES, MAX_FACTS, content_hash,
+};
 pub use options::Options;
 pub use turn::{pending_question, turn_ended};
 
@@ -90,7 +94,7 @@ impl Memory {
     pub fn apply(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::SessionStarted {} => {}
-            SessionEvent::TurnEnded { turn, pending, usage } => {
+            SessionEvent::TurnEnded { turn, pending, usage, .. } => {
                 self.turns.push_back(truncate::turn(turn, MAX_TURN_TOKENS * 4));
                 // A run that waited for a person may end late: a question that a newer run has asked since is
                 // kept.
@@ -112,6 +116,8 @@ impl Memory {
                 }
             }
             SessionEvent::SummaryFailed { usage, .. } => self.usage += *usage,
+            // Facts are in the ledger.
+            SessionEvent::Fact { .. } => {}
         }
     }
 
@@ -216,6 +222,7 @@ impl Memory {
             summary: self.summary.clone(),
             turns: Vec::new(),
             pending: self.pending.clone(),
+            facts: Vec::new(),
         })
     }
 

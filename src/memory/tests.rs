@@ -22,7 +22,12 @@ fn turn(n: usize) -> Turn {
 }
 
 fn ended(turn: Turn) -> SessionEvent {
-    SessionEvent::TurnEnded { turn, pending: None, usage: Usage { calls: 1, ..Usage::default() } }
+    SessionEvent::TurnEnded {
+        turn,
+        pending: None,
+        usage: Usage { calls: 1, ..Usage::default() },
+        origin: None,
+    }
 }
 
 fn question() -> PendingQuestion {
@@ -50,13 +55,21 @@ fn size(context: &Context) -> usize {
 fn short_conversation_is_kept_verbatim() {
     let memory = Memory::from_events(Options::default(), &[ended(turn(1)), ended(turn(2))]);
     let context = memory.context(2000);
-    assert_eq!(context, Context { summary: None, turns: vec![turn(1), turn(2)], pending: None });
+    assert_eq!(
+        context,
+        Context { summary: None, turns: vec![turn(1), turn(2)], pending: None, facts: vec![] }
+    );
 }
 
 #[test]
 fn question_is_pending_until_the_next_turn_ends() {
     let mut memory = Memory::default();
-    let asked = SessionEvent::TurnEnded { turn: turn(1), pending: Some(question()), usage: Usage::default() };
+    let asked = SessionEvent::TurnEnded {
+        turn: turn(1),
+        pending: Some(question()),
+        usage: Usage::default(),
+        origin: None,
+    };
     memory.apply(&asked);
     assert_eq!(memory.context(2000).pending, Some(question()));
     memory.apply(&ended(turn(2)));
@@ -68,7 +81,12 @@ fn late_run_keeps_question_of_newer_run() {
     let asks = |n: usize, text: &str| {
         let mut pending = question();
         pending.question.text = text.to_owned();
-        SessionEvent::TurnEnded { turn: turn(n), pending: Some(pending), usage: Usage::default() }
+        SessionEvent::TurnEnded {
+            turn: turn(n),
+            pending: Some(pending),
+            usage: Usage::default(),
+            origin: None,
+        }
     };
     let pending = |events: &[SessionEvent]| {
         let memory = Memory::from_events(Options::default(), events);
@@ -91,7 +109,7 @@ fn conversation_usage_is_sum_of_turns_and_summaries() {
     let memory = Memory::from_events(
         Options::default(),
         &[
-            SessionEvent::TurnEnded { turn: turn(1), pending: None, usage: usage(5) },
+            SessionEvent::TurnEnded { turn: turn(1), pending: None, usage: usage(5), origin: None },
             SessionEvent::SummaryFailed { error: fault, usage: usage(7), attempts: vec![] },
             SessionEvent::Summarised {
                 through: 1,
@@ -327,6 +345,7 @@ proptest! {
                 turn: turn.clone(),
                 pending: pending.clone(),
                 usage: Usage { calls: 1, ..Usage::default() },
+                origin: None,
             };
             drive(&mut memory, &mut events, ended, window, &summary);
 

@@ -1,9 +1,9 @@
 //! Converts an ended run to the turn that its conversation remembers.
 
-use crate::plan::StepStatus;
+use crate::plan::{StepKind, StepStatus};
 use crate::run::{
-    CallStatus, ConfirmedCall, Outcome, PendingQuestion, Question, RunState, RunStatus, SessionEvent, Turn,
-    TurnCall,
+    CallOrigin, CallStatus, ConfirmedCall, Outcome, PendingQuestion, Question, RunState, RunStatus,
+    SessionEvent, Turn, TurnCall, TurnOrigin,
 };
 
 /// The session event for the run's end; `None` if there is nothing to remember, because the run has not
@@ -12,24 +12,7 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     if !state.status.is_terminal() || state.is_plan_only() {
         return None;
     }
-    let calls = state
-        .calls
-        .values()
-        // A write of a dry run was reported but never started.
-        .filter(|call| call.attempts > 0)
-        // What a flow's own functions return is no source of later writes.
-        .filter(|call| !state.is_of_flow(call))
-        .filter_map(|call| match &call.status {
-            CallStatus::Done { outcome: Outcome::Ok { result, .. } } => Some(TurnCall {
-                scene: call.scene.clone(),
-                tool: call.requested.tool.clone(),
-                arguments: call.requested.arguments.clone(),
-                result: result.clone(),
-                stale: call.stale_since.is_some() || call.interpreted,
-            }),
-            _ => None,
-        })
-        .collect();
+    let (calls, places) = remembered_calls(state);
     let answer = match (&state.answer, &state.error) {
         (Some(answer), _) => answer.text.clone(),
         (None, Some(error)) => error.message.clone(),
@@ -44,7 +27,53 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     };
     // A resumed run already has a turn with its usage up to its earlier end.
     let before = state.usage_at_last_end.unwrap_or_default();
-    Some(SessionEvent::TurnEnded { turn, pending: pending_question(state), usage: state.usage.since(before) })
+    let usage = state.usage.since(before);
+    Some(SessionEvent::TurnEnded {
+        turn,
+        pending: pending_question(state),
+        usage,
+        origin: origin(state, places),
+    })
+}
+
+/// The calls that are remembered, and their places in the run.
+fn remembered_calls(state: &RunState) -> (Vec<TurnCall>, Vec<CallOrigin>) {
+    let calls = state.calls.iter();
+    // A write of a dry run was reported but never started.
+    let calls = calls.filter(|(_, call)| call.attempts > 0);
+    // What a flow's own functions return is no source of later writes.
+    let calls = calls.filter(|(_, call)| !state.is_of_flow(call));
+    let remembered = calls.filter_map(|(number, call)| match &call.status {
+        CallStatus::Done { outcome: Outcome::Ok { result, say, .. } } => Some((
+            TurnCall {
+                scene: call.scene.clone(),
+                tool: call.requested.tool.clone(),
+                arguments: call.requested.arguments.clone(),
+                result: result.clone(),
+                stale: call.stale_since.is_some() || call.interpreted,
+            },
+            CallOrigin {
+                step: call.step,
+                call: *number,
+                effect: call.requested.effect,
+                say: say.clone(),
+                undone: state.is_undone(call),
+            },
+        )),
+        _ => None,
+    });
+    remembered.unzip()
+}
+
+fn origin(state: &RunState, calls: Vec<CallOrigin>) -> Option<TurnOrigin> {
+    let (queued, started) = (state.queued.as_ref()?, state.started.as_ref()?);
+    Some(TurnOrigin {
+        now: started.now.clone(),
+        user: queued.user.clone(),
+        by_model: state.answer.as_ref().is_some_and(|answer| !answer.degraded),
+        has_made_values: state.steps.values().any(|step| step.step.kind != StepKind::Scene),
+        calls,
+    })
 }
 
 /// The writes that the run ended with a question about. Users never see the questions of a run that ended

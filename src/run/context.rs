@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::{Question, RunStatus};
+use super::fact::KnownFact;
 use super::ids::RunId;
 
 /// The memory of the conversation when a run starts.
@@ -18,6 +19,9 @@ pub struct Context {
     /// The question that the previous run ended with, if any.
     #[serde(default)]
     pub pending: Option<PendingQuestion>,
+    /// Facts of the conversation that the request is about and the turns do not show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<KnownFact>,
 }
 
 /// One request and its outcome.

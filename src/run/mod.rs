@@ -17,6 +17,7 @@ mod context;
 mod decision;
 mod document;
 mod event;
+mod fact;
 mod failure;
 mod failure_text;
 mod flow;
@@ -66,6 +67,9 @@ pub use event::{
     RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange,
     Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict,
     parse_event,
+};
+pub use fact::{
+    CallOrigin, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact, TurnOrigin,
 };
 pub use failure::POSTCONDITION;
 pub use guidance::{PlanConstraints, PlanGuidance};

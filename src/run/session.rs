@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::Attempt;
 use super::context::{PendingQuestion, Turn};
 use super::event::{Fault, Usage};
+use super::fact::{StatedFact, TurnOrigin};
 
 /// What can happen to a conversation. It is stored in the same envelope as a run's events (with `run`
 /// absent), and its memory is a fold over these.
@@ -24,6 +25,14 @@ pub enum SessionEvent {
         /// The run's total usage.
         #[serde(default)]
         usage: Usage,
+        /// Where the facts of the turn come from; absent in journals of earlier releases.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<TurnOrigin>,
+    },
+    /// A fact that no turn holds: a person stated it, or a document says it.
+    Fact {
+        /// The fact.
+        fact: StatedFact,
     },
     /// The oldest turns were replaced by a summary.
     Summarised {

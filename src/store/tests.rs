@@ -83,6 +83,7 @@ fn turn_ended() -> SessionEvent {
         },
         pending: None,
         usage: Usage::default(),
+        origin: None,
     }
 }
 

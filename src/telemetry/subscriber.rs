@@ -125,7 +125,7 @@ impl Subscriber {
                 self.record_summary(attempts, *usage);
             }
             // A turn's usage repeats that of its run.
-            SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } => {}
+            SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } | SessionEvent::Fact { .. } => {}
         }
     }
 

@@ -75,7 +75,7 @@ impl Journal {
         let (request, answer) = ("look".to_owned(), "done".to_owned());
         let turn = Turn { run: Some(run), request, answer, status: RunStatus::Completed, calls: Vec::new() };
         let pending = asks.then(|| pending(run));
-        self.tell(SessionEvent::TurnEnded { turn, pending, usage: Usage::default() })
+        self.tell(SessionEvent::TurnEnded { turn, pending, usage: Usage::default(), origin: None })
     }
 
     /// An event of the session's stream.

@@ -81,7 +81,7 @@ fn turn(seq: u64, number: u64, asks: bool) -> (u64, SessionEvent) {
     let turn =
         Turn { run: Some(run(number)), request, answer, status: RunStatus::Completed, calls: Vec::new() };
     let pending = asks.then(|| pending(run(number)));
-    (seq, SessionEvent::TurnEnded { turn, pending, usage: Usage::default() })
+    (seq, SessionEvent::TurnEnded { turn, pending, usage: Usage::default(), origin: None })
 }
 
 /// A conversation whose first run waits for a person, as its last answer showed.
