@@ -272,6 +272,16 @@ impl Flow {
         self.nodes.iter().find(|node| node.name == name)
     }
 
+    /// Whether the nodes of a path can be executed where no model is asked, with or without the functions that stand in
+    /// for one.
+    pub(crate) fn works_without_model(&self, path: &[String], with_functions: bool) -> bool {
+        path.iter().filter_map(|name| self.node(name)).all(|node| match &node.kind {
+            NodeKind::Llm { fallback, .. } => with_functions && fallback.is_some(),
+            NodeKind::Native { .. } | NodeKind::Tool { .. } => true,
+            NodeKind::Approval { .. } | NodeKind::Condition => true,
+        })
+    }
+
     /// SHA-256 in hex of the definition: a changed flow has another one.
     pub fn hash(&self) -> String {
         // A flow is plain data, so serialization cannot fail.

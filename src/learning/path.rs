@@ -12,7 +12,7 @@ use super::lesson::{fault_class, is_misfit, is_outage, is_without_memory, teache
 use super::similarity::path_hints;
 use super::standing::{PlanHistory, proven};
 use super::template::{RequestTemplate, template_of_request, user_hash};
-use crate::flow::{Flow, NodeKind, PathMaker, path_problems};
+use crate::flow::{Flow, NodeKind, PathMaker};
 use crate::llm::offline::PlainAsk;
 use crate::plan::{Plan, StepStatus};
 use crate::planner;
@@ -115,7 +115,9 @@ fn path_lesson(
     (number, step, planned): (u32, &StepState, &PlannedPath),
     ending: &Event,
 ) -> Option<PlanLesson> {
-    if !matches!(planned.maker, PathMaker::Planner | PathMaker::Learned) {
+    // Without models, a path was not executed as it was proven.
+    let is_as_proven = planned.maker == PathMaker::Learned && state.may_plan_path(number);
+    if planned.maker != PathMaker::Planner && !is_as_proven {
         return None;
     }
     let template = template_of_path(state, number)?;
@@ -217,10 +219,13 @@ fn definitions(catalogue: &Catalogue, flow: &Flow) -> BTreeMap<String, String> {
 }
 
 /// The nodes of a learned plan, if it is a path through this flow that may be followed now.
-fn possible<'a>(state: &RunState, flow: &Flow, plan: &'a LearnedPlan) -> Option<&'a [String]> {
+fn possible<'a>(
+    state: &RunState,
+    (number, flow): (u32, &Flow),
+    plan: &'a LearnedPlan,
+) -> Option<&'a [String]> {
     let (name, path) = plan.flow_path()?;
-    let is_possible = name == flow.name && path_problems(flow, path, &state.given_to_flow(flow)).is_empty();
-    is_possible.then_some(path)
+    (name == flow.name && state.may_follow(number, flow, path)).then_some(path)
 }
 
 /// What follows for a flow's step from what is known of its template, with the rule of [`proven`]. The path is one that may
@@ -254,7 +259,7 @@ fn found_path(
     if definitions(catalogue, flow) != known.plan.definitions {
         return Err(RecallOutcome::Changed);
     }
-    let path = possible(state, flow, &known.plan).filter(|_| is_loaded(catalogue, flow));
+    let path = possible(state, (number, flow), &known.plan).filter(|_| is_loaded(catalogue, flow));
     let path = path.ok_or(RecallOutcome::Unusable)?;
     // A question may ask whether something is allowed.
     if template.ask == PlainAsk::Question && planner::path_writes(catalogue, flow, path) {
@@ -276,6 +281,6 @@ pub(crate) fn similar_paths(
     };
     let now = definitions(catalogue, flow);
     let current = known.iter().filter(|(_, plan)| plan.definitions == now);
-    let paths = current.filter_map(|(words, plan)| Some((words, possible(state, flow, plan)?)));
+    let paths = current.filter_map(|(words, plan)| Some((words, possible(state, (number, flow), plan)?)));
     path_hints(&template.words, paths)
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::event::{Effect, Event, Outcome, PlanMade, Subject};
 use super::state::{CallState, RunState, StepState};
 use super::work::{FlowWork, NodeWork, PlannedPath, StepWork};
-use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index};
+use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index, path_problems};
 use crate::plan::{DependsOn, Reference, Step, StepKind, StepStatus};
 
 impl StepState {
@@ -197,6 +197,19 @@ impl RunState {
         let step = self.steps.get(&call.step);
         let parent = step.and_then(StepState::node).and_then(|node| self.steps.get(&node.parent));
         parent.is_some_and(|parent| parent.step.scene_name == call.scene)
+    }
+
+    /// Whether a model may be asked for the path of a flow's step.
+    pub(crate) fn may_plan_path(&self, step: u32) -> bool {
+        self.may_ask(Subject::Path { step })
+    }
+
+    /// Whether a path of earlier executions may be followed in a flow's step: it is possible, and no node on it needs a
+    /// model that is not asked.
+    pub(crate) fn may_follow(&self, step: u32, flow: &Flow, path: &[String]) -> bool {
+        let has_functions = self.settings().fallback_enabled;
+        let works = self.may_plan_path(step) || flow.works_without_model(path, has_functions);
+        works && path_problems(flow, path, &self.given_to_flow(flow)).is_empty()
     }
 
     /// The templates of the paths of the plan's flows, where one was recalled or something was learned of it.

@@ -54,6 +54,7 @@ pub struct RunMetrics {
     pub(super) in_flight: Grid<IntGaugeVec, 1>,
     pub(super) recovered: CounterGrid<1>,
     pub(super) plan_reuse: CounterGrid<1>,
+    pub(super) path_reuse: CounterGrid<1>,
     /// By score.
     pub(super) ratings: CounterGrid<1>,
     pub(super) edits: CounterGrid<1>,
@@ -249,6 +250,13 @@ impl RunMetrics {
                  the request is none of a kind that is learned; unknown, unproven, demoted, suspended: see the state of \
                  learned plans; changed: a tool has another definition; unusable: no valid plan with this request's values; \
                  unavailable: the store could not be read).",
+                ["outcome"],
+                [axis(RecallOutcome::VARIANTS.iter().map(|outcome| <&'static str>::from(*outcome)))],
+            )?.with_all_series(),
+            path_reuse: book.count(
+                "path_reuse_total",
+                "Searches for learned paths before the path through a flow is planned, by outcome (as of plan_reuse_total; reused: no path \
+                 planner was asked; unusable: the path is not possible now).",
                 ["outcome"],
                 [axis(RecallOutcome::VARIANTS.iter().map(|outcome| <&'static str>::from(*outcome)))],
             )?.with_all_series(),

@@ -195,6 +195,11 @@ impl RunTracker {
                     metrics.plan_reuse.inc([recall.outcome as usize]);
                 }
             }
+            Event::PathRecalled { recall, .. } => {
+                if let Some(metrics) = to.metrics {
+                    metrics.path_reuse.inc([recall.outcome as usize]);
+                }
+            }
             Event::PlanRated { score, .. } => {
                 if let Some(metrics) = to.metrics {
                     let score = if *score == PlanScore::Good { RatingLabel::Good } else { RatingLabel::Bad };

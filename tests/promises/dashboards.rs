@@ -29,7 +29,7 @@ const ZERO: [(&str, &str); 8] = [
     ("Tool breakers", "no tool fails four times in a row"),
     ("Policies", "no level or mode is set"),
     ("Consultations", "no level or mode is set"),
-    ("Plan look-ups", "planning.learn is off"),
+    ("Plan and path look-ups", "planning.learn is off"),
     ("Learned plans", "planning.learn is off"),
     ("Ratings", "no plan is rated"),
     ("Runs resumed after a restart", "no server was restarted with unfinished runs"),

@@ -98,8 +98,41 @@ async fn proven_path_is_followed_without_a_question_and_replayed_as_recorded() {
         assert!(!told.contains(city), "{city} in {told}");
     }
     let metrics = world.test.engine.metrics().await.unwrap();
-    let counted = r#"proscenium_flow_paths_total{flow="lookup",planned_by="learned"} 1"#;
-    assert!(metrics.contains(counted), "{metrics}");
+    for counted in [
+        r#"proscenium_flow_paths_total{flow="lookup",planned_by="learned"} 1"#,
+        r#"proscenium_path_reuse_total{outcome="reused"} 1"#,
+        r#"proscenium_path_reuse_total{outcome="unproven"} 2"#,
+    ] {
+        assert!(metrics.contains(counted), "{counted}: {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn at_the_level_basic_a_proven_path_is_followed_where_its_nodes_need_no_model() {
+    for (has_functions, expected) in [(true, RecallOutcome::Reused), (false, RecallOutcome::Unusable)] {
+        let set = |setup: Setup| {
+            let setup =
+                setup.set("execution.level", "adaptive").set("planning.fallback_enabled", has_functions);
+            learning(setup, LearnMode::Reuse)
+        };
+        let world = World::start(planner(), set).await;
+        prove(&world).await;
+        let (paths, nodes) = (world.asked("PlanFlowPath"), world.asked("ReportNode"));
+        let mut request = world.test.engine.request(&weather("Naples"), None);
+        request.options.level = Some(proscenium::adapt::ExecutionLevel::Basic);
+        let run = answered(&world, request).await;
+        assert_eq!(outcome(&run), Some(expected));
+        assert_eq!(maker(&run) == PathMaker::Learned, has_functions);
+        assert_eq!(run.answer.status == RunStatus::Completed, has_functions, "{:#?}", run.answer);
+        assert_eq!(
+            (world.asked("PlanFlowPath"), world.asked("ReportNode")),
+            (paths, nodes),
+            "no model is asked"
+        );
+        // It was proven with models, so a run without them says nothing about it.
+        let learned = known(&world).await.remove(0);
+        assert_eq!((learned.standing, learned.successes), (LearnedStanding::Proven, 3));
+    }
 }
 
 #[tokio::test]

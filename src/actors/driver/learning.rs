@@ -93,7 +93,7 @@ impl Driver {
             recall =
                 learning::recalled_path(&self.state, &self.shared.catalogue, of_step, known.as_ref(), rule);
         }
-        if recall.path.is_none() {
+        if recall.path.is_none() && self.state.may_plan_path(step) {
             let known = store.learned_for_hints(tenant, &user, after, Some(&template.flow)).await?;
             let known: Vec<_> = known.into_iter().map(|row| (row.words, row.plan)).collect();
             recall.hints = learning::similar_paths(&self.state, &self.shared.catalogue, of_step, &known);

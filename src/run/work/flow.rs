@@ -1,8 +1,6 @@
 //! The work of a flow's step: a path is planned, then its nodes are entered one after the other, each as a step of its
 //! own. The flow's step runs until the last of them has ended.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 
 use super::super::action::Action;
@@ -73,9 +71,9 @@ impl FlowWork {
     }
 
     /// The path of earlier executions that serves the request, if it is possible now.
-    fn recalled_path(&self, flow: &Flow, given: &BTreeSet<String>) -> Option<Vec<String>> {
+    fn recalled_path(&self, run: &RunState, step: u32, flow: &Flow) -> Option<Vec<String>> {
         let path = self.recall.as_ref()?.path.as_ref()?;
-        flow::path_problems(flow, path, given).is_empty().then(|| path.clone())
+        run.may_follow(step, flow, path).then(|| path.clone())
     }
 
     /// The path to be planned, the next node, or the end of the step.
@@ -137,12 +135,16 @@ impl FlowWork {
             record(flow_planned(number, path, maker))
         };
         let subject = Subject::Path { step: number };
-        // At `basic`, the rules choose.
-        let learns = run.settings().learn != LearnMode::Off && !run.is_plan_only() && run.may_ask(subject);
-        if learns && self.recall.is_none() {
+        let looks_up = match run.settings().learn {
+            LearnMode::Off => false,
+            // Hints are for the path planner, which is not asked at `basic`.
+            LearnMode::Hints => run.may_plan_path(number),
+            LearnMode::Reuse => true,
+        };
+        if looks_up && !run.is_plan_only() && self.recall.is_none() {
             return Ok(vec![Action::LookUpPath { step: number }]);
         }
-        if let Some(path) = self.recalled_path(flow, &run.given_to_flow(flow)) {
+        if let Some(path) = self.recalled_path(run, number, flow) {
             return Ok(vec![record(flow_planned(number, path, PathMaker::Learned))]);
         }
         match run.due_question(subject, run.settings().max_retries) {
