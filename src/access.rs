@@ -1,8 +1,8 @@
 //! Access control: one table of role, action and ownership.
 //!
 //! Runs, plans and approvals belong to the user of their `run_queued` event, a conversation to the user of
-//! its first run. Hidden resources give 404 as if they did not exist; visible ones without permission give
-//! 403.
+//! its first run, a document to the user who uploaded it. Hidden resources give 404 as if they did not exist;
+//! visible ones without permission give 403.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
@@ -80,6 +80,8 @@ pub enum AccessAction {
     ReadLearned,
     /// Delete learned plans of the tenant.
     EraseLearned,
+    /// Add a document.
+    AddDocument,
 }
 
 /// Who owns the resource.
@@ -136,7 +138,7 @@ pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict 
 mod tests {
     use super::*;
 
-    const ACTIONS: [AccessAction; 11] = [
+    const ACTIONS: [AccessAction; 12] = [
         AccessAction::Ask,
         AccessAction::Read,
         AccessAction::Decide,
@@ -148,6 +150,7 @@ mod tests {
         AccessAction::Rate,
         AccessAction::ReadLearned,
         AccessAction::EraseLearned,
+        AccessAction::AddDocument,
     ];
 
     #[test]
@@ -167,23 +170,24 @@ mod tests {
                 table.push_str(&format!("{name:<13} {:<8} {}\n", role.name(), cells.join(" ")));
             }
         }
-        // The columns: ask, read, decide, change, stop, resume, erase, read usage, rate, read learned, erase learned.
+        // The columns: ask, read, decide, change, stop, resume, erase, read usage, rate, read learned, erase learned,
+        // add document.
         insta::assert_snapshot!(table, @r"
-        own           user     yes yes yes yes yes yes yes 403 yes 403 403
-        own           approver yes yes yes yes yes yes yes yes yes 403 403
-        own           auditor  403 yes 403 403 403 403 403 yes 403 yes 403
-        own           admin    yes yes yes yes yes yes yes yes yes yes yes
-        own           service  yes yes yes yes yes yes yes 403 yes 403 403
-        put to people user     404 404 404 404 404 404 404 403 404 403 403
-        put to people approver 404 yes yes yes 403 403 403 yes yes 403 403
-        put to people auditor  403 yes 403 403 403 403 403 yes 403 yes 403
-        put to people admin    403 yes yes yes yes yes yes yes yes yes yes
-        put to people service  404 404 404 404 404 404 404 403 404 403 403
-        others'       user     404 404 404 404 404 404 404 403 404 403 403
-        others'       approver 404 404 404 404 404 404 404 yes 404 403 403
-        others'       auditor  403 yes 403 403 403 403 403 yes 403 yes 403
-        others'       admin    403 yes yes yes yes yes yes yes yes yes yes
-        others'       service  404 404 404 404 404 404 404 403 404 403 403
+        own           user     yes yes yes yes yes yes yes 403 yes 403 403 yes
+        own           approver yes yes yes yes yes yes yes yes yes 403 403 yes
+        own           auditor  403 yes 403 403 403 403 403 yes 403 yes 403 403
+        own           admin    yes yes yes yes yes yes yes yes yes yes yes yes
+        own           service  yes yes yes yes yes yes yes 403 yes 403 403 yes
+        put to people user     404 404 404 404 404 404 404 403 404 403 403 404
+        put to people approver 404 yes yes yes 403 403 403 yes yes 403 403 403
+        put to people auditor  403 yes 403 403 403 403 403 yes 403 yes 403 403
+        put to people admin    403 yes yes yes yes yes yes yes yes yes yes yes
+        put to people service  404 404 404 404 404 404 404 403 404 403 403 404
+        others'       user     404 404 404 404 404 404 404 403 404 403 403 404
+        others'       approver 404 404 404 404 404 404 404 yes 404 403 403 404
+        others'       auditor  403 yes 403 403 403 403 403 yes 403 yes 403 403
+        others'       admin    403 yes yes yes yes yes yes yes yes yes yes yes
+        others'       service  404 404 404 404 404 404 404 403 404 403 403 404
         ");
     }
 

@@ -1,10 +1,11 @@
-//! The documents of plans and approvals for clients, over HTTP and on the command line. They are made from
-//! the run's journal.
+//! The documents of plans and approvals for clients, over HTTP and on the command line, made from the run's
+//! journal; and what clients see of learned plans and of users' documents.
 
 mod approval;
 mod explain;
 mod flow;
 mod learned;
+mod uploaded;
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::store::PlanRow;
 pub(crate) use flow::MAX_MISSING_NODES;
 pub use flow::{FlowDocument, FlowEdgeDocument, FlowNodeDocument, MissingNodeDocument};
 pub use learned::LearnedDocument;
+pub use uploaded::UploadedDocument;
 
 pub use approval::{ApprovalDecision, ApprovalDocument, CallDocument, SubjectDocument};
 pub use explain::{

@@ -6,6 +6,7 @@ mod actor_system;
 mod builder;
 mod cast;
 mod command;
+mod documents;
 pub(crate) mod earlier_requests;
 mod expiry;
 mod flows;
@@ -72,7 +73,8 @@ impl Engine {
     /// Submits a request. When this returns, the request is in the journal.
     ///
     /// # Errors
-    /// `request.empty`, `request.too_long`, a full queue, or an error of the store. `request.duplicate` if a
+    /// `request.empty`, `request.too_long`, `request.documents`, `document.unknown`, a full queue, or an error of the
+    /// store. `request.duplicate` if a
     /// request with this idempotency key was accepted before; [`Engine::submit_once`] returns that run.
     pub async fn submit(&self, request: ChatRequest) -> Result<RunTicket, Fault> {
         match self.submit_once(request).await? {
@@ -96,6 +98,7 @@ impl Engine {
             Some(session) => session,
             None => new_session()?,
         };
+        let documents = documents::named_documents(intake, &request).await?;
         // Held until the request is in the journal, so that a question is answered only once.
         let found = pending_question::find_question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
@@ -112,6 +115,7 @@ impl Engine {
             instructions: request.instructions,
             options: request.options,
             guidance: request.guidance.map(Box::new),
+            documents,
             plan: request.plan,
             pending: found.as_ref().map(|found| found.pending.clone()),
             received,

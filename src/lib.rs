@@ -76,7 +76,7 @@ pub use documents::{
     ApprovalDecision, ApprovalDocument, CallDocument, ExplainedConsultation, ExplainedCost, ExplainedDecider,
     ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, FlowDocument,
     FlowEdgeDocument, FlowNodeDocument, LearnedDocument, MissingNodeDocument, PlanDocument, PlanSummary,
-    PlanVersion, RatingDocument, SubjectDocument, VersionPage,
+    PlanVersion, RatingDocument, SubjectDocument, UploadedDocument, VersionPage,
 };
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,

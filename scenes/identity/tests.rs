@@ -4,7 +4,7 @@ use jiff::Zoned;
 use serde_json::{Value, json};
 
 use proscenium::run::{RunId, SessionId, TenantId};
-use proscenium::tools::{NativeTools, Principal, SceneStore, ToolContext, ToolError};
+use proscenium::tools::{NativeTools, Principal, RunDocuments, SceneStore, ToolContext, ToolError};
 
 fn context(user: &str, settings: Value) -> ToolContext {
     ToolContext {
@@ -16,6 +16,7 @@ fn context(user: &str, settings: Value) -> ToolContext {
         step: 1,
         idempotency_key: None,
         store: SceneStore::new(sqlx::SqlitePool::connect_lazy("sqlite::memory:").unwrap()),
+        documents: RunDocuments::default(),
         http: reqwest::Client::new(),
         settings,
         cancelled: tokio_util::sync::CancellationToken::new(),

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
 
 use proscenium::run::{RunId, SessionId, TenantId};
-use proscenium::tools::{NativeTools, Principal, SceneStore, ToolContext, ToolError, ToolErrorKind};
+use proscenium::tools::{
+    NativeTools, Principal, RunDocuments, SceneStore, ToolContext, ToolError, ToolErrorKind,
+};
 
 /// A user at a database of their own.
 #[derive(Clone)]
@@ -64,6 +66,7 @@ impl Asker {
             step: 1,
             idempotency_key: key.map(str::to_owned),
             store: SceneStore::new(self.pool.clone()),
+            documents: RunDocuments::default(),
             http: self.http.clone(),
             settings: self.settings.clone(),
             cancelled: tokio_util::sync::CancellationToken::new(),

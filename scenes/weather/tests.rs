@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::run::{RunId, SessionId, TenantId};
-use proscenium::tools::{NativeTools, Principal, SceneStore, ToolContext, ToolError, ToolErrorKind};
+use proscenium::tools::{
+    NativeTools, Principal, RunDocuments, SceneStore, ToolContext, ToolError, ToolErrorKind,
+};
 use serde_json::{Value, json};
 
 const SCENE: &str = include_str!("scene.toml");
@@ -24,6 +26,7 @@ async fn context(settings: Value) -> ToolContext {
         step: 1,
         idempotency_key: Some("key-1".to_owned()),
         store: SceneStore::new(pool),
+        documents: RunDocuments::default(),
         http: reqwest::Client::new(),
         settings,
         cancelled: Default::default(),

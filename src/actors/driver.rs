@@ -41,7 +41,7 @@ use crate::run::{
     Settings, TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
-use crate::store::Switchboard;
+use crate::store::{Documents, Switchboard};
 use crate::tools::Principal;
 use commands::next_command;
 pub(crate) use learning::LearnedPlans;
@@ -80,6 +80,8 @@ pub(crate) struct RunServices {
     pub(crate) ranking: SceneRanking,
     /// Plans of earlier executions.
     pub(crate) learned: LearnedPlans,
+    /// The documents of users.
+    pub(crate) documents: Documents,
 }
 
 impl RunServices {

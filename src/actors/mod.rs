@@ -15,6 +15,7 @@ pub(crate) mod launch;
 pub mod rate_limiter;
 pub(crate) mod recovery_gate;
 pub mod response_cache;
+mod run_documents;
 mod runtime_task;
 pub(crate) mod scene;
 pub(crate) mod scene_manager;

@@ -25,7 +25,7 @@ use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
 use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, ResultNotes, RunId, SessionId, TenantId};
 use crate::scene::{Scene, ToolExpectations};
 use crate::telemetry::{Component, ServerMetrics};
-use crate::tools::{Principal, SceneStore};
+use crate::tools::{Principal, RunDocuments, SceneStore};
 use places::{CallPlace, HeldPlace, PlacesState, QueuedSceneCall, SceneActor, ScenePlaces, lock};
 use tool_call::run_tool;
 
@@ -69,6 +69,8 @@ pub struct SceneCall {
     pub step: u32,
     /// The idempotency key, for writes only.
     pub idempotency_key: Option<String>,
+    /// The documents that the tool may read. Clones note together which of them a tool looked at.
+    pub documents: RunDocuments,
     /// Fires when the run ends.
     pub cancelled: CancellationToken,
     /// Whether its result is compared with what its tool declares.

@@ -8,6 +8,7 @@
 
 mod approval;
 mod check;
+mod documents;
 mod fault;
 mod layers;
 mod openai;
@@ -22,6 +23,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use approval::{ApprovalConfig, TenantApprovalConfig, WebhookConfig};
+pub use documents::DocumentsConfig;
 pub use fault::{ConfigFault, ConfigFaults, ValueOrigin};
 pub use layers::ConfigFlags;
 pub use sections::{
@@ -45,6 +47,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// The data directory and its writer.
     pub store: crate::store::Options,
+    /// Documents of users.
+    pub documents: DocumentsConfig,
     /// The models.
     pub llm: crate::llm::Options,
     /// The cache of model replies.
@@ -139,6 +143,7 @@ impl Config {
         let mut problems = self.server.problems();
         problems.extend(self.auth.problems());
         problems.extend(self.store.problems());
+        problems.extend(self.documents.problems());
         problems.extend(self.llm.problems());
         problems.extend(self.cache.problems());
         problems.extend(self.budget.problems());

@@ -124,8 +124,12 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
-    let days = config.store.keep_sessions_days;
-    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    let janitor = sessions::Janitor {
+        store: parts.store.clone(),
+        registry: registry.clone(),
+        days: config.store.keep_sessions_days,
+        document_days: config.documents.keep_days,
+    };
     tokio::spawn(janitor.run_forever());
     let (current, serves) = (parts.current.clone(), parts.is_serving.clone());
     let expiry = ApprovalExpiry {
@@ -197,6 +201,7 @@ pub(super) fn run_services(
         health: parts.health.clone(),
         breaker: current.config.execution.breaker,
         replaced: parts.sources.replaced.clone(),
+        documents: parts.store.documents(),
         learned: LearnedPlans { store: parts.store.clone(), after: current.config.planning.learn_after },
         ranking: parts.vectors.ranking(
             current.gateway.clone(),

@@ -44,7 +44,7 @@ impl Engine {
     /// and its run is the one that it decided about. Of concurrent equal requests one is accepted, and the
     /// others get its run. Requests are equal if message, user, conversation (as named by the client, if it
     /// was), history, instructions, `plan_only`, `require_approval`, `dry_run`, level, mode, constraints, the given
-    /// state and the supplied plan are equal.
+    /// state, the documents and the supplied plan are equal.
     ///
     /// The submission continues even if the caller drops this future.
     ///
@@ -142,6 +142,7 @@ fn request_hash(request: &ChatRequest) -> String {
         fingerprint: _,
         options: RequestOptions { cache: _, require_approval, dry_run, unplanned, level, mode },
         guidance,
+        documents,
         plan,
     } = request;
     let said = |flag: &bool| flag.then_some(true);
@@ -152,6 +153,9 @@ fn request_hash(request: &ChatRequest) -> String {
     // Earlier releases did not know it, and their requests hash as they did.
     if *unplanned {
         parts["unplanned"] = json!(true);
+    }
+    if !documents.is_empty() {
+        parts["documents"] = json!(documents);
     }
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
     HEXLOWER.encode(&digest)

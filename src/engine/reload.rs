@@ -13,12 +13,15 @@ use crate::store;
 type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 
 /// Keys that only a restart can change.
-const RESTART_ONLY_KEYS: [RestartOnlyKey; 7] = [
+const RESTART_ONLY_KEYS: [RestartOnlyKey; 8] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
     ("store", |a, b| {
         let max_tenant_bytes = b.store.max_tenant_bytes;
         store::Options { max_tenant_bytes, ..a.store.clone() } != b.store
+    }),
+    ("documents.keep_days, documents.max_uploads", |a, b| {
+        (a.documents.keep_days, a.documents.max_uploads) != (b.documents.keep_days, b.documents.max_uploads)
     }),
     ("memory", |a, b| a.memory != b.memory),
     ("telemetry", |a, b| a.telemetry != b.telemetry),

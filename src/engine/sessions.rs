@@ -1,10 +1,10 @@
-//! Erases conversations: on request, and after the configured retention.
+//! Erases conversations on request, and conversations and documents after the configured retention.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Engine;
+use super::{Engine, documents};
 use crate::actors::session_registry;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::store::Store;
@@ -42,23 +42,26 @@ impl Engine {
             store: self.parts.store.clone(),
             registry: self.system.registry.clone(),
             days: self.parts.current.load().config.store.keep_sessions_days,
+            document_days: 0,
         };
         janitor.pass(now).await
     }
 }
 
-/// Erases expired conversations.
+/// Erases expired conversations and documents.
 pub(super) struct Janitor {
     pub(super) store: Store,
     pub(super) registry: session_registry::Address,
-    /// 0 for ever.
+    /// How long conversations are kept; 0 for ever.
     pub(super) days: u32,
+    /// How long unused documents are kept; 0 for ever.
+    pub(super) document_days: u32,
 }
 
 impl Janitor {
     /// Runs a pass now and every hour, until the task is dropped with its runtime.
     pub(super) async fn run_forever(self) {
-        if self.days == 0 {
+        if self.days == 0 && self.document_days == 0 {
             return;
         }
         let mut ticks = tokio::time::interval(BETWEEN_PASSES);
@@ -70,6 +73,15 @@ impl Janitor {
                 Ok(erased) => tracing::info!(erased, days = self.days, "expired conversations were erased"),
                 Err(fault) => {
                     tracing::warn!(code = %fault.code, "old conversations could not be erased: {}", fault.message);
+                }
+            }
+            match documents::expire(&self.store.documents(), self.document_days, Timestamp::now()).await {
+                Ok(0) => {}
+                Ok(deleted) => {
+                    tracing::info!(deleted, days = self.document_days, "unused documents were deleted")
+                }
+                Err(fault) => {
+                    tracing::warn!(code = %fault.code, "unused documents could not be deleted: {}", fault.message);
                 }
             }
         }

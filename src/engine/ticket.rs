@@ -11,7 +11,9 @@ use crate::actors::journal;
 use crate::actors::session_registry;
 use crate::answer::Answer;
 use crate::public::{EventId, EventSource, PublicStream};
-use crate::run::{Envelope, Event, Fault, PlanGuidance, RequestOptions, RunId, SessionId, TenantId, Turn};
+use crate::run::{
+    DocumentId, Envelope, Event, Fault, PlanGuidance, RequestOptions, RunId, SessionId, TenantId, Turn,
+};
 use crate::store::Store;
 
 /// Maximum length of a message, in characters.
@@ -43,6 +45,8 @@ pub struct ChatRequest {
     pub options: RequestOptions,
     /// Constraints of its plan, and the state of things as the caller knows it.
     pub guidance: Option<PlanGuidance>,
+    /// The documents that it names, at most 16. Its tools can read these, and no others. They must belong to the user.
+    pub documents: Vec<DocumentId>,
     /// A plan made by a person; no model is asked for one.
     pub plan: Option<crate::plan::Plan>,
     /// The idempotency key, so that retries are not carried out again: 1 to 255 printable ASCII characters.
@@ -68,6 +72,7 @@ impl ChatRequest {
             plan_only: false,
             options: RequestOptions::default(),
             guidance: None,
+            documents: Vec::new(),
             plan: None,
             idempotency: None,
             fingerprint: None,

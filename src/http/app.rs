@@ -24,6 +24,8 @@ pub(crate) struct App {
     /// What each key uses of its limits.
     pub(crate) key_limits: KeyLimits,
     admission: FairPermits<TenantId>,
+    /// Documents that are being uploaded.
+    uploads: FairPermits<TenantId>,
     draining: AtomicBool,
 }
 
@@ -46,8 +48,9 @@ impl App {
         let keys = engine.key_ring();
         let tries = RetryRegistry::from_earlier(&engine.take_earlier_requests());
         let admission = FairPermits::new(options.max_in_flight);
+        let uploads = FairPermits::new(engine.max_uploads());
         let (key_limits, draining) = (KeyLimits::default(), AtomicBool::new(false));
-        Self { engine, options, keys, anonymous, tries, key_limits, admission, draining }
+        Self { engine, options, keys, anonymous, tries, key_limits, admission, uploads, draining }
     }
 
     /// Takes a permit for a request of `tenant` to the assistant. The caller holds it until the run has ended.
@@ -55,6 +58,28 @@ impl App {
     /// # Errors
     /// `server.draining`, `server.overloaded`: 503, before anything is accepted.
     pub(crate) async fn admit(&self, tenant: &TenantId) -> Result<AdmissionPermit, Problem> {
+        let is_shared = self.note_tenant(tenant).await?;
+        self.admission.take(tenant, is_shared).map_err(|no| {
+            self.overloaded(tenant, no, "requests", self.options.max_in_flight, "server.max_in_flight")
+        })
+    }
+
+    /// Takes a permit for an upload of `tenant`, held until it has ended.
+    ///
+    /// # Errors
+    /// As [`App::admit`].
+    pub(crate) async fn admit_upload(&self, tenant: &TenantId) -> Result<AdmissionPermit, Problem> {
+        let is_shared = self.note_tenant(tenant).await?;
+        self.uploads.take(tenant, is_shared).map_err(|no| {
+            self.overloaded(tenant, no, "uploads", self.engine.max_uploads(), "documents.max_uploads")
+        })
+    }
+
+    /// Notes that a tenant uses this server. Returns whether others do, too.
+    ///
+    /// # Errors
+    /// `server.draining`; errors of the store.
+    async fn note_tenant(&self, tenant: &TenantId) -> Result<bool, Problem> {
         if self.is_draining() {
             let detail =
                 "this server is shutting down; send the request to another server, or retry in a moment";
@@ -63,19 +88,18 @@ impl App {
         let tenants = self.engine.tenants();
         tenants.see(tenant);
         tenants.expect(&self.keys.tenants().await?);
-        self.admission.take(tenant, tenants.is_shared()).map_err(|no| self.overloaded(tenant, no))
+        Ok(tenants.is_shared())
     }
 
-    fn overloaded(&self, tenant: &TenantId, no: NoPermit) -> Problem {
+    fn overloaded(&self, tenant: &TenantId, no: NoPermit, what: &str, most: usize, key: &str) -> Problem {
         self.engine.outside().shed(crate::telemetry::Component::Http);
-        let most = self.options.max_in_flight;
         let detail = match no {
-            NoPermit::AllTaken => format!(
-                "{most} requests are in progress, which is the limit (server.max_in_flight); retry in a moment"
-            ),
+            NoPermit::AllTaken => {
+                format!("{most} {what} are in progress, which is the limit ({key}); retry in a moment")
+            }
             NoPermit::ShareReached { held } => format!(
-                "tenant `{tenant}` has {held} requests in progress, which is its share of the {most} that \
-                 this server takes at once from all tenants (server.max_in_flight); retry in a moment"
+                "tenant `{tenant}` has {held} {what} in progress, which is its share of the {most} that \
+                 this server takes at once from all tenants ({key}); retry in a moment"
             ),
         };
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.overloaded", detail)

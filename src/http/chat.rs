@@ -16,7 +16,7 @@ use super::sse;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::plan::Plan;
-use crate::run::{PlanConstraints, RequestOptions};
+use crate::run::{DocumentId, PlanConstraints, RequestOptions};
 use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
@@ -62,6 +62,10 @@ pub(crate) struct ChatBody {
     /// write's values may come from it.
     #[serde(default)]
     pub(crate) current_state: Option<Value>,
+    /// Ids of the user's documents that the request is about; at most 16. Its tools can read these, and no others.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, max_items = 16)]
+    pub(crate) documents: Vec<DocumentId>,
 }
 
 /// One message.
@@ -130,6 +134,7 @@ impl ChatBody {
                 mode: self.mode,
             },
             guidance,
+            documents: self.documents,
             ..request
         })
     }

@@ -10,6 +10,7 @@ mod browser;
 mod chat;
 mod commands;
 mod connections;
+mod documents;
 mod flows;
 mod intake;
 mod key_limits;
@@ -104,6 +105,21 @@ fn route_table() -> Vec<RouteEntry> {
                 (Method::DELETE, web::delete().to(sessions::erase)),
             ],
         ),
+        (
+            "/api/documents",
+            vec![
+                (Method::GET, web::get().to(documents::list)),
+                (Method::POST, web::post().to(documents::add)),
+            ],
+        ),
+        (
+            "/api/documents/{document_id}",
+            vec![
+                (Method::GET, web::get().to(documents::one)),
+                (Method::DELETE, web::delete().to(documents::delete)),
+            ],
+        ),
+        ("/api/documents/{document_id}/content", get(web::get().to(documents::content))),
         ("/api/learned", get(web::get().to(learned::list))),
         (
             "/api/learned/{id}",

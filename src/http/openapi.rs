@@ -7,7 +7,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    approvals, chat, flows, learned, operations, planning, plans, runs, scenes, sessions, usage, v1,
+    approvals, chat, documents, flows, learned, operations, planning, plans, runs, scenes, sessions, usage,
+    v1,
 };
 
 #[derive(OpenApi)]
@@ -41,6 +42,11 @@ use super::{
         sessions::list,
         sessions::one,
         sessions::erase,
+        documents::add,
+        documents::list,
+        documents::one,
+        documents::content,
+        documents::delete,
         learned::list,
         learned::one,
         learned::delete,

@@ -98,6 +98,29 @@ impl RequestPrincipal {
         self.authorize(action, Ownership::Others, || self.forbidden(action))
     }
 
+    /// Checks whether the principal may add documents.
+    ///
+    /// # Errors
+    /// `auth.role` (403).
+    pub(crate) fn authorize_upload(&self) -> Result<(), Problem> {
+        let action = AccessAction::AddDocument;
+        self.authorize(action, Ownership::Own, || self.forbidden(action))
+    }
+
+    /// Checks whether the principal may do `action` with a document of `owner`.
+    ///
+    /// # Errors
+    /// `unknown` if it is hidden from the principal; `auth.role` (403).
+    pub(crate) fn authorize_document(
+        &self,
+        owner: &str,
+        action: AccessAction,
+        unknown: impl FnOnce() -> Problem,
+    ) -> Result<(), Problem> {
+        let whose = if owner == self.user { Ownership::Own } else { Ownership::Others };
+        self.authorize(action, whose, unknown)
+    }
+
     /// Checks whether the principal may do `action` with a run, its plan or its approvals.
     ///
     /// # Errors
@@ -160,6 +183,11 @@ impl RequestPrincipal {
         (!self.reads_everything()).then_some(self.user.as_str())
     }
 
+    /// The user whose documents the principal sees in lists; `None` for all of the tenant's.
+    pub(crate) fn document_owner_filter(&self) -> Option<&str> {
+        self.session_owner_filter()
+    }
+
     fn authorize(
         &self,
         action: AccessAction,
@@ -188,6 +216,7 @@ impl RequestPrincipal {
             AccessAction::Rate => "may not rate this",
             AccessAction::ReadLearned => "may not read learned plans",
             AccessAction::EraseLearned => "may not delete learned plans",
+            AccessAction::AddDocument => "may not add documents",
         };
         let detail = format!(
             "a key of the role `{}` {what}; change the role with `proscenium keys set-role`",

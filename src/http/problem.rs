@@ -103,11 +103,14 @@ impl Problem {
 /// 504 are failures of a model. Everything else is an error of this server.
 pub fn status_of(code: &str) -> StatusCode {
     match code {
-        "request.too_long" | "plan.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+        "request.too_long" | "plan.too_large" | "document.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
         "request.idempotency_conflict"
         | "approval.arguments"
         | "approval.choice"
         | "approval.note_too_long"
+        | "document.empty"
+        | "document.encoding"
+        | "document.name"
         | "plan.invalid"
         | "plan.no_feedback"
         | "plan.not_modified"
@@ -118,6 +121,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "approval.changed"
         | "approval.decided"
         | "approval.lapsed"
+        | "document.too_many"
         | "plan.active"
         | "plan.history_full"
         | "plan.too_many_versions"
@@ -131,7 +135,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "run.ended"
         | "run.not_now"
         | "run.not_resumable" => StatusCode::CONFLICT,
-        "run.not_found" | "session.unknown" => StatusCode::NOT_FOUND,
+        "run.not_found" | "session.unknown" | "document.deleted" => StatusCode::NOT_FOUND,
         "run.too_many_commands"
         | "session.queue_full"
         | "budget.exceeded"

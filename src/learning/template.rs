@@ -79,10 +79,10 @@ pub(crate) fn template_of_run(state: &RunState) -> Option<RequestTemplate> {
     template_of_request(state).filter(|_| is_plain)
 }
 
-/// The template of a run's request, if it is executed and answers no question.
+/// The template of a run's request, if it is executed, answers no question and names no document.
 pub(super) fn template_of_request(state: &RunState) -> Option<RequestTemplate> {
     let (queued, started) = (state.queued.as_ref()?, state.started.as_ref()?);
-    let is_executed = !queued.plan_only && !queued.options.dry_run;
+    let is_executed = !queued.plan_only && !queued.options.dry_run && queued.documents.is_empty();
     if !is_executed || state.is_confirmation() || started.context.pending.is_some() {
         return None;
     }

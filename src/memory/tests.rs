@@ -44,6 +44,7 @@ fn question() -> PendingQuestion {
         unconfirmed: Vec::new(),
         user: String::new(),
         run: None,
+        documents: Vec::new(),
     }
 }
 
@@ -301,6 +302,7 @@ fn any_pending() -> impl Strategy<Value = PendingQuestion> {
             unconfirmed: Vec::new(),
             user: String::new(),
             run: None,
+            documents: Vec::new(),
         },
     )
 }

@@ -50,7 +50,7 @@ fn remembered_calls(state: &RunState) -> (Vec<TurnCall>, Vec<CallOrigin>) {
                 tool: call.requested.tool.clone(),
                 arguments: call.requested.arguments.clone(),
                 result: result.clone(),
-                stale: call.stale_since.is_some() || call.interpreted,
+                stale: call.stale_since.is_some() || call.interpreted || call.quotes_documents,
             },
             CallOrigin {
                 step: call.step,
@@ -126,5 +126,6 @@ pub fn pending_question(state: &RunState) -> Option<PendingQuestion> {
         user: state.queued.as_ref().filter(|_| is_asked).map_or_else(String::new, |q| q.user.clone()),
         run: is_asked.then_some(state.run),
         unconfirmed,
+        documents: state.documents(),
     })
 }

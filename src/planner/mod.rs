@@ -14,6 +14,7 @@ pub mod consent;
 mod constraints;
 mod consult;
 mod decide;
+mod documents;
 mod failed_call;
 mod flow_node;
 mod flow_path;

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::approval::planned_calls;
 use super::completed_work::completed_work;
 use super::constraints::{allowed, not_allowed, push_guidance};
+use super::documents::push_documents;
 use super::prompt::{common, context, conversation, forced, pending};
 use super::shortlist::{is_shortlisted, shortlist};
 use super::tools::{CREATE_PLAN, create_plan};
@@ -172,6 +173,7 @@ pub(super) fn known(state: &RunState, catalogue: &Catalogue, version: u32, shape
         sections::push(&mut data, "shortlist", &text);
     }
     push_guidance(state, &mut data);
+    push_documents(state, &mut data);
     let refused = not_allowed(state, catalogue);
     if !refused.is_empty() {
         sections::push(&mut data, "not_allowed", &lines(refused.iter(), false));

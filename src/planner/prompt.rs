@@ -11,6 +11,7 @@ use super::completed_work::{completed_work, dependency_results};
 use super::constraints::push_current_state;
 use super::consult;
 use super::decide;
+use super::documents::push_documents;
 use super::flow_node;
 use super::flow_path;
 use super::plan_prompt;
@@ -339,6 +340,7 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     data.push_str(&common(state));
     sections::push(&mut data, "user", state.queued.as_ref().map_or("", |q| q.user.as_str()));
     push_current_state(state, &mut data);
+    push_documents(state, &mut data);
     let context = context(state);
     sections::push(
         &mut data,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::document::NamedDocument;
 use super::event::{Question, RunStatus};
 use super::fact::KnownFact;
 use super::ids::RunId;
@@ -51,8 +52,8 @@ pub struct TurnCall {
     pub arguments: Value,
     /// Its result, shortened.
     pub result: Value,
-    /// Whether the result came from an earlier run, since the tool failed, or a model has interpreted it: no evidence for
-    /// the values of a write.
+    /// Whether the result came from an earlier run, since the tool failed, a model has interpreted it, or it is what
+    /// documents say: no evidence for the values of a write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
 }
@@ -77,6 +78,9 @@ pub struct PendingQuestion {
     /// The run that asked, where something is to be confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// The documents of the request, which the answer to the question is about, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<NamedDocument>,
 }
 
 /// A call that the user was asked to confirm.

@@ -1,4 +1,4 @@
-//! Documents that a request names.
+//! Documents that a request names, and parts of their text.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
@@ -83,4 +83,30 @@ pub struct NamedDocument {
     /// Its first heading, or else its first line, cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heading: Option<String>,
+}
+
+/// A part of a document as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentText {
+    /// Where it begins in the document, in bytes.
+    pub start: u64,
+    /// The text. It ends at `start` and its length in bytes.
+    pub text: String,
+}
+
+impl DocumentText {
+    /// The whole characters of `bytes`, which begin at `start` of a document; `None` if they are not part of a UTF-8 text.
+    pub fn of(start: u64, bytes: &[u8]) -> Option<Self> {
+        // A character has at most three bytes after its first.
+        let skipped = bytes.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
+        let rest = bytes.get(skipped..)?;
+        let whole = match std::str::from_utf8(rest) {
+            Ok(text) => text,
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(rest.get(..error.valid_up_to())?).ok()?
+            }
+            Err(_) => return None,
+        };
+        Some(Self { start: start + skipped as u64, text: whole.to_owned() })
+    }
 }

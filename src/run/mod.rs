@@ -59,7 +59,7 @@ pub use calls::Calls;
 pub use confirmation::UNCONFIRMED;
 pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
-pub use document::{DocumentId, DocumentMedia, NamedDocument};
+pub use document::{DocumentId, DocumentMedia, DocumentText, NamedDocument};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
     Fault, FaultClass, Idempotency, InterpretedResult, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade,

@@ -12,6 +12,7 @@ use super::approval::Approval;
 use super::attempt::AskReservation;
 use super::calls::Calls;
 use super::consult::{AskOrigin, ConsultationState};
+use super::document::NamedDocument;
 use super::event::{
     Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, RequestedCall, RunQueued,
     RunStarted, RunStatus, Subject, Usage, Verdict,
@@ -296,6 +297,9 @@ pub struct CallState {
     /// Whether a model has found the values of its result in data of another shape.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interpreted: bool,
+    /// Whether its tool looked at documents of the request: its result is what these say.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quotes_documents: bool,
     /// Whether a model was to be asked about the shape of its result, whatever came of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) interpretation_tried: bool,
@@ -508,6 +512,7 @@ impl CallState {
             recalled: false,
             stale_since: None,
             interpreted: false,
+            quotes_documents: false,
             interpretation_tried: false,
             decision_tried: false,
             odd_data: None,
@@ -517,9 +522,9 @@ impl CallState {
     }
 
     /// Whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier run,
-    /// and was not found by a model.
+    /// was not found by a model, and is not what a document says.
     pub fn is_evidence(&self) -> bool {
-        self.breaches.is_empty() && self.stale_since.is_none() && !self.interpreted
+        self.breaches.is_empty() && self.stale_since.is_none() && !self.interpreted && !self.quotes_documents
     }
 
     /// The consultation whose end it waits for, if it waits for one.
@@ -604,6 +609,19 @@ impl RunState {
     /// The request's text.
     pub fn request(&self) -> &str {
         self.queued.as_ref().map_or("", |q| q.request.as_str())
+    }
+
+    /// The documents that its tools may read: those of the request, and of the question that it may answer.
+    pub fn documents(&self) -> Vec<NamedDocument> {
+        let mut all: Vec<NamedDocument> = Vec::new();
+        let own = self.queued.iter().flat_map(|queued| &queued.documents);
+        let pending = self.started.iter().filter_map(|started| started.context.pending.as_ref());
+        for document in own.chain(pending.flat_map(|pending| &pending.documents)) {
+            if all.iter().all(|other| other.id != document.id) {
+                all.push(document.clone());
+            }
+        }
+        all
     }
 
     /// Whether the request is only for a plan.

@@ -24,7 +24,7 @@ use super::read::{Page, decode, read_time};
 use super::{DOCUMENT_DIR, Store};
 use crate::run::{DocumentId, DocumentMedia, NamedDocument, TenantId};
 
-pub use content::{DocumentText, MAX_READ_BYTES, OpenDocument};
+pub use content::{MAX_READ_BYTES, OpenDocument};
 pub use upload::{AddedDocument, DocumentLimits, DocumentUpload, NewDocument};
 
 /// What is known of a document.

@@ -59,8 +59,8 @@ pub use breakdown::UsageRow;
 pub use claims::ClaimedRequest;
 pub use dir::DataDir;
 pub use documents::{
-    AddedDocument, DocumentLimits, DocumentRow, DocumentText, DocumentUpload, Documents, MAX_READ_BYTES,
-    NewDocument, OpenDocument,
+    AddedDocument, DocumentLimits, DocumentRow, DocumentUpload, Documents, MAX_READ_BYTES, NewDocument,
+    OpenDocument,
 };
 pub use error::{Error, ErrorCode};
 pub use inspect::{DataDirContents, DataDirReport, inspect};

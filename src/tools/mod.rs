@@ -3,6 +3,7 @@
 //! **Invariant:** a tool learns the requester's identity from its context, never from the session.
 
 pub mod bound;
+mod documents;
 pub mod guard;
 pub mod http;
 pub mod phrase;
@@ -21,6 +22,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::{FaultClass, RunId, SessionId, TenantId};
+
+pub use documents::{DocumentSource, RunDocuments, ToolDocument};
 
 /// A tool, called with JSON arguments that were validated against its schema.
 #[async_trait]
@@ -58,6 +61,8 @@ pub struct ToolContext {
     pub idempotency_key: Option<String>,
     /// The scene's data.
     pub store: SceneStore,
+    /// The documents that the request named.
+    pub documents: RunDocuments,
     /// An HTTP client that cannot reach private addresses unless the configuration allows it.
     pub http: reqwest::Client,
     /// The scene's settings: `[settings]` of its `scene.toml`, with those of the configuration merged in.

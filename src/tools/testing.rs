@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::guard::{NetworkPolicy, http_client};
-use super::{Principal, SceneStore, ToolContext};
+use super::{Principal, RunDocuments, SceneStore, ToolContext};
 use crate::run::{RunId, SessionId, TenantId};
 
 /// A context of the user `keysersoze` in step 1 of some run, with the key `key-1`.
@@ -22,6 +22,7 @@ pub(crate) fn context() -> ToolContext {
         step: 1,
         idempotency_key: Some("key-1".into()),
         store: SceneStore::new(sqlx::SqlitePool::connect_lazy("sqlite::memory:").unwrap()),
+        documents: RunDocuments::default(),
         http: http_client(&NetworkPolicy::default()).unwrap(),
         settings: Value::Null,
         cancelled: CancellationToken::new(),

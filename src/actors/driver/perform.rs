@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
+use crate::actors::run_documents::run_documents;
 use crate::actors::scene::{self, CallEnd};
 use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, Context, Effect, Event, Fault, Outcome, Purpose, RecalledResult,
-    ResultNotes, RunStarted, Settings, Subject, Usage, idempotency_key,
+    Action, Adaptation, Attempt, CallState, Context, DocumentId, Effect, Event, Fault, Outcome, Purpose,
+    RecalledResult, ResultNotes, RunStarted, Settings, Subject, Usage, idempotency_key,
 };
 use crate::store::SwitchKind;
 
@@ -294,6 +295,7 @@ impl Driver {
         let Some(started) = &self.state.started else { return };
         let handle = self.shared.scenes.get(&call.scene).cloned();
         let writes = call.requested.effect == Effect::Write;
+        let documents = run_documents(&self.state, &self.shared.documents, &self.principal);
         let work = scene::SceneCall {
             tool: call.requested.tool.clone(),
             arguments: call.requested.arguments.clone(),
@@ -304,6 +306,7 @@ impl Driver {
             run: self.state.run,
             step: call.step,
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
+            documents: documents.clone(),
             cancelled: self.stop.clone(),
             is_judged: self.state.settings().mode.is_some(),
             expected: planner::step_expectations(&self.state, &self.shared.catalogue, call),
@@ -323,6 +326,7 @@ impl Driver {
                     Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }.into()
                 }
             };
+            let end = with_documents(end, documents.looked_at());
             let CallEnd { outcome, notes, .. } = remembered(end, remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
@@ -387,6 +391,14 @@ fn voter_of(subject: Subject) -> Option<usize> {
         Subject::Vote { voter, .. } => Some(voter.saturating_sub(1) as usize),
         _ => None,
     }
+}
+
+/// The end of a call of which the tool looked at these documents.
+fn with_documents(mut end: CallEnd, documents: Vec<DocumentId>) -> CallEnd {
+    if !documents.is_empty() {
+        end.notes.get_or_insert_default().documents = documents;
+    }
+    end
 }
 
 /// The end of a call with the key under which its result is found later, if it is whole and as expected.

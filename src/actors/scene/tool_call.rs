@@ -99,6 +99,7 @@ pub(super) async fn run_tool(
         step: call.step,
         idempotency_key: call.idempotency_key.clone(),
         store: options.store.clone(),
+        documents: call.documents.clone(),
         http: options.http.clone(),
         settings: scene.settings.clone(),
         cancelled: call.cancelled.clone(),
@@ -154,7 +155,7 @@ pub(super) fn judged(tool: &SceneTool, call: &SceneCall, result: &Value) -> Resu
     let mappable = tool.expectations.is_to_be_interpreted(result) && bound::size(result) <= MAX_MAPPED_BYTES;
     let most = if mappable { MAX_MAPPED_BYTES } else { tool.max_result_bytes };
     let rejected = Some(bound::truncate(result.clone(), most));
-    let notes = Some(Box::new(ResultNotes { breaches, rejected, mappable, remember: None }));
+    let notes = Some(Box::new(ResultNotes { breaches, rejected, mappable, ..ResultNotes::default() }));
     Ok(CallEnd { outcome: Outcome::Failed { error }, notes, is_whole: true })
 }
 

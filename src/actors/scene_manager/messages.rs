@@ -14,7 +14,9 @@ use crate::answer::Answer;
 use crate::conversation::{CallerId, IncomingRequest, Input};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
-use crate::run::{Fault, Idempotency, PendingQuestion, PlanGuidance, RequestOptions, RunId, Turn};
+use crate::run::{
+    Fault, Idempotency, NamedDocument, PendingQuestion, PlanGuidance, RequestOptions, RunId, Turn,
+};
 use crate::telemetry::QueueGuard;
 
 /// A request to a conversation.
@@ -39,6 +41,8 @@ pub(crate) struct RequestMessage {
     pub(crate) options: RequestOptions,
     /// Constraints of its plan, and the state of things as the caller knows it.
     pub(crate) guidance: Option<Box<PlanGuidance>>,
+    /// The documents that it names.
+    pub(crate) documents: Vec<NamedDocument>,
     /// The plan, made by a person.
     pub(crate) plan: Option<Plan>,
     /// The question that the client's own conversation ended with.

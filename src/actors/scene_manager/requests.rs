@@ -68,6 +68,7 @@ impl SceneManager {
             instructions: submit.instructions,
             options: submit.options,
             guidance: submit.guidance,
+            documents: submit.documents,
             plan: submit.plan,
             answers: submit.pending.as_ref().map_or(answers, |pending| pending.run),
             pending: submit.pending,

@@ -142,5 +142,6 @@ pub fn pending(run: RunId) -> PendingQuestion {
         unconfirmed: Vec::new(),
         user: "ada".to_owned(),
         run: Some(run),
+        documents: Vec::new(),
     }
 }

@@ -22,6 +22,7 @@ impl RunState {
     pub(super) fn complete_call(&mut self, number: u32, outcome: &Outcome, notes: Option<&ResultNotes>) {
         let Some(call) = self.calls.get(&number) else { return };
         let breaches = notes.map(|notes| notes.breaches.as_slice()).unwrap_or_default();
+        let quotes_documents = notes.is_some_and(|notes| !notes.documents.is_empty());
         let (outcome, uncertain) = self.settled_outcome(call, outcome);
         let unknown = matches!(outcome, Outcome::Unknown { .. });
         // A write that was only reported (dry run) was never begun.
@@ -39,6 +40,7 @@ impl RunState {
         self.calls.change(number, |call| {
             call.breaches = odd;
             call.odd_data = odd_data;
+            call.quotes_documents |= quotes_documents;
             call.status = status;
             call.uncertain = uncertain;
             call.unnoted = unnoted;

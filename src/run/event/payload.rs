@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::approval::{RequiredApproval, Undo};
+use super::super::document::DocumentId;
 use crate::adapt::ToolPolicies;
 use crate::fault::Fault;
 
@@ -233,6 +234,9 @@ pub struct ResultNotes {
     /// The key under which the result is found later, when an equal call fails: SHA-256 in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remember: Option<String>,
+    /// The documents that the tool looked at: its result is what they say, and no evidence for the values of a write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<DocumentId>,
 }
 
 /// A question that only the user can answer.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::approval::RequiredApproval;
 use super::super::context::{ConfirmedCall, Context, PendingQuestion, Turn};
+use super::super::document::NamedDocument;
 use super::super::guidance::PlanGuidance;
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
@@ -67,6 +68,9 @@ pub struct RunQueued {
     /// Constraints of its plan, and the state of things as the caller knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<Box<PlanGuidance>>,
+    /// The documents that it names, which belong to its requester.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<NamedDocument>,
     /// A plan supplied by the client; no model is then asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
@@ -93,6 +97,7 @@ impl RunQueued {
             instructions: None,
             options: RequestOptions::default(),
             guidance: None,
+            documents: Vec::new(),
             plan: None,
             pending: None,
             answers: None,

@@ -685,7 +685,7 @@ impl Sim {
         let error = Fault::new(POSTCONDITION, "another shape").classed(FaultClass::BadData);
         let rejected = Some(serde_json::json!({"value": self.dice.pick(9)}));
         let breaches = vec!["another shape".to_owned()];
-        let notes = ResultNotes { breaches, rejected, mappable: true, remember: None };
+        let notes = ResultNotes { breaches, rejected, mappable: true, ..ResultNotes::default() };
         let (outcome, notes) = (Outcome::Failed { error }, Some(Box::new(notes)));
         Some(Event::ToolCompleted { call, outcome, millis: 1, notes })
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::error::{Error, ErrorCode};
 use super::DocumentRow;
+use crate::run::DocumentText;
 
 /// The most bytes that one read returns.
 pub const MAX_READ_BYTES: u64 = 1024 * 1024;
@@ -16,15 +17,6 @@ pub const MAX_READ_BYTES: u64 = 1024 * 1024;
 pub struct OpenDocument {
     row: DocumentRow,
     path: PathBuf,
-}
-
-/// A part of a document as text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentText {
-    /// Where it begins in the document, in bytes.
-    pub start: u64,
-    /// The text. It ends at `start` and its length in bytes.
-    pub text: String,
 }
 
 impl OpenDocument {
@@ -58,18 +50,8 @@ impl OpenDocument {
     /// As [`OpenDocument::read`].
     pub async fn text(&self, range: Range<u64>) -> Result<DocumentText, Error> {
         let bytes = self.read(range.clone()).await?;
-        // The content was checked when it was stored, so a character has at most three inner bytes.
-        let skipped = bytes.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
-        let rest = bytes.get(skipped..).unwrap_or_default();
-        let valid = match std::str::from_utf8(rest) {
-            Ok(text) => text,
-            Err(error) if error.error_len().is_none() => {
-                let whole = rest.get(..error.valid_up_to()).unwrap_or_default();
-                std::str::from_utf8(whole).unwrap_or_default()
-            }
-            Err(_) => return Err(damaged(&self.path, "it is not the text that was stored")),
-        };
-        Ok(DocumentText { start: range.start + skipped as u64, text: valid.to_owned() })
+        DocumentText::of(range.start, &bytes)
+            .ok_or_else(|| damaged(&self.path, "it is not the text that was stored"))
     }
 }
 

@@ -1,0 +1,121 @@
+//! Documents of users: adding, reading and deleting them, and what a request is told of those that it names.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ticket::Intake;
+use super::{ChatRequest, Engine};
+use crate::run::{DocumentId, Fault, NamedDocument, TenantId};
+use crate::store::{DocumentLimits, DocumentRow, DocumentUpload, Documents, NewDocument, OpenDocument, Page};
+
+/// The most documents that a request may name.
+const MAX_DOCUMENTS: usize = 16;
+
+impl Engine {
+    /// Begins to add a document. The same content of the same user is one document, with its first name.
+    ///
+    /// # Errors
+    /// `document.name`, `store.full`, `store.quota`; errors of the store.
+    pub async fn begin_document(&self, new: NewDocument) -> Result<DocumentUpload, Fault> {
+        Ok(self.parts.store.documents().begin(new, self.document_limits()).await?)
+    }
+
+    /// How large documents may be, and how many a user may have, as configured now.
+    pub fn document_limits(&self) -> DocumentLimits {
+        self.parts.current.load().config.documents.limits()
+    }
+
+    /// How long an upload may take, as configured now.
+    pub(crate) fn upload_timeout(&self) -> Duration {
+        Duration::from_millis(self.parts.current.load().config.documents.upload_timeout_ms)
+    }
+
+    /// How many uploads may be in progress.
+    pub(crate) fn max_uploads(&self) -> usize {
+        self.parts.current.load().config.documents.max_uploads
+    }
+
+    /// A tenant's documents, newest first; only those of `user`, if one is given.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn documents(
+        &self,
+        tenant: &TenantId,
+        user: Option<&str>,
+        page: &Page<DocumentId>,
+    ) -> Result<Vec<DocumentRow>, Fault> {
+        Ok(self.parts.store.documents().list(tenant, user, page).await?)
+    }
+
+    /// Opens a document for reading; `None` if the tenant has none with this id.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn document(&self, tenant: &TenantId, id: DocumentId) -> Result<Option<OpenDocument>, Fault> {
+        Ok(self.parts.store.documents().open(tenant, id).await?)
+    }
+
+    /// Deletes a document and everything that is derived from it. Runs in progress that named it can no longer read it.
+    /// Returns whether the tenant had it.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn delete_document(&self, tenant: &TenantId, id: DocumentId) -> Result<bool, Fault> {
+        Ok(self.parts.store.documents().delete(tenant, id).await?)
+    }
+
+    /// Deletes documents that were neither uploaded nor named for `documents.keep_days` before `now`, at most a thousand;
+    /// none if they are kept for ever. A running engine does so at its start and every hour. Returns their number.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn expire_documents(&self, now: Timestamp) -> Result<usize, Fault> {
+        let days = self.parts.current.load().config.documents.keep_days;
+        expire(&self.parts.store.documents(), days, now).await
+    }
+}
+
+/// Deletes documents that were not used for `days` before `now`; 0 for none.
+pub(super) async fn expire(documents: &Documents, days: u32, now: Timestamp) -> Result<usize, Fault> {
+    if days == 0 {
+        return Ok(0);
+    }
+    // An unrepresentable time: nothing is older.
+    let Ok(since) = now.checked_sub(SignedDuration::from_hours(24 * i64::from(days))) else {
+        return Ok(0);
+    };
+    Ok(documents.delete_unused(since).await?)
+}
+
+/// What the run of a request is told of the documents that it names, and which are used by that.
+///
+/// # Errors
+/// `request.documents` if there are too many; `document.unknown` if one does not exist or is another user's; errors of
+/// the store.
+pub(super) async fn named_documents(
+    intake: &Intake,
+    request: &ChatRequest,
+) -> Result<Vec<NamedDocument>, Fault> {
+    if request.documents.len() > MAX_DOCUMENTS {
+        let message =
+            format!("a request may name {MAX_DOCUMENTS} documents, not {}", request.documents.len());
+        return Err(Fault::new("request.documents", message));
+    }
+    let documents = intake.store.documents();
+    let mut named: Vec<NamedDocument> = Vec::new();
+    for id in &request.documents {
+        let row = documents.get(&request.tenant, *id).await?;
+        let row = row.filter(|row| row.user == request.user).ok_or_else(|| unknown(*id))?;
+        if named.iter().all(|other| other.id != row.id) {
+            named.push(row.named());
+        }
+    }
+    documents.mark_used(&request.documents, Timestamp::now()).await?;
+    Ok(named)
+}
+
+fn unknown(id: DocumentId) -> Fault {
+    Fault::new("document.unknown", format!("there is no document `{id}`; GET /api/documents lists yours"))
+}
