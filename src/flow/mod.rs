@@ -24,12 +24,15 @@ pub use brief::{FlowBrief, NodeBrief};
 pub use check::{MAX_NODES, check};
 pub use mermaid::mermaid;
 pub use path::{full_path, path_problems, rules_path};
-pub(crate) use request_part::{begins_with_frame, ends_sentence, is_part, points_back, restricts};
+pub(crate) use request_part::{
+    begins_with_frame, ends_sentence, is_part, points_back, restricts, says_no_more,
+};
 pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 
 /// The values that every flow has, whatever its caller gives: the user's text (of which only the step's own part, where
-/// the purposes of the plan's steps, taken word by word, are the whole text), the purpose of the step, the frozen local
-/// time (RFC 9557) and the user's language (ISO 639-1, or null).
+/// the purposes of the plan's steps, taken word by word, are the whole text), the purpose of the step (the user's text,
+/// where a model worded the purpose with a flow's results in view and it says more), the frozen local time (RFC 9557) and
+/// the user's language (ISO 639-1, or null).
 pub const STANDARD_INPUTS: [&str; 4] = ["request", "purpose", "now", "language"];
 
 /// Largest definition of a flow, in bytes of its JSON.

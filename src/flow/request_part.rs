@@ -25,6 +25,17 @@ const RESTRICTING_STEMS: [&str; 10] =
     ["exclu", "esclu", "except", "eccett", "eccez", "excep", "ignor", "ausgenommen", "ausgeschl", "limit"];
 /// Words with which a request begins to say where, when or of what all of it asks.
 const FRAMES: &str = "in at for during since from among within nel nella nei nelle per durante da";
+/// Words with which a purpose says what is done, and not with what.
+const NEUTRAL: &str = "\
+the and for from with per all each their what which who when where how many much number count total list show find get give \
+tell read look search retrieve fetch query queries sql data database information answer question request run execute missing \
+remaining rest again needed user are was were did does has have also about any \
+del dei della delle degli dello nel nella nei nelle dal dalla con che chi quando dove come quanti quante quanto quanta quali \
+quale numero totale mostra elenca trova leggi cerca dammi dati informazioni risposta domanda richiesta tutti tutte gli una uno \
+mancanti utente";
+/// The fewest letters of a word that says something, and of the beginning that two forms of a word share.
+const WORD_LETTERS: usize = 3;
+const STEM_LETTERS: usize = 4;
 /// The fewest words of a part.
 const MIN_WORDS: usize = 2;
 
@@ -92,6 +103,22 @@ pub(crate) fn begins_with_frame(text: &str) -> bool {
 /// Whether words point to what was said before.
 pub(crate) fn points_back(text: &str) -> bool {
     texts(text).iter().any(|word| POINTING.split_whitespace().any(|other| word == other))
+}
+
+/// Whether a purpose names nothing that the user's texts do not name, in whatever form of the word.
+pub(crate) fn says_no_more<'a>(users: impl IntoIterator<Item = &'a str>, purpose: &str) -> bool {
+    let said: Vec<String> = users.into_iter().flat_map(texts).collect();
+    let names = |word: &&String| {
+        word.chars().count() >= WORD_LETTERS && !NEUTRAL.split_whitespace().any(|other| other == *word)
+    };
+    texts(purpose).iter().filter(names).all(|word| said.iter().any(|other| is_form_of(word, other)))
+}
+
+/// Whether two words are the same, or begin alike up to their last two letters.
+fn is_form_of(word: &str, other: &str) -> bool {
+    let alike = word.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let shorter = word.chars().count().min(other.chars().count());
+    word == other || alike >= STEM_LETTERS.max(shorter.saturating_sub(2))
 }
 
 fn is_end(own: &[RequestWord], after: &[RequestWord]) -> bool {
@@ -163,7 +190,7 @@ fn words(text: &str) -> Vec<RequestWord> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{ends_sentence, is_part, restricts};
+    use super::{ends_sentence, is_part, restricts, says_no_more};
 
     #[test]
     fn purpose_is_a_part_only_where_nothing_else_is_said() {
@@ -247,6 +274,24 @@ mod tests {
         for words in ["how many orders were placed in Milan", "quanti ordini sono stati fatti a marzo"] {
             assert!(!restricts(words), "{words}");
         }
+    }
+
+    #[test]
+    fn purpose_says_no_more_than_the_user_only_in_the_user_s_words() {
+        let request = "Show me the reviews of July 2026, and how many customers wrote them";
+        for (purpose, expected) in [
+            ("number of customers", true),
+            ("The reviews of July", true),
+            ("Count each customer who wrote a review", true),
+            ("salary and iban of employees", false),
+            ("reviews of August", false),
+            ("customers' tax codes", false),
+            ("reviews of July with the e-mail of the staff", false),
+            ("pay of all", false),
+        ] {
+            assert_eq!(says_no_more([request], purpose), expected, "{purpose}");
+        }
+        assert!(says_no_more([request, "in August, please"], "reviews of August"), "said in another text");
     }
 
     const THINGS: [&str; 5] = ["orders", "customers", "refunds", "products", "reviews"];

@@ -91,7 +91,7 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
         if !hints.is_empty() {
             sections::push(&mut data, "similar_paths", &format!("{HINTS}\n{}", hints.join("\n")));
         }
-        sections::push(&mut data, "purpose", &step.step.purpose);
+        sections::push(&mut data, "purpose", state.purpose_of_flow(step));
         words = state.request_of_flow(step);
         names = flow.nodes.iter().map(|node| node.name.clone()).collect();
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::event::{Effect, Event, Outcome, PlanMade, Subject};
+use super::event::{Effect, Event, Outcome, PlanCause, PlanMade, Subject};
 use super::state::{CallState, RunState, StepState};
 use super::work::{FlowWork, NodeWork, PlannedPath, StepWork};
-use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index, path_problems};
+use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index, path_problems, says_no_more};
 use crate::plan::{DependsOn, Reference, Step, StepKind, StepStatus};
 
 impl StepState {
@@ -80,7 +80,7 @@ impl RunState {
             values.extend(value.map(|value| (name, value)));
         }
         values.insert("request".to_owned(), self.request_of_flow(step).into());
-        values.insert("purpose".to_owned(), step.step.purpose.as_str().into());
+        values.insert("purpose".to_owned(), self.purpose_of_flow(step).into());
         let now = self.started.as_ref().map(|started| started.now.to_string());
         values.insert("now".to_owned(), json!(now));
         values.insert("language".to_owned(), json!(self.language()));
@@ -103,6 +103,26 @@ impl RunState {
             is_part(self.request(), purpose, &parts)
         };
         if self.plans.iter().any(divides) { purpose } else { self.request() }
+    }
+
+    /// What a flow is told that its step is for. A model that plans with the results of a flow in view may follow an
+    /// instruction that is hidden in them, so its purpose counts only as far as it says no more than the user did; else the
+    /// user's text stands in its place.
+    pub(crate) fn purpose_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
+        let is_after_results = |made: &PlanMade| {
+            made.version == step.version
+                && matches!(made.cause, PlanCause::Continuation | PlanCause::Adaptation)
+        };
+        let has_results = |other: &StepState| {
+            other.version < step.version && other.flow().is_some_and(|work| !work.nodes.is_empty())
+        };
+        if !self.plans.iter().any(is_after_results) || !self.steps.values().any(has_results) {
+            return &step.step.purpose;
+        }
+        let turns = self.started.iter().flat_map(|started| &started.context.turns);
+        let changes = self.plans.iter().filter_map(|made| made.why.as_deref());
+        let said = turns.map(|turn| turn.request.as_str()).chain(changes).chain([self.request()]);
+        if says_no_more(said, &step.step.purpose) { &step.step.purpose } else { self.request_of_flow(step) }
     }
 
     /// What a node that has completed produced. An approval that nobody was asked for passes its inputs on.

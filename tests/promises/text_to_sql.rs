@@ -403,4 +403,7 @@ async fn instruction_in_a_cell_reads_no_other_table() {
         !statements.is_empty() && statements.iter().all(|sql| !sql.contains("employees")),
         "{statements:?}"
     );
+    assert_eq!(run.state.plans.len(), 2, "the check obeyed");
+    assert!(run.answer.approvals.is_empty(), "nobody is asked about another table: {:#?}", run.answer);
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
 }
