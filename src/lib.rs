@@ -62,6 +62,7 @@ pub mod setting;
 pub mod shipped;
 pub mod sql_engine;
 pub mod sql_guard;
+pub mod staged;
 pub mod store;
 pub mod telemetry;
 pub mod tools;

@@ -11,7 +11,7 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, undo};
+use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, tables, undo};
 use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
     ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
@@ -19,6 +19,7 @@ use crate::llm::functions::{
 };
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, FaultClass};
+use crate::staged::SceneTables;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, http, phrase};
@@ -103,24 +104,35 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         policies.choose_by = choose_by;
     }
     check_level(draft.level.as_ref(), &tools, report);
+    let declared = tables::check(draft.tables, report);
     if report.has_errors() {
         return None;
     }
+    let name = draft.name?.value;
     Some(Scene {
-        name: draft.name?.value,
+        schema_sql: with_declared(&name, &declared, draft.schema_sql),
+        tables: Arc::new(declared),
+        name,
         description: draft.description?.value.trim().to_owned(),
         instructions: draft.instructions?.value.trim().to_owned(),
         examples,
         concurrency,
         mailbox,
         settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
-        schema_sql: draft.schema_sql,
         confirm: draft.confirm.map(|confirm| confirm.value),
         max_writes,
         level: draft.level.map(|level| level.value),
         tools,
         flow: None,
     })
+}
+
+/// The scene's `schema.sql` after the statements for the tables that it declares.
+fn with_declared(scene: &str, declared: &SceneTables, own: Option<String>) -> Option<String> {
+    if declared.is_empty() {
+        return own;
+    }
+    Some(format!("{}{}", crate::tools::tables::schema(scene, declared), own.unwrap_or_default()))
 }
 
 /// The checked tool of a flow's node, or `None` if it cannot be used.

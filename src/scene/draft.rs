@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::ToolApproval;
 use super::document::{Located, LocatedTexts, PointerLines};
+use super::tables::TableDraft;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, Repeat};
@@ -26,6 +27,7 @@ pub(super) struct SceneDraft {
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
+    pub(super) tables: Vec<TableDraft>,
     pub(super) tools: Vec<ToolDraft>,
 }
 

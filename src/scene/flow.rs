@@ -458,6 +458,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         mailbox: super::check::DEFAULT_MAILBOX,
         settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
         schema_sql: draft.schema_sql,
+        tables: Arc::default(),
         confirm: None,
         max_writes: None,
         level: draft.level,

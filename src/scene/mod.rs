@@ -19,6 +19,7 @@ mod parameters;
 mod parse;
 mod policies;
 mod search;
+mod tables;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use crate::flow::Flow;
 use crate::plan::KnownScenes;
 use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
 use crate::schema::Schema;
+use crate::staged::SceneTables;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
@@ -65,6 +67,9 @@ pub struct Scene {
     pub settings: Value,
     /// SQL that creates its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
     pub schema_sql: Option<String>,
+    /// The tables that it declares for programs and for its tools.
+    #[serde(skip_serializing_if = "no_tables")]
+    pub tables: Arc<SceneTables>,
     /// Which of its writes the user has to confirm, if different from the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<ConfirmPolicy>,
@@ -80,6 +85,10 @@ pub struct Scene {
     /// themselves; no model is shown them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
+}
+
+fn no_tables(tables: &Arc<SceneTables>) -> bool {
+    tables.is_empty()
 }
 
 /// A request that a scene serves.

@@ -14,6 +14,7 @@ use super::draft::{
     ToolDraft, UndoDraft,
 };
 use super::fault::FaultReport;
+use super::tables::parse_table;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, Repeat};
@@ -64,6 +65,7 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
             .flatten()
             .map(|(v, _)| v.value),
         schema_sql: None,
+        tables: fields.tables("tables").into_iter().map(parse_table).collect(),
         examples: fields.tables("examples").into_iter().map(parse_example).collect(),
         tools: fields.tables("tools").into_iter().map(|table| parse_tool(table)).collect(),
     };

@@ -7,6 +7,7 @@ mod documents;
 pub mod guard;
 pub mod http;
 pub mod phrase;
+pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -22,6 +23,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::{FaultClass, RunId, SessionId, TenantId};
+use crate::staged::SceneTables;
 
 pub use documents::{DocumentSource, RunDocuments, ToolDocument};
 
@@ -93,16 +95,25 @@ impl ToolContext {
 }
 
 /// A scene's tables, defined by its `schema.sql`, in the one SQLite file of the data directory. The scene's
-/// statements have to separate the rows of different tenants.
+/// statements have to separate the rows of different tenants. Tables that its `scene.toml` declares are read and
+/// changed with [`ToolContext::tables`].
 #[derive(Debug, Clone)]
 pub struct SceneStore {
     pool: sqlx::SqlitePool,
+    /// The scene's name and the tables that it declares.
+    tables: Option<(String, Arc<SceneTables>)>,
 }
 
 impl SceneStore {
     /// Creates a store over an open pool.
     pub fn new(pool: sqlx::SqlitePool) -> Self {
-        Self { pool }
+        Self { pool, tables: None }
+    }
+
+    /// The same store with the tables that a scene declares.
+    #[must_use]
+    pub fn with_tables(self, scene: &str, tables: Arc<SceneTables>) -> Self {
+        Self { tables: Some((scene.to_owned(), tables)), ..self }
     }
 
     /// The pool, for `sqlx` queries and transactions. A transaction that reads before it writes must begin

@@ -31,6 +31,12 @@ zzzzzzzz = 1
 zzzzzzzz = 1
 [tools.policies.timeout]
 zzzzzzzz = 1
+[[tables]]
+zzzzzzzz = 1
+[[tables.columns]]
+zzzzzzzz = 1
+[tables.records]
+zzzzzzzz = 1
 "#;
 
 /// A scene with an unknown keyword in every place of one.
@@ -42,6 +48,10 @@ level = "zzzzzzzz"
 effect = "zzzzzzzz"
 repeat = "zzzzzzzz"
 approval = "zzzzzzzz"
+[[tables]]
+[[tables.columns]]
+type = "zzzzzzzz"
+filled = "zzzzzzzz"
 "#;
 
 type Keys = BTreeMap<String, BTreeSet<String>>;
@@ -73,6 +83,9 @@ fn loader_keys() -> Keys {
             "tools[0].http." => "http",
             "tools[0].policies." => "policies",
             "tools[0].policies.timeout." => "policy",
+            "tables[0]." => "table",
+            "tables[0].columns[0]." => "column",
+            "tables[0].records." => "records",
             other => panic!("{other}"),
         };
         let keys = fault.remedy.strip_prefix("the keys here are: ").unwrap();
@@ -95,7 +108,7 @@ fn schema_tables(schema: &Value) -> BTreeMap<String, &Value> {
 #[test]
 fn schema_and_reference_have_the_keys_of_the_loader() {
     let loader = loader_keys();
-    assert_eq!(loader.len(), 10, "{loader:#?}");
+    assert_eq!(loader.len(), 13, "{loader:#?}");
     let schema = schema();
     let in_schema: Keys = schema_tables(&schema)
         .into_iter()
@@ -118,6 +131,9 @@ fn schema_and_reference_have_the_keys_of_the_loader() {
             "Last result" => "cached",
             "Policies" => "policies",
             "Policy" => "policy",
+            "Tables" => "table",
+            "Column" => "column",
+            "Records" => "records",
             _ => continue,
         };
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
@@ -131,12 +147,24 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
     let schema = schema();
     let tables = schema_tables(&schema);
     let faults = load(KEYWORDS).faults;
-    let places = ["approval", "confirm", "level", "tools[0].effect", "tools[0].repeat", "tools[0].approval"];
+    let places = [
+        "approval",
+        "confirm",
+        "level",
+        "tools[0].effect",
+        "tools[0].repeat",
+        "tools[0].approval",
+        "tables[0].columns[0].type",
+        "tables[0].columns[0].filled",
+    ];
     for place in places {
         let message = format!("`{place}` is \"zzzzzzzz\"");
         let fault = faults.iter().find(|fault| fault.message == message).unwrap();
         let words = fault.remedy.strip_prefix("write one of: ").unwrap();
-        let (table, key) = place.split_once('.').map_or(("scene", place), |(_, key)| ("tool", key));
+        let (table, key) = match place.rsplit_once('.') {
+            None => ("scene", place),
+            Some((of, key)) => (if of.starts_with("tables") { "column" } else { "tool" }, key),
+        };
         let listed = tables[table]["properties"][key]["enum"].as_array().unwrap();
         let listed = names(listed.iter().map(|word| word.as_str().unwrap()));
         assert_eq!(listed, names(words.split([',', ';']).flat_map(|word| word.split(" and "))), "{place}");
@@ -158,6 +186,9 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         ("policies", "tools[0].policies."),
         ("policy", "tools[0].policies.timeout."),
         ("http", "tools[0].http."),
+        ("table", "tables[0]."),
+        ("column", "tables[0].columns[0]."),
+        ("records", "tables[0].records."),
     ];
     let required: BTreeSet<String> = prefixes
         .iter()

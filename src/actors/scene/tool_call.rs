@@ -98,7 +98,7 @@ pub(super) async fn run_tool(
         run: call.run,
         step: call.step,
         idempotency_key: call.idempotency_key.clone(),
-        store: options.store.clone(),
+        store: options.store.clone().with_tables(&scene.name, scene.tables.clone()),
         documents: call.documents.clone(),
         http: options.http.clone(),
         settings: scene.settings.clone(),

@@ -1,0 +1,148 @@
+//! What a set of staged changes rests on: the versions of the rows and ranges that were read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::StagedError;
+use super::diff;
+use super::filter::RowFilter;
+use super::table::{RowPlace, SceneTables};
+use super::value::CellValue;
+
+/// A range of a table, and the rows that it had.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct RangeVersions {
+    /// The table.
+    pub table: String,
+    /// Which rows.
+    #[serde(rename = "where")]
+    pub filter: RowFilter,
+    /// The keys of its rows, in order, each with its version.
+    pub rows: Vec<(Vec<CellValue>, i64)>,
+}
+
+/// The versions of everything that was read. What was not read does not belong to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadBase {
+    /// Rows that were read by their key; `None`: there was no such row.
+    pub rows: BTreeMap<RowPlace, Option<i64>>,
+    /// Ranges that were read.
+    pub ranges: Vec<RangeVersions>,
+}
+
+/// Something of a base that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseConflict {
+    /// A row changed, was added or deleted.
+    Row(RowPlace),
+    /// Another row is in a range, or one of its rows changed or left.
+    Range {
+        /// The table.
+        table: String,
+    },
+}
+
+impl std::fmt::Display for BaseConflict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Row(place) => place.fmt(f),
+            Self::Range { table } => write!(f, "rows of {table}"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WrittenRow<'a> {
+    #[serde(flatten)]
+    place: &'a RowPlace,
+    version: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct WrittenBase<'a> {
+    rows: Vec<WrittenRow<'a>>,
+    ranges: &'a [RangeVersions],
+}
+
+impl Serialize for ReadBase {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rows = self.rows.iter().map(|(place, version)| WrittenRow { place, version: *version });
+        WrittenBase { rows: rows.collect(), ranges: &self.ranges }.serialize(serializer)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenBase {
+    rows: Vec<GivenRow>,
+    ranges: Vec<GivenRange>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenRow {
+    table: String,
+    key: Vec<Value>,
+    version: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenRange {
+    table: String,
+    #[serde(rename = "where")]
+    filter: Map<String, Value>,
+    rows: Vec<(Vec<Value>, i64)>,
+}
+
+impl ReadBase {
+    /// Reads a base as it is written in JSON.
+    ///
+    /// # Errors
+    /// `staged.arguments` where it is none, and the faults of its keys and conditions.
+    pub fn read(tables: &SceneTables, base: &Value) -> Result<Self, StagedError> {
+        let given: GivenBase = serde_json::from_value(base.clone())
+            .map_err(|error| StagedError::new("staged.arguments", format!("the base is invalid: {error}")))?;
+        let mut read = Self::default();
+        for row in given.rows {
+            let place = diff::place(tables.table(&row.table)?, &row.key)?;
+            read.rows.insert(place, row.version);
+        }
+        for range in given.ranges {
+            let table = tables.table(&range.table)?;
+            let rows = range.rows.iter().map(|(key, version)| Ok((diff::place(table, key)?.key, *version)));
+            let rows = rows.collect::<Result<_, StagedError>>()?;
+            let filter = RowFilter::read(table, &range.filter)?;
+            read.ranges.push(RangeVersions { table: range.table, filter, rows });
+        }
+        Ok(read)
+    }
+
+    /// What of this base is not as it was, where `current` is the same rows and ranges with their versions now. Empty
+    /// exactly if each row that was read, and each range, is unchanged.
+    pub fn conflicts(&self, current: &Self) -> Vec<BaseConflict> {
+        let rows = self.rows.iter().filter(|(place, version)| current.rows.get(place) != Some(version));
+        let mut found: Vec<BaseConflict> = rows.map(|(place, _)| BaseConflict::Row(place.clone())).collect();
+        for range in &self.ranges {
+            if !current.ranges.contains(range) {
+                found.push(BaseConflict::Range { table: range.table.clone() });
+            }
+        }
+        found
+    }
+}
+
+/// The error that a base is not as it was.
+pub(super) fn conflict(what: &str) -> StagedError {
+    let message = format!("{what} changed since it was read; nothing was done");
+    StagedError::new("staged.conflict", message)
+}
+
+impl From<&[BaseConflict]> for StagedError {
+    fn from(conflicts: &[BaseConflict]) -> Self {
+        let what: Vec<String> = conflicts.iter().take(5).map(BaseConflict::to_string).collect();
+        conflict(&what.join("; "))
+    }
+}

@@ -1,0 +1,146 @@
+//! What holds for rows and for whole diffs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use minijinja::Environment;
+use minijinja::value::Value as Variable;
+
+use super::StagedError;
+use super::diff::WriteDiff;
+use super::table::{EntryRule, SceneTables, TableDefinition, TableRow};
+use super::value::CellValue;
+
+/// The longest check of a row, in bytes.
+const MAX_CHECK: usize = 500;
+
+/// Without functions, filters and tests: comparisons and arithmetic alone. Arithmetic that overflows is an error.
+static EXPRESSIONS: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::empty();
+    environment.set_fuel(Some(10_000));
+    environment
+});
+
+/// Whether `check` is an expression over the columns `names`; the error says why it is not.
+///
+/// # Errors
+/// A sentence.
+pub fn check_expression(check: &str, names: &[&str]) -> Result<(), String> {
+    if check.len() > MAX_CHECK {
+        return Err(format!("a check has at most {MAX_CHECK} bytes"));
+    }
+    let compiled = EXPRESSIONS.compile_expression(check).map_err(|error| error.to_string())?;
+    let used = compiled.undeclared_variables(false);
+    match used.iter().find(|name| !names.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("there is no column {unknown:?}")),
+        None if used.is_empty() => Err("it uses no column".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Whether a row passes a check. One that cannot be computed is not passed.
+pub(super) fn holds(check: &str, row: &TableRow) -> bool {
+    let Ok(compiled) = EXPRESSIONS.compile_expression(check) else { return false };
+    let used = compiled.undeclared_variables(false);
+    if used.iter().any(|name| row.get(name) == Some(&CellValue::Null)) {
+        return true;
+    }
+    let variables: BTreeMap<&str, Variable> =
+        row.iter().map(|(name, cell)| (name.as_str(), variable(cell))).collect();
+    compiled.eval(variables).is_ok_and(|result| result == Variable::from(true))
+}
+
+fn variable(cell: &CellValue) -> Variable {
+    match cell {
+        CellValue::Null => Variable::from(()),
+        CellValue::Boolean(value) => Variable::from(*value),
+        CellValue::Integer(units) | CellValue::Decimal { units, .. } => Variable::from(*units),
+        CellValue::Text(text) => Variable::from(text.as_str()),
+    }
+}
+
+impl SceneTables {
+    /// Whether a whole diff keeps to what the tables declare: checks of rows, rows that are only added, and entries of changes.
+    ///
+    /// # Errors
+    /// `staged.check`, `staged.append_only` and `staged.rule`.
+    pub fn check_diff(&self, diff: &WriteDiff) -> Result<(), StagedError> {
+        for change in &diff.changes {
+            let table = self.table(&change.place.table)?;
+            if table.append_only && change.before.is_some() {
+                return Err(append_only(table));
+            }
+            if let Some(row) = &change.after {
+                table.check_row(row)?;
+            }
+        }
+        for table in &self.0 {
+            if let Some(rule) = &table.records {
+                check_entries(table, rule, &self.table(&rule.table)?.key, diff)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn append_only(table: &TableDefinition) -> StagedError {
+    let message = format!("rows of {} are only added, never changed or deleted", table.name);
+    StagedError::new("staged.append_only", message)
+}
+
+/// Each changed row has one entry with its amounts, and each entry such a row.
+fn check_entries(
+    entries: &TableDefinition,
+    rule: &EntryRule,
+    key_columns: &[String],
+    diff: &WriteDiff,
+) -> Result<(), StagedError> {
+    let broken = |what: String| StagedError::new("staged.rule", what);
+    let named = |key: &[CellValue]| key.iter().map(CellValue::to_string).collect::<Vec<_>>().join(", ");
+    let mut deltas: BTreeMap<Vec<CellValue>, Vec<i128>> = BTreeMap::new();
+    for change in diff.changes.iter().filter(|change| change.place.table == rule.table) {
+        let delta = |column: &String| {
+            let units = |row: &Option<TableRow>| {
+                row.as_ref().and_then(|row| row.get(column)).and_then(CellValue::as_units).unwrap_or(0)
+            };
+            i128::from(units(&change.after)) - i128::from(units(&change.before))
+        };
+        deltas.insert(change.place.key.clone(), rule.amounts.values().map(delta).collect());
+    }
+    let mut seen = BTreeSet::new();
+    let added = diff.changes.iter().filter(|change| change.place.table == entries.name);
+    for row in added.filter_map(|change| change.after.as_ref()) {
+        let repeated = |column: &String| {
+            let own = rule.by.iter().find(|(_, of)| *of == column).and_then(|(own, _)| row.get(own));
+            own.cloned().unwrap_or(CellValue::Null)
+        };
+        let key: Vec<CellValue> = key_columns.iter().map(repeated).collect();
+        let stated: Vec<i128> = rule
+            .amounts
+            .keys()
+            .map(|column| row.get(column).and_then(CellValue::as_units).map_or(0, i128::from))
+            .collect();
+        let actual = deltas.get(&key).cloned().unwrap_or_else(|| vec![0; rule.amounts.len()]);
+        if stated != actual {
+            return Err(broken(format!(
+                "the entry in {} for {} says {stated:?}, but {} changes by {actual:?}",
+                entries.name,
+                named(&key),
+                rule.table
+            )));
+        }
+        if seen.contains(&key) {
+            return Err(broken(format!("{} has more than one entry for {}", entries.name, named(&key))));
+        }
+        seen.insert(key);
+    }
+    let changed = deltas.iter().filter(|(_, amounts)| amounts.iter().any(|amount| *amount != 0));
+    match changed.map(|(key, _)| key).find(|key| !seen.contains(*key)) {
+        Some(key) => {
+            let what =
+                format!("the change of {} {} has no entry in {}", rule.table, named(key), entries.name);
+            Err(broken(what))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,258 @@
+//! The tables that a scene declares, in the store: their rows by tenant, read with their versions, and changed in one
+//! transaction that compares what was read.
+//!
+//! The version of a row is the number of the commit that wrote it, so no two states of a row share one. A commit is
+//! found again by its idempotency key.
+
+mod session;
+mod sql;
+
+use std::sync::Arc;
+
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+pub use session::TableSession;
+pub use sql::schema;
+
+use super::{ToolContext, ToolError};
+use crate::staged::{
+    BaseConflict, RangeVersions, ReadBase, RowChange, RowPlace, SceneTables, StagedError, StagedLimits,
+    StoredRow, TableReading, WriteDiff,
+};
+use sql::{TableNames, inserted, read_row, selected, versions};
+
+/// The setting of a scene that leaves out the rows that its tables begin with.
+const INITIAL_ROWS: &str = "initial_rows";
+
+/// The key of the commit that adds these rows. Keys of calls are hashes, so none is equal.
+const INITIAL_KEY: &str = "initial rows";
+
+/// The tables of a scene with the rows of one tenant.
+#[derive(Debug, Clone)]
+pub struct TenantTables {
+    pool: sqlx::SqlitePool,
+    tables: Arc<SceneTables>,
+    names: TableNames,
+    tenant: String,
+    has_initial: bool,
+}
+
+/// Who commits, when, and under which key.
+#[derive(Debug, Clone, Copy)]
+pub struct CommitTerms<'a> {
+    /// The idempotency key: the same key commits once.
+    pub key: &'a str,
+    /// The requester.
+    pub user: &'a str,
+    /// The time of the request.
+    pub now: &'a str,
+}
+
+impl From<StagedError> for ToolError {
+    fn from(error: StagedError) -> Self {
+        Self::refused(error.code, error.message)
+    }
+}
+
+impl ToolContext {
+    /// The tables that the scene declares, with the requester's tenant's rows.
+    ///
+    /// # Errors
+    /// `staged.table` if the scene declares none.
+    pub fn tenant_tables(&self) -> Result<TenantTables, ToolError> {
+        let declared = self.store.tables.as_ref().filter(|(_, tables)| !tables.is_empty());
+        let Some((scene, tables)) = declared else {
+            return Err(ToolError::failed("staged.table", "the scene declares no tables"));
+        };
+        let wanted = self.settings.get(INITIAL_ROWS).is_none_or(|setting| setting != false);
+        Ok(TenantTables {
+            pool: self.store.pool.clone(),
+            names: TableNames::of(scene),
+            tenant: self.principal.tenant.as_str().to_owned(),
+            has_initial: wanted && tables.0.iter().any(|table| !table.initial.is_empty()),
+            tables: tables.clone(),
+        })
+    }
+}
+
+impl TenantTables {
+    /// Their definitions.
+    pub fn definitions(&self) -> &Arc<SceneTables> {
+        &self.tables
+    }
+
+    /// The rows that a call needs.
+    ///
+    /// # Errors
+    /// `staged.too_large` if there are too many; `store.error`.
+    pub async fn read(&self, reading: &TableReading) -> Result<Vec<StoredRow>, ToolError> {
+        self.begin().await?;
+        let mut db = self.pool.acquire().await?;
+        match reading {
+            TableReading::Nothing => Ok(Vec::new()),
+            TableReading::Row(place) => Ok(self.row(&mut db, place).await?.into_iter().collect()),
+            TableReading::Range(name, filter) => {
+                let table = self.tables.table(name)?;
+                let most = StagedLimits::default().read_rows;
+                let mut query = selected(&self.names, table, &self.tenant, filter, most + 1);
+                let rows = query.build().fetch_all(&mut *db).await?;
+                if rows.len() > most {
+                    let message = format!("more than {most} rows of {name} fit; narrow the conditions");
+                    return Err(ToolError::refused("staged.too_large", message));
+                }
+                rows.iter().map(|row| read_row(table, row)).collect()
+            }
+        }
+    }
+
+    /// Does what a diff says, all of it or nothing, if nothing of the base changed and what the tables declare holds. The
+    /// same key does it once; returns whether it was done before.
+    ///
+    /// # Errors
+    /// `staged.conflict`, `staged.check`, `staged.rule`, `staged.append_only` and `staged.key_reused`: nothing was done.
+    /// `staged.commit_unknown`: the end of the transaction is not known.
+    pub async fn commit(
+        &self,
+        terms: CommitTerms<'_>,
+        base: &ReadBase,
+        diff: &WriteDiff,
+    ) -> Result<bool, ToolError> {
+        self.begin().await?;
+        let binding = diff.binding(base);
+        let mut db = self.pool.acquire().await?;
+        let mut tx = db.begin_with("BEGIN IMMEDIATE").await?;
+        if let Some((earlier, _)) = self.find_commit(&mut tx, terms.key).await? {
+            if earlier == binding {
+                return Ok(true);
+            }
+            let message = "the same call was made with other changes; nothing was done";
+            return Err(ToolError::refused("staged.key_reused", message));
+        }
+        let conflicts = base.conflicts(&self.current(&mut tx, base).await?);
+        if !conflicts.is_empty() {
+            return Err(StagedError::from(conflicts.as_slice()).into());
+        }
+        self.tables.check_diff(diff)?;
+        for change in &diff.changes {
+            let stored = self.row(&mut tx, &change.place).await?.map(|row| row.values);
+            if stored != change.before {
+                return Err(StagedError::from([BaseConflict::Row(change.place.clone())].as_slice()).into());
+            }
+        }
+        let written = serde_json::to_string(diff).unwrap_or_default();
+        let version = self.log(&mut tx, terms, (&binding, &written)).await?;
+        for change in &diff.changes {
+            self.apply(&mut tx, change, version).await?;
+        }
+        tx.commit().await.map_err(|error| {
+            let message = format!("whether the changes were stored is not known: {error}");
+            ToolError::unknown("staged.commit_unknown", message)
+        })?;
+        Ok(false)
+    }
+
+    /// The rows and ranges of a base as they are now.
+    async fn current(&self, db: &mut SqliteConnection, base: &ReadBase) -> Result<ReadBase, ToolError> {
+        let mut current = ReadBase::default();
+        for place in base.rows.keys() {
+            let row = self.row(db, place).await?;
+            current.rows.insert(place.clone(), row.map(|row| row.version));
+        }
+        for range in &base.ranges {
+            let table = self.tables.table(&range.table)?;
+            // One row more than there were is a change already.
+            let mut query = versions(&self.names, table, &self.tenant, &range.filter, range.rows.len() + 1);
+            let rows = query.build().fetch_all(&mut *db).await?;
+            let mut found = Vec::new();
+            for row in &rows {
+                found.push((sql::read_key(table, row)?, row.try_get(0)?));
+            }
+            found.sort();
+            current.ranges.push(RangeVersions { rows: found, ..range.clone() });
+        }
+        Ok(current)
+    }
+
+    async fn row(&self, db: &mut SqliteConnection, place: &RowPlace) -> Result<Option<StoredRow>, ToolError> {
+        let table = self.tables.table(&place.table)?;
+        let mut query = sql::at_place(&self.names, table, &self.tenant, place);
+        let found = query.build().fetch_optional(&mut *db).await?;
+        found.map(|row| read_row(table, &row)).transpose()
+    }
+
+    /// What was done under an idempotency key, if anything was.
+    ///
+    /// # Errors
+    /// `store.error`.
+    pub async fn committed(&self, key: &str) -> Result<Option<WriteDiff>, ToolError> {
+        let mut db = self.pool.acquire().await?;
+        let Some((_, written)) = self.find_commit(&mut db, key).await? else { return Ok(None) };
+        let diff = serde_json::from_str(&written).unwrap_or_default();
+        Ok(Some(WriteDiff::read(&self.tables, &diff)?))
+    }
+
+    /// The binding and the diff of the commit with this key.
+    async fn find_commit(
+        &self,
+        db: &mut SqliteConnection,
+        key: &str,
+    ) -> Result<Option<(String, String)>, ToolError> {
+        let mut query = sql::commit_of(&self.names, &self.tenant, key);
+        Ok(query.build_query_as().fetch_optional(&mut *db).await?)
+    }
+
+    /// Remembers a commit; its number is the version of the rows that it writes.
+    async fn log(
+        &self,
+        db: &mut SqliteConnection,
+        terms: CommitTerms<'_>,
+        what: (&str, &str),
+    ) -> Result<i64, ToolError> {
+        let mut query = sql::new_commit(&self.names, &self.tenant, terms, what);
+        Ok(query.build().execute(&mut *db).await?.last_insert_rowid())
+    }
+
+    async fn apply(
+        &self,
+        db: &mut SqliteConnection,
+        change: &RowChange,
+        version: i64,
+    ) -> Result<(), ToolError> {
+        let table = self.tables.table(&change.place.table)?;
+        if change.before.is_some() {
+            sql::deleted(&self.names, table, &self.tenant, &change.place).build().execute(&mut *db).await?;
+        }
+        if let Some(row) = &change.after {
+            inserted(&self.names, table, &self.tenant, row, version).build().execute(&mut *db).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows that a tenant begins with, once.
+    async fn begin(&self) -> Result<(), ToolError> {
+        if !self.has_initial {
+            return Ok(());
+        }
+        let mut db = self.pool.acquire().await?;
+        if self.find_commit(&mut db, INITIAL_KEY).await?.is_some() {
+            return Ok(());
+        }
+        let mut tx = db.begin_with("BEGIN IMMEDIATE").await?;
+        if self.find_commit(&mut tx, INITIAL_KEY).await?.is_some() {
+            return Ok(());
+        }
+        let terms = CommitTerms { key: INITIAL_KEY, user: "", now: "" };
+        let version = self.log(&mut tx, terms, ("", "[]")).await?;
+        for table in &self.tables.0 {
+            for row in &table.initial {
+                let mut query = inserted(&self.names, table, &self.tenant, row, version);
+                query.build().execute(&mut *tx).await?;
+            }
+        }
+        // A read repeats this; the next call finds it done or not done.
+        Ok(tx.commit().await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

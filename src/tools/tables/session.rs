@@ -1,0 +1,123 @@
+//! How a tool reads and changes the tables that its scene declares.
+
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{CommitTerms, TenantTables};
+use crate::staged::{HostValues, ReadBase, StagedLimits, TableCall, WriteDiff, WriteSet};
+use crate::tools::{ToolContext, ToolError};
+
+/// Reads of the tables, and changes that are staged until they are committed together.
+///
+/// Changes count only with [`Self::commit`]; until then, reads of this session see them and nobody else does.
+#[derive(Debug)]
+pub struct TableSession {
+    rows: TenantTables,
+    set: WriteSet,
+    key: Option<String>,
+    user: String,
+    now: String,
+}
+
+impl ToolContext {
+    /// A session with the tables that the scene declares, for the requester's tenant.
+    ///
+    /// # Errors
+    /// `staged.table` if the scene declares none.
+    pub fn tables(&self) -> Result<TableSession, ToolError> {
+        let rows = self.tenant_tables()?;
+        let key = self.idempotency_key.clone();
+        let id = HEXLOWER.encode(&Sha256::digest(key.as_deref().unwrap_or_default()));
+        let now = self.now.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let user = self.principal.user.clone();
+        let host = HostValues { id: id[..16].to_owned(), now: now.clone(), user: user.clone() };
+        let set = WriteSet::new(rows.definitions().clone(), host, StagedLimits::default());
+        Ok(TableSession { rows, set, key, user, now })
+    }
+}
+
+impl TableSession {
+    /// The rows of a table that pass a filter, such as `{"sku": ["A", "B"], "stock": {"gte": 1}}`, with what is staged.
+    ///
+    /// # Errors
+    /// Those of [`crate::staged`], and `store.error`.
+    pub async fn find(&mut self, table: &str, filter: Value) -> Result<Vec<Value>, ToolError> {
+        match self.call("find", json!({"table": table, "where": filter})).await? {
+            Value::Array(rows) => Ok(rows),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The row with a key, or null.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub async fn get(&mut self, table: &str, key: Value) -> Result<Value, ToolError> {
+        self.call("get", json!({"table": table, "key": key})).await
+    }
+
+    /// Stages a new row; returns it with what the host fills.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub async fn insert(&mut self, table: &str, values: Value) -> Result<Value, ToolError> {
+        self.call("insert", json!({"table": table, "values": values})).await
+    }
+
+    /// Stages other values of a row; returns the row.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub async fn update(&mut self, table: &str, key: Value, values: Value) -> Result<Value, ToolError> {
+        self.call("update", json!({"table": table, "key": key, "values": values})).await
+    }
+
+    /// Stages the deletion of a row; returns the row.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub async fn delete(&mut self, table: &str, key: Value) -> Result<Value, ToolError> {
+        self.call("delete", json!({"table": table, "key": key})).await
+    }
+
+    /// What was read so far, and what is staged.
+    pub fn staged(&self) -> (ReadBase, WriteDiff) {
+        (self.set.base(), self.set.diff())
+    }
+
+    /// Does everything that is staged, or nothing. The same idempotency key does it once.
+    ///
+    /// # Errors
+    /// `staged.conflict` if something that was read changed in between: the session is to be repeated from its reads.
+    /// `staged.no_key` without an idempotency key.
+    pub async fn commit(self) -> Result<WriteDiff, ToolError> {
+        let Some(key) = &self.key else {
+            let message = "a write was called without an idempotency key: nothing was done";
+            return Err(ToolError::failed("staged.no_key", message));
+        };
+        let (base, diff) = self.set.finish()?;
+        let terms = CommitTerms { key, user: &self.user, now: &self.now };
+        self.rows.commit(terms, &base, &diff).await?;
+        Ok(diff)
+    }
+
+    /// What the call with this idempotency key did before, if it did anything: a write that is repeated says so, instead of
+    /// computing it from rows that it changed itself.
+    ///
+    /// # Errors
+    /// `store.error`.
+    pub async fn committed(&self) -> Result<Option<WriteDiff>, ToolError> {
+        match &self.key {
+            Some(key) => self.rows.committed(key).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn call(&mut self, function: &str, arguments: Value) -> Result<Value, ToolError> {
+        let arguments = arguments.as_object().cloned().unwrap_or_default();
+        let call = TableCall::read(self.set.tables(), function, &arguments)?;
+        let found = self.rows.read(&call.reading(self.set.tables())?).await?;
+        Ok(self.set.perform(&call, found)?)
+    }
+}
