@@ -14,6 +14,7 @@ use crate::adapt::RecoveryAction;
 use crate::llm;
 use crate::plan::{Plan, PlanProblem};
 pub use crate::planner::{CallAttempts, FailedCall};
+use crate::program::Interpreter;
 use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, TenantId, Verdict};
 use crate::scene::Catalogue;
 
@@ -146,4 +147,6 @@ pub struct ReplacedParts {
     pub executor: Option<Arc<dyn Executor>>,
     /// Chooses how to continue after a call failed.
     pub recovery: Option<Arc<dyn Recovery>>,
+    /// Executes programs.
+    pub interpreter: Option<Arc<dyn Interpreter>>,
 }

@@ -174,5 +174,6 @@ fn request(call: u32) -> RequestedCall {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     }
 }

@@ -3,6 +3,7 @@
 
 mod append;
 mod commands;
+mod execution;
 mod learning;
 mod perform;
 mod preflight;
@@ -11,7 +12,7 @@ mod run_timers;
 mod takeover;
 mod wait_timer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::llm::budget::{AccountKey, Hold};
 use crate::llm::{self, Confirm, Gateway};
 use crate::parts::ReplacedParts;
 use crate::planner::{self, CommandRefusal};
+use crate::program::{Stop, Unavailable};
 use crate::run::{
     Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
     Settings, TenantId, TimerSubject,
@@ -157,6 +159,10 @@ pub(crate) struct Driver {
     /// appended durably.
     suspect: bool,
     in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = FinishedAction> + Send>>>,
+    /// Executions of programs that are under way.
+    executions: FuturesUnordered<Pin<Box<dyn Future<Output = EndedExecution> + Send>>>,
+    /// The steps whose programs they execute.
+    executing: BTreeSet<u32>,
     /// Model replies that were not parsed yet, by call number.
     unparsed: BTreeMap<u32, Confirm>,
     stop: CancellationToken,
@@ -192,6 +198,9 @@ type CommandReplySender = oneshot::Sender<Result<(), CommandRefusal>>;
 
 /// The outcome of an action. For a model reply, also the channel that confirms whether it was usable.
 type FinishedAction = (Event, Option<Confirm>);
+
+/// Where the program of a step stopped, or why it was not executed.
+type EndedExecution = (u32, Result<Stop, Unavailable>);
 
 /// A run that its driver left: it ended, waits, or could not continue.
 pub(crate) struct EndedRun {
@@ -263,6 +272,8 @@ impl Driver {
             permit: None,
             suspect: false,
             in_flight: FuturesUnordered::new(),
+            executions: FuturesUnordered::new(),
+            executing: BTreeSet::new(),
             unparsed: BTreeMap::new(),
             stop: CancellationToken::new(),
             wait_timer: WaitTimer::default(),
@@ -295,6 +306,7 @@ impl Driver {
         // The run no longer needs what is still in flight.
         self.stop.cancel();
         self.in_flight.clear();
+        self.executions.clear();
         if let Some(fault) = &broken {
             tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
         }
@@ -311,7 +323,7 @@ impl Driver {
 
     /// Performs what must happen now, until nothing must.
     async fn perform_due(&mut self, context: &mut Option<Context>) -> Result<(), Fault> {
-        while let Some(action) = self.state.next().first().cloned() {
+        while let Some(action) = self.due_action() {
             let most = crash::most_events(MAX_EVENTS);
             if self.state.seq > most && !matches!(action, Action::Record { .. }) {
                 // Start nothing new, but record the outcome of a write in flight.
@@ -325,6 +337,13 @@ impl Driver {
             self.perform(action, context).await?;
         }
         Ok(())
+    }
+
+    /// The first action that is due and not under way.
+    fn due_action(&self) -> Option<Action> {
+        let is_under_way =
+            |action: &&Action| matches!(action, Action::Execute { step } if self.executing.contains(step));
+        self.state.next().iter().find(|action| !is_under_way(action)).cloned()
     }
 
     /// Applies a cancel request that arrived while the run came to rest.
@@ -376,9 +395,15 @@ impl Driver {
             // The run continues, so the refusals need not wait for it to rest.
             RefusedCommands(std::mem::take(&mut self.refused_commands)).reply_all();
             let timer = self.first_timer();
-            self.wait_timer.set_waiting(!self.in_flight.is_empty() || timer.is_some());
+            let is_busy = !self.in_flight.is_empty() || !self.executions.is_empty();
+            self.wait_timer.set_waiting(is_busy || timer.is_some());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,
+                Some(ended) = self.executions.next() => {
+                    self.wait_timer.set_waiting(false);
+                    self.record_execution(ended).await?;
+                    continue;
+                }
                 Some(order) = next_command(&mut self.commands) => {
                     self.wait_timer.set_waiting(false);
                     self.handle_command(order).await?;

@@ -106,6 +106,7 @@ fn place(event: &ExplainedEvent) -> String {
         (ExplainedSubject::Reply, _) => "a model's reply could not be used".to_owned(),
         (ExplainedSubject::Step, _) => "the step ended without its result".to_owned(),
         (ExplainedSubject::Run, _) => "further steps had no results".to_owned(),
+        (ExplainedSubject::Program, _) => "a program could not be used".to_owned(),
         (ExplainedSubject::Plan, _) => "no plan could be made".to_owned(),
     };
     match (event.step_number, &event.scene_name) {

@@ -10,8 +10,8 @@ use proscenium::flow::Flow;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Adaptation, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Fault,
-    InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, PlanScore, Question, RecalledResult,
-    RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    InterpretedResult, Outcome, PlanCause, PlanMade, PlanMaker, PlanScore, ProgramStop, Question,
+    RecalledResult, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -137,6 +137,11 @@ impl Narrator {
                 self.node_prepared(*step, !calls.is_empty());
                 self.reply(*step, calls, question.as_ref())
             }
+            Event::ProgramWritten { step, source, .. } => {
+                let lines = count(source.lines().count(), "line");
+                line(Mark::Note, format!("{}: a program of {lines}", self.step(*step)))
+            }
+            Event::ProgramReplied { step, stop } => self.program_stopped(*step, stop),
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
@@ -460,6 +465,7 @@ impl Narrator {
         let by = match (maker, person) {
             (PlanMaker::Person, Some(person)) => format!(" (by {})", one_line(person)),
             (PlanMaker::Deterministic | PlanMaker::Person, _) => String::new(),
+            (PlanMaker::Code, _) => " (a program, without a planner)".to_owned(),
             (PlanMaker::Learned, _) => " (from earlier executions, without a planner)".to_owned(),
             (PlanMaker::Fallback, _) => {
                 " (degraded: by the embedded rules, since no model gave one)".to_owned()
@@ -527,6 +533,23 @@ impl Narrator {
         }
         self.asks |= question.is_some();
         lines
+    }
+
+    /// Where a program stopped: only its end and its faults are told, since its calls are.
+    fn program_stopped(&mut self, step: u32, stop: &ProgramStop) -> Vec<NarrationLine> {
+        match stop {
+            ProgramStop::Call { requested, .. } => self.reply(step, std::slice::from_ref(&**requested), None),
+            ProgramStop::Finished { result, .. } => line(
+                Mark::Note,
+                format!("{}: the program ends, {}", self.step(step), one_line(&result.status)),
+            ),
+            ProgramStop::Fault { fault } => {
+                let what = short(&fault.message, WORDS);
+                line(Mark::Failed, format!("{}: the program fails [{}]: {what}", self.step(step), fault.code))
+            }
+            // The end of the step says why.
+            ProgramStop::Unavailable { .. } => Vec::new(),
+        }
     }
 
     /// Whether this failure of a model was not rendered before.

@@ -54,6 +54,7 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     }
 }
 
@@ -134,6 +135,7 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     };
     let reply = Event::SceneReplied {
         step,
@@ -522,6 +524,7 @@ pub fn undone() -> Vec<Envelope<Event>> {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     };
     events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },

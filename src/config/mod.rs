@@ -194,6 +194,8 @@ impl Config {
             policies: self.execution.policies,
             consultations: self.execution.consultations,
             node_model: Some(self.llm.has_model_for(Purpose::Node)),
+            maker: self.planning.maker,
+            program_model: Some(self.llm.has_model_for(Purpose::Program)),
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }
     }

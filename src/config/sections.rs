@@ -9,8 +9,8 @@ use super::approval::TenantApprovalConfig;
 use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults, ToolBreakerConfig};
 use crate::nearest::nearest;
 use crate::run::{
-    ConfirmPolicy, Duplicates, LearnMode, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode,
-    Settings, TenantId,
+    ConfirmPolicy, Duplicates, LearnMode, MAX_WRITES, OutOfScope, PlanningMaker, PrepareMode, ReaderMode,
+    SceneMode, Settings, TenantId,
 };
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 use crate::tools::phrase;
@@ -106,6 +106,8 @@ pub struct PlanningConfig {
     pub system_prompt: String,
     /// Which calls a plan prepares.
     pub prepare: PrepareMode,
+    /// Who makes plans: a planner out of scenes, a model that writes a program, or a planner that may use programs.
+    pub maker: PlanningMaker,
     /// What is learned from executions.
     pub learn: LearnMode,
     /// How often a plan has to succeed before it is reused without a planner.
@@ -131,6 +133,7 @@ impl Default for PlanningConfig {
             reader: settings.reader,
             system_prompt: settings.planner_instructions,
             prepare: PrepareMode::Always,
+            maker: settings.maker,
             learn: settings.learn,
             learn_after: LEARN_AFTER,
             shortlist: SHORTLIST,
@@ -303,6 +306,8 @@ pub struct TenantConfig {
     pub level: Option<ExecutionLevel>,
     /// As `execution.mode`, where it is lower.
     pub mode: Option<ExecutionMode>,
+    /// As `planning.maker`, where it is narrower.
+    pub maker: Option<PlanningMaker>,
     /// As `planning.learn`, in place of it.
     pub learn: Option<LearnMode>,
     /// As `[approval]`.

@@ -55,6 +55,10 @@ pub(super) fn without_effect(config: &Config) -> Vec<(String, String)> {
             let key = format!("tenants.{name}.mode");
             found.push((key.clone(), format!("`{key}` is above `execution.mode` and has no effect")));
         }
+        if tenant.maker.is_some_and(|maker| config.planning.maker.narrowed(Some(maker)) != maker) {
+            let key = format!("tenants.{name}.maker");
+            found.push((key.clone(), format!("`{key}` is wider than `planning.maker` and has no effect")));
+        }
     }
     found
 }

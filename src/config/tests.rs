@@ -247,7 +247,7 @@ dinner = ["a"]
     site.toml:42: error[config.value]: `llm.purposes.plan.1` = `bb` is the name of no model
       help: the models are a, offline
     site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
-      help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding", "recovery", "interpretation", "decision", "adaptation", "path", "node"
+      help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding", "recovery", "interpretation", "decision", "adaptation", "path", "node", "program"
     environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` is invalid: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
       help: fix it, or remove it to use the default `local`
     environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` is invalid: it must be a whole number, not negative

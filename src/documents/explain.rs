@@ -114,6 +114,8 @@ pub enum ExplainedSubject {
     Reply,
     /// No plan could be made.
     Plan,
+    /// A program could not be used.
+    Program,
     /// A step ended, and a model could change the rest of the plan.
     Step,
     /// Further steps had no results.

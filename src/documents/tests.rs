@@ -17,6 +17,7 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     };
     let plan = Plan {
         needs_execution: true,

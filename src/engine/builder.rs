@@ -20,6 +20,7 @@ use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
+use crate::program::Interpreter;
 use crate::run::{Fault, TenantId};
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
@@ -99,6 +100,13 @@ impl Builder {
     #[must_use]
     pub fn recovery(mut self, recovery: impl Recovery + 'static) -> Self {
         self.sources.replaced.recovery = Some(Arc::new(recovery));
+        self
+    }
+
+    /// Sets what executes programs that are plans (`planning.maker`), in place of the sandbox of this crate.
+    #[must_use]
+    pub fn interpreter(mut self, interpreter: impl Interpreter + 'static) -> Self {
+        self.sources.replaced.interpreter = Some(Arc::new(interpreter));
         self
     }
 

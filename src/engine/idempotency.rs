@@ -140,7 +140,7 @@ fn request_hash(request: &ChatRequest) -> String {
         plan_only,
         idempotency: _,
         fingerprint: _,
-        options: RequestOptions { cache: _, require_approval, dry_run, unplanned, level, mode },
+        options: RequestOptions { cache: _, require_approval, dry_run, unplanned, level, mode, maker },
         guidance,
         documents,
         plan,
@@ -156,6 +156,9 @@ fn request_hash(request: &ChatRequest) -> String {
     }
     if !documents.is_empty() {
         parts["documents"] = json!(documents);
+    }
+    if let Some(maker) = maker {
+        parts["maker"] = json!(maker);
     }
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
     HEXLOWER.encode(&digest)

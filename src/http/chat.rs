@@ -16,7 +16,7 @@ use super::sse;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::plan::Plan;
-use crate::run::{DocumentId, PlanConstraints, RequestOptions};
+use crate::run::{DocumentId, PlanConstraints, PlanningMaker, RequestOptions};
 use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
@@ -55,6 +55,9 @@ pub(crate) struct ChatBody {
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
     pub(crate) level: Option<ExecutionLevel>,
+    /// Who makes the plan: `scenes`, `auto` or `code`; has an effect where it is narrower than configured, in this order.
+    #[serde(default)]
+    pub(crate) maker: Option<PlanningMaker>,
     /// What the plan has to keep to.
     #[serde(default)]
     pub(crate) constraints: Option<PlanConstraints>,
@@ -132,6 +135,7 @@ impl ChatBody {
                 unplanned,
                 level: self.level,
                 mode: self.mode,
+                maker: self.maker,
             },
             guidance,
             documents: self.documents,

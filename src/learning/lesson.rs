@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::binding::bind;
 use super::template::{template_of_run, user_hash};
 use crate::llm::offline::PlainAsk;
-use crate::plan::{Reference, StepKind, StepStatus};
+use crate::plan::{Reference, Step, StepKind, StepStatus};
 use crate::planner;
 use crate::run::{
     CallState, CallStatus, Event, FaultClass, LearnMode, LessonResult, Outcome, PlanLesson, PlanMade,
@@ -23,7 +23,8 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
     let first = state.plans.first()?;
     // What a flow or a model without tools does is not what a plan prepares.
     let is_prepared = |made: &PlanMade| {
-        made.flows.is_empty() && made.plan.steps.iter().all(|step| step.kind != StepKind::Llm)
+        let is_left = |step: &Step| matches!(step.kind, StepKind::Llm | StepKind::Code);
+        made.flows.is_empty() && !made.plan.steps.iter().any(is_left)
     };
     if !state.plans.iter().all(is_prepared) {
         return None;

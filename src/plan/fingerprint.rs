@@ -58,6 +58,10 @@ fn content(step: &Step) -> Value {
         let inputs = sorted(&Value::Object(step.inputs.clone()));
         return json!([step.kind, words, inputs, step.output.as_ref().map(sorted)]);
     }
+    if step.kind == StepKind::Code {
+        let scenes: BTreeSet<&String> = step.scenes.iter().collect();
+        return json!([step.kind, words, scenes]);
+    }
     match step.expect.is_empty() {
         true => json!([step.kind, step.scene_name, tools, calls, words]),
         false => json!([step.kind, step.scene_name, tools, calls, words, sorted(&json!(step.expect))]),

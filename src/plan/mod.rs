@@ -86,7 +86,7 @@ pub struct Step {
     /// What executes it. Left out of the wire form, and so of hashes, where it is a scene.
     #[serde(default, skip_serializing_if = "StepKind::is_scene")]
     pub kind: StepKind,
-    /// The exact name of the scene that executes it; `LLM` for a step of kind `llm`.
+    /// The exact name of the scene that executes it; `LLM` for a step of kind `llm`, `PROGRAM` for one of kind `code`.
     #[serde(default)]
     pub scene_name: String,
     /// The purpose of the step in words: the scene's only instruction.
@@ -124,7 +124,13 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub output: Option<Value>,
+    /// Of a step of kind `code`: the scenes whose tools its program may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenes: Vec<String>,
 }
+
+/// The name of what executes a step of kind `code`, where no scene has it.
+pub const PROGRAM: &str = "PROGRAM";
 
 /// The name of what executes a step of kind `llm`, where no scene has it.
 pub const SYNTHESIS: &str = "LLM";
@@ -140,6 +146,8 @@ pub enum StepKind {
     Flow,
     /// A model, which makes the step's `output` of its `inputs`, without a tool.
     Llm,
+    /// A program, which a model writes when the step begins, and which calls tools of the step's `scenes`.
+    Code,
     /// A node of a flow. Such steps are added when their flow enters the node; no plan contains one.
     Node,
 }
@@ -154,8 +162,15 @@ impl Step {
     /// The name of what executes the step, for displays.
     pub fn label(&self) -> &str {
         match self.kind {
-            StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Node => &self.scene_name,
+            StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Code | StepKind::Node => {
+                &self.scene_name
+            }
         }
+    }
+
+    /// The names of the scenes that take part in the step.
+    pub fn scene_names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.scene_name).chain(&self.scenes).map(String::as_str)
     }
 }
 

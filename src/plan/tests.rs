@@ -36,6 +36,7 @@ fn step(number: u32, depends: &[u32]) -> Step {
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     }
 }
 
@@ -190,6 +191,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 expect: Vec::new(),
                 inputs: serde_json::Map::new(),
                 output: None,
+                scenes: Vec::new(),
             })
             .collect(),
     })

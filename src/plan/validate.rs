@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::expect::check_expectations;
-use super::{Plan, Reference, SYNTHESIS, Step, StepKind};
+use super::{PROGRAM, Plan, Reference, SYNTHESIS, Step, StepKind};
 
 /// The known scenes and the names of their tools: what a plan may refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,6 +76,7 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
         // Whatever its author wrote.
         step.kind = kind_of(step, known);
         normalise_synthesis(step);
+        normalise_program(step, known);
         for value in step.inputs.values_mut() {
             if let Some(found) = Reference::of(value).filter(|found| numbers.contains(&found.step)) {
                 let step = found.step.saturating_add(shift);
@@ -126,6 +127,10 @@ fn kind_of(step: &Step, known: &KnownScenes) -> StepKind {
     if known.flows.contains(&step.scene_name) {
         return StepKind::Flow;
     }
+    let is_program = step.kind == StepKind::Code || step.scene_name.trim().eq_ignore_ascii_case(PROGRAM);
+    if is_program && !known.scenes.contains_key(&step.scene_name) {
+        return StepKind::Code;
+    }
     let names_model = |name: &str| name.trim().eq_ignore_ascii_case(SYNTHESIS);
     let tools_name_model = matches!(step.expected_tools.as_slice(), [tool] if names_model(tool));
     let is_model = step.kind == StepKind::Llm || names_model(&step.scene_name) || tools_name_model;
@@ -147,6 +152,24 @@ fn normalise_synthesis(step: &mut Step) {
     step.inputs.retain(|_, value| !value.is_null());
     let text = || json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
     step.output.get_or_insert_with(text);
+}
+
+/// A step of kind code has scenes and nothing prepared; any other step has one scene.
+fn normalise_program(step: &mut Step, known: &KnownScenes) {
+    if step.kind != StepKind::Code {
+        step.scenes.clear();
+        return;
+    }
+    PROGRAM.clone_into(&mut step.scene_name);
+    step.expected_tools.clear();
+    step.if_needed.clear();
+    step.prepared_calls.clear();
+    let named = step
+        .scenes
+        .iter()
+        .map(|name| unique_match(known.scenes.keys(), name).unwrap_or_else(|| name.clone()));
+    let mut seen = BTreeSet::new();
+    step.scenes = named.filter(|name| seen.insert(name.clone())).collect();
 }
 
 /// The only name that equals `written` apart from case and surrounding whitespace.
@@ -329,9 +352,10 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
             format!("step {n} prepares a call of {:?}, which is not among its expected_tools", prepared.tool),
         ));
     }
-    if step.kind == StepKind::Llm {
-        check_inputs(step, problems);
-        return;
+    match step.kind {
+        StepKind::Llm => return check_inputs(step, problems),
+        StepKind::Code => return check_scenes(step, known, problems),
+        StepKind::Scene | StepKind::Flow | StepKind::Node => {}
     }
     let Some(tools) = known.scenes.get(&step.scene_name) else {
         let all: Vec<&str> = known.scenes.keys().map(String::as_str).collect();
@@ -353,6 +377,27 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
                 ),
             ));
         }
+    }
+}
+
+/// A program has scenes with tools to call.
+fn check_scenes(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>) {
+    let n = step.step_number;
+    if step.scenes.is_empty() {
+        let what = format!("step {n} is a program without scenes: name in scenes those whose tools it calls");
+        problems.push(PlanProblem::new("plan.no_scenes", what));
+    }
+    for name in &step.scenes {
+        let has_tools = known.scenes.get(name).map(|tools| !tools.is_empty());
+        if has_tools == Some(true) && !known.flows.contains(name) {
+            continue;
+        }
+        let all: Vec<&str> =
+            known.scenes.keys().filter(|name| !known.flows.contains(*name)).map(String::as_str).collect();
+        problems.push(PlanProblem::new(
+            "plan.unknown_scene",
+            format!("step {n}: a program cannot call tools of {name:?}; the scenes are {}", all.join(", ")),
+        ));
     }
 }
 

@@ -142,6 +142,7 @@ pub(super) fn call_approval(
         }
         ApprovalScope::Declared => tool.approval.requires_call_approval() || by_rules,
     };
+    let asked = asked || (step.kind == StepKind::Code && is_put_with_plan(state, tool));
     let is_shown = before.is_some() && !unshown;
     let replaced = stands_for.filter(|original| !is_shown && needs_same_approver(state, tool, original));
     if !asked && !another && replaced.is_none() {
@@ -161,6 +162,17 @@ pub(super) fn call_approval(
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
     Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools, ..RequiredApproval::default() })
+}
+
+/// Whether a plan with a write of `tool` needs approval. No plan shows what a program writes, so each of its writes is put to
+/// whom the plan would be put to.
+fn is_put_with_plan(state: &RunState, tool: &SceneTool) -> bool {
+    let asks = state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
+    asks || match state.settings().approval.plans {
+        ApprovalScope::Never => false,
+        ApprovalScope::Writes => true,
+        ApprovalScope::Declared => tool.approval.requires_plan_approval(),
+    }
 }
 
 /// The approval that a read needs: one whose tool says so.

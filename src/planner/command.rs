@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
 use super::constraints::constraint_problems;
 use super::flow_plan::{flow_problems, frozen_flows};
+use super::program::program_problems;
 use super::step_expectations::expectation_problems;
 use super::supplied_plan::invalid_plan_fault;
 use super::synthesis::synthesis_problems;
@@ -513,6 +514,7 @@ pub(super) fn plan_from_person(
     problems.extend(constraint_problems(state, catalogue, &plan));
     problems.extend(flow_problems(state, catalogue, &plan));
     problems.extend(synthesis_problems(&plan));
+    problems.extend(program_problems(state, &plan));
     problems.extend(expectation_problems(catalogue, &plan));
     if problems.is_empty() {
         Ok(PlanMade::new(version, cause, PlanMaker::Person, plan))

@@ -226,7 +226,8 @@ pub(super) fn untraced_arguments(
 
 /// Most writes that the run may begin without confirmation.
 fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
-    let scenes = state.steps.values().filter_map(|step| catalogue.get(&step.step.scene_name));
+    let names = state.steps.values().flat_map(|step| step.step.scene_names());
+    let scenes = names.filter_map(|name| catalogue.get(name));
     let raised = scenes.filter_map(|scene| scene.max_writes).max().unwrap_or(0);
     state.settings().max_writes.max(raised)
 }
@@ -300,8 +301,11 @@ fn loosened(value: &Value, depth: u8) -> Value {
 /// The calls of a step since it last began, and of the earlier steps of the same plan, with those that took their places.
 fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
     let steps = state.steps.iter().filter(|(earlier, _)| state.precedes(**earlier, number));
-    let rounds = steps.filter_map(|(_, step)| step.scene()).flat_map(|work| &work.history);
-    let calls = rounds.flat_map(|round| &round.calls);
+    let calls = steps.flat_map(|(_, step)| {
+        let rounds = step.scene().into_iter().flat_map(|work| &work.history);
+        let of_program = step.code().into_iter().flat_map(|work| &work.program_calls);
+        rounds.flat_map(|round| &round.calls).chain(of_program.map(|own| &own.call))
+    });
     calls.flat_map(|call| state.with_substitute(*call)).map(|(_, call)| call).collect()
 }
 
@@ -537,6 +541,7 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
                 expect: Vec::new(),
                 inputs: serde_json::Map::new(),
                 output: None,
+                scenes: Vec::new(),
             }),
         }
     }

@@ -79,6 +79,15 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
         if step.kind == StepKind::Llm {
             continue;
         }
+        // Its program is offered the tools that are allowed.
+        if step.kind == StepKind::Code {
+            for name in step.scenes.iter().filter(|name| !constraints.allows_scene(name)) {
+                let what =
+                    format!("step {number}: the constraints of the request do not allow the scene {name}");
+                problems.push(PlanProblem::new(FORBIDDEN, what));
+            }
+            continue;
+        }
         if !constraints.allows_scene(name) {
             let what = format!("step {number}: the constraints of the request do not allow the scene {name}");
             problems.push(PlanProblem::new(FORBIDDEN, what));

@@ -10,6 +10,7 @@ use super::constraints::constraint_problems;
 use super::flow_plan::flow_problems;
 use super::plan_prompt::{self, instructions, known};
 use super::planned_calls;
+use super::program::program_problems;
 use super::prompt::forced;
 use super::read::from_arguments;
 use super::step_expectations;
@@ -59,7 +60,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, about: u32, tries
 
 /// What a patch may contain: no steps of kind llm, which find nothing in the place of what failed.
 fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> PlanShape {
-    PlanShape { synthesis: false, ..plan_prompt::shape(state, catalogue, version) }
+    PlanShape { synthesis: false, programs: false, ..plan_prompt::shape(state, catalogue, version) }
 }
 
 /// What was unexpected. What a back end said is in the executed steps alone.
@@ -148,6 +149,7 @@ pub(crate) fn read(
     problems.extend(constraint_problems(state, catalogue, &plan));
     problems.extend(flow_problems(state, catalogue, &plan));
     problems.extend(synthesis_problems(&plan));
+    problems.extend(program_problems(state, &plan));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -15,8 +15,8 @@ use super::tools::{CREATE_PLAN, create_plan};
 use crate::language;
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Purpose, Request, sections};
-use crate::plan::SYNTHESIS;
-use crate::run::{Effect, OutOfScope, RunState, Subject};
+use crate::plan::{PROGRAM, SYNTHESIS};
+use crate::run::{Effect, OutOfScope, PlanningMaker, RunState, Subject};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, Scene};
 
 const PLAN: &str = "\
@@ -71,6 +71,11 @@ const WITH_SYNTHESIS: &str = "
 or a text that another step needs. inputs: one JSON object as text; each value is a constant, or a result as \
 {\"$ref\": {\"step\": 1, \"tool\": \"AddCity\", \"pointer\": \"\"}}. output: the JSON Schema of the object to make, as text, or null for a \
 text. The answer is worded without such a step, and no change takes its values from one.";
+
+const WITH_PROGRAMS: &str = "
+- A step of PROGRAM is one Python program, which is written when the step begins, and which calls tools of several scenes and \
+computes with their results. Use one where a task loops over what a call finds, filters, counts or computes, or does the same for \
+many things; otherwise use steps of scenes. scenes: the scenes whose tools it calls; purpose: the whole task.";
 
 const WITH_ANSWER: &str = "
 - answer: null where needs_execution is true. Otherwise the answer to the user, in the user's language, brief and exact: from \
@@ -190,6 +195,7 @@ pub(super) fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> Pl
         answers: version == 1 && !changes && state.settings().has_rules(3) && !state.is_plan_only(),
         shortlisted: is_shortlisted(state, catalogue),
         synthesis: offers_synthesis(state, catalogue),
+        programs: offers_programs(state, catalogue),
     }
 }
 
@@ -200,6 +206,15 @@ fn offers_synthesis(state: &RunState, catalogue: &Catalogue) -> bool {
         && !state.prepares_everything()
         && !catalogue.is_empty()
         && catalogue.get(SYNTHESIS).is_none()
+}
+
+/// Whether planners are offered steps of kind code: programs may be written and executed, and no scene has their name.
+fn offers_programs(state: &RunState, catalogue: &Catalogue) -> bool {
+    state.settings().maker != PlanningMaker::Scenes
+        && state.settings().program_model == Some(true)
+        && !state.prepares_everything()
+        && !catalogue.is_empty()
+        && catalogue.get(PROGRAM).is_none()
 }
 
 /// Adds the plans that succeeded for similar requests. What they are is said here, so that prompts begin alike with and
@@ -233,6 +248,9 @@ pub(super) fn instructions(task: &str, state: &RunState, shape: PlanShape) -> St
     }
     if shape.synthesis {
         system.push_str(WITH_SYNTHESIS);
+    }
+    if shape.programs {
+        system.push_str(WITH_PROGRAMS);
     }
     if shape.answers {
         system.push_str(match settings.out_of_scope {

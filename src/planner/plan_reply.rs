@@ -5,6 +5,7 @@ use super::constraints::constraint_problems;
 use super::flow_plan::flow_problems;
 use super::plan_prompt::shape;
 use super::planned_calls;
+use super::program::program_problems;
 use super::read::{from_arguments, only_repeats};
 use super::shortlist::more_scenes;
 use super::step_expectations;
@@ -76,6 +77,7 @@ fn usable_plan(
     problems.extend(constraint_problems(state, catalogue, &plan));
     problems.extend(flow_problems(state, catalogue, &plan));
     problems.extend(synthesis_problems(&plan));
+    problems.extend(program_problems(state, &plan));
     problems.extend(step_expectations::expectation_problems(catalogue, &plan));
     if !problems.is_empty() {
         return Err(problems);

@@ -16,6 +16,13 @@ pub fn plan_problems_before_start(state: &RunState, catalogue: &Catalogue) -> Ve
         if step.kind == StepKind::Llm {
             continue;
         }
+        if step.kind == StepKind::Code {
+            for scene in step.scenes.iter().filter(|scene| catalogue.get(scene).is_none()) {
+                let what = format!("step {}: the scene {scene} is not loaded", step.step_number);
+                problems.push(PlanProblem::new("preflight.scene", what));
+            }
+            continue;
+        }
         let Some(scene) = catalogue.get(&step.scene_name) else {
             let what = format!("step {}: the scene {} is not loaded", step.step_number, step.scene_name);
             problems.push(PlanProblem::new("preflight.scene", what));

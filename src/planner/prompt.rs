@@ -15,6 +15,7 @@ use super::documents::push_documents;
 use super::flow_node;
 use super::flow_path;
 use super::plan_prompt;
+use super::program;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::shortlist;
 use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
@@ -94,6 +95,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Path { step } => flow_path::request(state, step),
         Subject::Node { step } => flow_node::request(state, step),
+        Subject::Program { step } => program::request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
         Subject::Consultation { consultation, .. } => consult::request(state, catalogue, consultation),
@@ -475,7 +477,7 @@ pub(super) fn forced(
 }
 
 /// The last rejected reply of `tries` and its problems. Older ones would only cost tokens.
-fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
+pub(super) fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
     let last = tries.iter().rev().filter_map(|call| state.asks.get(call)).find_map(|ask| match &ask.status {
         AskStatus::Rejected { reply, problems } => Some((reply, problems)),
         _ => None,

@@ -13,6 +13,7 @@ use super::decide;
 use super::flow_node;
 use super::flow_path;
 use super::plan_reply;
+use super::program;
 use super::prompt::{answer_sources, binding_calls, offered, offered_catalogue};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::shortlist;
@@ -52,6 +53,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Path { step } => flow_path::read(state, reply, (call, step), fallback),
         Subject::Node { step } => flow_node::read(state, catalogue, reply, (call, step)),
+        Subject::Program { step } => program::read(state, reply, (call, step)),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
         Subject::Consultation { consultation, .. } => {
@@ -527,6 +529,7 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<PlanProblem>> {
 pub(super) fn unusable(written: &ReplyCall, call: u32, tool: &str, problem: Fault) -> RequestedCall {
     RequestedCall {
         call,
+        scene: None,
         provider_id: written.id.clone(),
         tool: tool.to_owned(),
         arguments: Value::String(written.arguments.clone()),
@@ -615,6 +618,7 @@ pub(super) fn read_call(
     let definition = (adapts && tool.effect == Effect::Write).then(|| effective_definition(tool));
     RequestedCall {
         call: ordinal,
+        scene: None,
         provider_id: reply.id.clone(),
         tool: tool.name.clone(),
         key,

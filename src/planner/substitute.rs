@@ -1,6 +1,7 @@
 //! The call of an alternative tool, which takes the place of one that failed.
 
 use super::confirmation::PlanDoubts;
+use super::program::step_in_scene;
 use super::read::{SceneReplyCall, read_call, unusable};
 use crate::adapt::PolicyChoice;
 use crate::run::{Adaptation, CallState, CallStatus, Event, Fault, ReplyCall, RequestedCall, RunState};
@@ -60,7 +61,9 @@ fn substitute_call(state: &RunState, catalogue: &Catalogue, original: &CallState
         doubts: PlanDoubts::default(),
         stands_for: Some(original),
     };
-    let call = read_call(state, catalogue, scene, step, &written);
+    let own = step_in_scene(step, scene);
+    let call = read_call(state, catalogue, scene, &own, &written);
     let policies = call.policies.map(|policies| policies.of_substitute());
-    RequestedCall { policies: policies.filter(|policies| !policies.is_empty()).map(Box::new), ..call }
+    let policies = policies.filter(|policies| !policies.is_empty()).map(Box::new);
+    RequestedCall { policies, scene: original.requested.scene.clone(), ..call }
 }

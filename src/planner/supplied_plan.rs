@@ -3,6 +3,7 @@
 use super::approval::with_approval;
 use super::command::plan_from_person;
 use super::confirmation::confirmed_plan;
+use super::program::program_plan;
 use crate::plan::{Plan, PlanProblem};
 use crate::run::{Event, Fault, PlanCause, PlanMade, PlanMaker, PlanRecall, RecallOutcome, RunState};
 use crate::scene::Catalogue;
@@ -11,6 +12,9 @@ use crate::scene::Catalogue;
 pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
     if state.is_confirmation() {
         return confirmed_plan(state, catalogue, version);
+    }
+    if state.is_planned_as_program() {
+        return program_plan(state, catalogue, version);
     }
     let queued = state.queued.as_ref();
     if let Some(recall) = state.recall.as_ref().filter(|_| queued.is_some_and(|queued| queued.plan.is_none()))

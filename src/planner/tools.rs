@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::llm::ToolSpec;
-use crate::plan::SYNTHESIS;
+use crate::plan::{PROGRAM, SYNTHESIS};
 use crate::run::{Effect, PatchScope};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
@@ -123,7 +123,7 @@ pub fn adapt_plan(catalogue: &Catalogue, shape: PlanShape, scope: &PatchScope) -
 }
 
 /// The schema of a step: one alternative for each scene, or, where not every scene is described, one for all of them; and
-/// one for steps of kind llm, where they are offered.
+/// one for steps of kind llm and one for steps of kind code, where they are offered.
 fn step_schema(catalogue: &Catalogue, shape: PlanShape) -> Value {
     let mut steps = match shape.shortlisted {
         true => vec![step_of_any(catalogue, shape)],
@@ -131,6 +131,9 @@ fn step_schema(catalogue: &Catalogue, shape: PlanShape) -> Value {
     };
     if shape.synthesis {
         steps.push(synthesis_step());
+    }
+    if shape.programs {
+        steps.push(program_step(catalogue));
     }
     match steps.len() {
         0 => step_of(&json!({"type": "string"}), &[]),
@@ -162,6 +165,24 @@ fn synthesis_step() -> Value {
             "purpose": {"type": "string"},
             "inputs": {"type": "string"},
             "output": {"type": ["string", "null"]},
+            "depends_on_step": earlier_steps()
+        }
+    })
+}
+
+/// The schema of a step of kind code.
+fn program_step(catalogue: &Catalogue) -> Value {
+    let scenes: Vec<&str> =
+        catalogue.iter().filter(|scene| scene.flow.is_none()).map(|scene| scene.name.as_str()).collect();
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["step_number", "scene_name", "purpose", "scenes", "depends_on_step"],
+        "properties": {
+            "step_number": {"type": "integer"},
+            "scene_name": {"type": "string", "enum": [PROGRAM]},
+            "purpose": {"type": "string"},
+            "scenes": {"type": "array", "items": names(&scenes)},
             "depends_on_step": earlier_steps()
         }
     })

@@ -4,9 +4,13 @@
 //! these ([`Interpreter::execute`]), so nothing of an interpreter is stored, and a program may wait for days and over
 //! restarts. Everything in this module is pure; the process that executes programs is in `sandbox/`.
 
+pub mod contract;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use contract::ProgramResult;
 
 /// A program, everything that it may see, and the outcomes of the calls that it already made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +49,12 @@ pub struct ProgramLimits {
     pub printed_bytes: usize,
     /// The most calls that it may make.
     pub calls: u32,
+}
+
+impl Default for ProgramLimits {
+    fn default() -> Self {
+        Self { time_ms: 2_000, memory_bytes: 64 * 1024 * 1024, printed_bytes: 8 * 1024, calls: 64 }
+    }
 }
 
 /// A call that an earlier execution of the program made.
@@ -111,9 +121,10 @@ pub struct Finished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramFault {
     /// A stable code: `code.syntax`, `code.error`, `code.time`, `code.memory`, `code.calls`, `code.diverged`,
-    /// `code.crashed`, `code.arguments`, `code.refused`.
+    /// `code.crashed`, `code.arguments`, `code.refused`; and of the host: `code.contract`.
     pub code: String,
-    /// What is wrong, for the author of the program.
+    /// What is wrong, for the author of the program. That of `code.error` contains the message of the exception,
+    /// also of one that a call raised and that the program does not handle.
     pub message: String,
     /// The line of the program, from 1, where it is known.
     pub line: Option<u32>,

@@ -13,6 +13,8 @@
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
 //! | `forecast` | `run_id`, `step_number`, `scene_name`, `tools` that the step may call and that do not work at present: `tool`, `open` (its calls end at once), `success_percent` and `latency_ms` of its recent calls |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
+//! | `program_written` | `run_id`, `step_number`, `scene_name` (`PROGRAM`), `source`: the program of a step of kind `code` |
+//! | `program_replied` | `run_id`, `step_number`, `scene_name` (`PROGRAM`), `stop`: where an execution of the program stopped (`call` with `call` and `line`; `finished` with its `status` and `answer_rows`; `fault` with `error` and `line`; `unavailable` with `error`) |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms`; `unexpected_result` (true) if the write was done and its result is not as its tool declares |
 //! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `cached`, `skip`, `fail` or `consult`; for a retry `delay_ms`); about a step that failed `run_id`, `step_number`, `scene_name`, `class`, `chosen` (`consult` or `fail`) |

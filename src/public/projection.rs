@@ -8,8 +8,8 @@ use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
     Adaptation, ApprovalId, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Outcome,
-    PlanMade, RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted, RunStatus, UnexpectedSubject,
-    Verdict,
+    PlanMade, ProgramStop, RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted, RunStatus,
+    UnexpectedSubject, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -100,6 +100,9 @@ impl PublicProjection {
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. } } => {
+                self.calls.insert(requested.call, (*step, (**requested).clone()));
+            }
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 let step = self.calls.get(call).map_or(0, |(step, _)| *step);
                 self.calls.insert(requested.call, (step, (**requested).clone()));
@@ -158,6 +161,8 @@ impl PublicProjection {
                 let part = self.nodes.get(step).map_or(1, |(_, part)| *part);
                 self.with_step(*step, json!({"part": part, "node": node, "left_path": left}))
             }
+            Event::ProgramWritten { step, source, .. } => self.with_step(*step, json!({"source": source})),
+            Event::ProgramReplied { step, stop } => self.with_step(*step, program_data(stop)),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis, notes } => {
                 let mut data = self.completed_call_data(*call, outcome, *millis);
@@ -324,8 +329,36 @@ impl PublicProjection {
         let Some((step, requested)) = self.calls.get(&call) else { return data };
         data["tool"] = json!(requested.tool);
         data["arguments"] = requested.arguments.clone();
-        self.with_step(*step, data)
+        let mut data = self.with_step(*step, data);
+        // A program's step is of no scene.
+        if let Some(scene) = &requested.scene {
+            data["scene_name"] = json!(scene);
+        }
+        data
     }
+}
+
+/// Where a program stopped: its result, or why it has none.
+fn program_data(stop: &ProgramStop) -> Value {
+    let mut data = json!({"stop": stop.name()});
+    match stop {
+        ProgramStop::Call { requested, line, .. } => {
+            data["call"] = json!(requested.call);
+            data["line"] = json!(line);
+        }
+        ProgramStop::Finished { result, .. } => {
+            data["status"] = json!(result.status);
+            data["answer_rows"] = json!(result.answer_rows);
+        }
+        ProgramStop::Fault { fault } => {
+            data["error"] = json!({"code": fault.code, "message": fault.message});
+            data["line"] = json!(fault.line);
+        }
+        ProgramStop::Unavailable { error } => {
+            data["error"] = json!({"code": error.code, "message": error.message});
+        }
+    }
+    data
 }
 
 fn continuation_data(round: u32, verdict: &Verdict, degraded: bool) -> Value {

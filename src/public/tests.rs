@@ -42,6 +42,7 @@ fn call(call: u32, tool: &str) -> RequestedCall {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     }
 }
 
@@ -60,6 +61,7 @@ fn events() -> Vec<Event> {
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     };
     let plan =
         Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };

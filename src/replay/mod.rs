@@ -316,8 +316,11 @@ impl<'a> ReplayWalk<'a> {
 
     /// Reports actions that are due although the recorded run was waiting.
     fn check_overdue(&mut self, seq: u64, event: &Event, due: &[Action]) {
-        let mut left: Vec<Action> =
-            due.iter().filter(|a| !self.reported.contains(&action_identity(a))).cloned().collect();
+        // An execution is under way until it has stopped.
+        let is_overdue = |a: &&Action| {
+            !matches!(a, Action::Execute { .. }) && !self.reported.contains(&action_identity(a))
+        };
+        let mut left: Vec<Action> = due.iter().filter(is_overdue).cloned().collect();
         // A run awaits the cost of questions in flight before it ends.
         if matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. }) {
             left.retain(|action| !matches!(action, Action::Record { event } if event.is_terminal()));
@@ -414,6 +417,7 @@ fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
         Event::FlowPlanned { step, .. } => subject == Subject::Path { step: *step },
         Event::ApprovalLapsed { read, .. } => *read == Some(call) && matches!(subject, Subject::Node { .. }),
         Event::NodeReplied { step, .. } => subject == Subject::Node { step: *step },
+        Event::ProgramWritten { call: of, .. } => *of == call,
         Event::Continuation { round, .. } => subject == Subject::Continuation { round: *round },
         Event::Answered { .. } => subject == Subject::Answer,
         Event::Voted { question, .. } => *question == call,
@@ -464,6 +468,7 @@ fn describe_action(action: &Action) -> String {
                 Subject::Scene { step } => format!("the question of step {step}"),
                 Subject::Path { step } => format!("the question for the path of step {step}"),
                 Subject::Node { step } => format!("the question of node {step}"),
+                Subject::Program { step } => format!("the question for the program of step {step}"),
                 Subject::Continuation { round } => format!("the question for check {round}"),
                 Subject::Answer => "the question for the answer".to_owned(),
                 Subject::Ranking => "the question for the ranking of scenes".to_owned(),
@@ -484,6 +489,7 @@ fn describe_action(action: &Action) -> String {
         Action::Recall { call } => format!("looking for an earlier result of call {call}"),
         Action::Interpret { call } => format!("the result that a mapping makes for call {call}"),
         Action::Substitute { call } => format!("the call in place of call {call}"),
+        Action::Execute { step } => format!("executing the program of step {step}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }
 }

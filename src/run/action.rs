@@ -61,6 +61,12 @@ pub enum Action {
         /// The failed call's ordinal.
         call: u32,
     },
+    /// Execute the program of a step with the outcomes of its calls so far, and append `program_replied`. It changes
+    /// nothing, so it may be performed any number of times.
+    Execute {
+        /// The step.
+        step: u32,
+    },
     /// Read a reply, and append the one event that says what it means.
     Read {
         /// The question's ordinal.
@@ -91,6 +97,7 @@ impl Action {
             Action::Substitute { call } => format!("substitute/{call}"),
             Action::Recall { call } => format!("recall/{call}"),
             Action::Interpret { call } => format!("interpret/{call}"),
+            Action::Execute { step } => format!("execute/{step}"),
             Action::Read { call, .. } => format!("read/{call}"),
             Action::Call { call, attempt } => format!("call/{call}/{attempt}"),
         }

@@ -101,6 +101,7 @@ impl RunState {
             | Event::PathObserved { .. }
             | Event::FlowPlanned { .. }
             | Event::NodeReplied { .. } => self.admit_flow(event),
+            Event::ProgramWritten { .. } | Event::ProgramReplied { .. } => self.admit_program(event),
             Event::Adapted { change } => self.admit_adaptation(change),
             Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
             Event::Answered { .. } => self.at(Subject::Answer),
@@ -414,6 +415,22 @@ impl RunState {
         }
     }
 
+    /// A program must be the meaning of a reply that is due, and an execution must be due.
+    fn admit_program(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::ProgramWritten { step, call, .. } => {
+                let due = Action::Read { call: *call, subject: Subject::Program { step: *step } };
+                require(self.asks_for(|a| *a == due), "there is no program to read")
+            }
+            Event::ProgramReplied { step, stop } => {
+                let due = Action::Execute { step: *step };
+                require(self.asks_for(|a| *a == due), "the step's program is not executed now")?;
+                self.admit_program_stop(*step, stop)
+            }
+            _ => self.is_requested(event),
+        }
+    }
+
     /// A change of the calls must be due, and concern the next ordinal.
     fn admit_adaptation(&self, change: &Adaptation) -> Result<(), String> {
         match change {
@@ -532,6 +549,7 @@ impl RunState {
             | Action::Substitute { .. }
             | Action::Recall { .. }
             | Action::Interpret { .. }
+            | Action::Execute { .. }
             | Action::Call { .. } => false,
         });
         require(here, "it is not due")

@@ -137,6 +137,7 @@ impl RunState {
             | Event::FlowPlanned { .. }
             | Event::NodeStarted { .. }
             | Event::NodeReplied { .. } => self.fold_flow(event),
+            Event::ProgramWritten { .. } | Event::ProgramReplied { .. } => self.fold_program(event),
             Event::ToolStarted { .. }
             | Event::ToolCompleted { .. }
             | Event::ToolSkipped { .. }
@@ -418,11 +419,11 @@ impl RunState {
     }
 
     /// Adds the calls that one reply requested.
-    fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool) {
+    pub(super) fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool) {
         let scene = self.steps.get(&step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
         for requested in calls {
-            let state =
-                CallState { fallback, ..CallState::requested(step, scene.clone(), requested.clone()) };
+            let scene = requested.scene.as_ref().unwrap_or(&scene).clone();
+            let state = CallState { fallback, ..CallState::requested(step, scene, requested.clone()) };
             self.calls.insert(requested.call, state);
         }
         self.step(step, |s| {

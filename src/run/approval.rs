@@ -255,6 +255,12 @@ impl RunState {
         last.is_some_and(|approval| approval.needed.by_user)
     }
 
+    /// Whether a program made the call, so that it goes on with a refusal.
+    pub(super) fn is_of_program(&self, matter: ApprovalSubject) -> bool {
+        let ApprovalSubject::Call { call } = matter else { return false };
+        self.calls.get(&call).is_some_and(|call| self.is_program(call.step))
+    }
+
     /// The call whose approval is the user's, if that is all that waits, with its approval.
     pub fn only_question_to_user(&self) -> Option<(&CallState, &RequiredApproval)> {
         let open = |a: &&Approval| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. });

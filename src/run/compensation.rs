@@ -145,6 +145,7 @@ impl RunState {
             volatile: false,
             policies: None,
             definition: None,
+            scene: call.requested.scene.clone(),
         }
     }
 }

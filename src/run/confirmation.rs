@@ -21,7 +21,8 @@ impl RunState {
     /// The calls of a step's last reply that wait for the user's confirmation.
     pub fn unconfirmed<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
         let last = step.scene().and_then(|work| work.history.last());
-        let of_node = step.node().into_iter().flat_map(|_| &step.round_calls);
+        let has_no_rounds = step.is_node() || step.code().is_some();
+        let of_node = has_no_rounds.then_some(&step.round_calls).into_iter().flatten();
         let calls = last.into_iter().flat_map(|round| &round.calls).chain(of_node);
         let calls = calls.flat_map(|call| self.with_substitute(*call)).map(|(_, call)| call);
         calls.filter(|call| refusal(call).is_some_and(|error| error.code == UNCONFIRMED))
@@ -113,8 +114,8 @@ impl RunState {
         false
     }
 
-    /// Whether a plan names a write of `tool` and was made before the first tool result, or was written or
-    /// changed by a person.
+    /// Whether a plan or a program names a write of `tool` and was made before the first tool result, or a plan that does
+    /// was written or changed by a person.
     pub fn foresees(&self, scene: &str, tool: &str) -> bool {
         let before = self.plans_before_results.map_or(self.plans.len(), |plans| plans as usize);
         let plans = self.plans.iter().enumerate();
@@ -122,6 +123,7 @@ impl RunState {
             .filter(|(at, made)| *at < before || matches!(made.cause, PlanCause::Edit | PlanCause::Feedback));
         let mut steps = own.flat_map(|(_, made)| &made.plan.steps);
         steps.any(|step| step.scene_name == scene && step.expected_tools.iter().any(|name| name == tool))
+            || self.is_foreseen_by_program(scene, tool)
     }
 
     /// How many writes were begun or are due. Retries and compensations do not count.

@@ -7,6 +7,7 @@ mod adaptation;
 mod consultation;
 mod facts;
 mod payload;
+mod program;
 mod request;
 mod status;
 mod subject;
@@ -33,6 +34,7 @@ pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, ResultNotes, Unconfirmed,
     UnpreparedCall, Usage, Verdict,
 };
+pub use program::ProgramStop;
 pub use request::{
     Idempotency, PlanCause, PlanMade, PlanMaker, PlanPatch, RequestIdentity, RequestOptions, RunQueued,
     RunStarted,
@@ -418,6 +420,26 @@ pub enum Event {
         call: u32,
         /// What it returned.
         output: serde_json::Value,
+    },
+    /// A model wrote the program of a step of kind code: the meaning of its reply.
+    ProgramWritten {
+        /// The step.
+        step: u32,
+        /// The question's ordinal.
+        call: u32,
+        /// The Python source.
+        source: String,
+        /// What its clock says in every execution, in milliseconds since 1970 UTC.
+        now_ms: i64,
+        /// Where its random numbers start in every execution.
+        seed: u64,
+    },
+    /// An execution of a step's program stopped. Each begins at the program's start, with the outcomes of its calls so far.
+    ProgramReplied {
+        /// The step.
+        step: u32,
+        /// Where it stopped.
+        stop: ProgramStop,
     },
     /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {

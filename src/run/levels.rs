@@ -17,7 +17,7 @@ pub(super) fn level_fault() -> Fault {
 impl RunState {
     /// The run's level: its own, lowered to the lowest of the scenes that its plans use.
     pub fn level(&self) -> Option<ExecutionLevel> {
-        let scenes = self.plan_steps().map(|(_, step)| step.step.scene_name.as_str());
+        let scenes = self.plan_steps().flat_map(|(_, step)| step.step.scene_names());
         let flows = self.plan_steps().filter_map(|(_, step)| self.flow_of(step));
         let of_nodes = flows.flat_map(|flow| flow.tools()).map(|(scene, _)| scene);
         scenes.chain(of_nodes).fold(self.settings().level, |level, scene| {
@@ -35,10 +35,10 @@ impl RunState {
     }
 
     /// What may happen in a step, the level of whose scene may be lower than the run's. A node has the lowest of the
-    /// levels of the run, its flow and its scene.
+    /// levels of the run, its flow and its scene, and a program that of all its scenes.
     pub(super) fn may_in(&self, step: &StepState) -> Capabilities {
         let flow = step.node().and_then(|node| self.steps.get(&node.parent));
-        let scenes = flow.into_iter().chain([step]).map(|step| step.step.scene_name.as_str());
+        let scenes = flow.into_iter().chain([step]).flat_map(|step| step.step.scene_names());
         let level = scenes.fold(self.settings().level, |level, scene| {
             ExecutionLevel::narrowed(level, self.level_of_scene(scene))
         });
@@ -57,6 +57,7 @@ impl RunState {
             Subject::Ranking | Subject::Plan { .. } => true,
             Subject::Scene { step } | Subject::Path { step } => self.asks_in(step),
             Subject::Node { step } => self.has_node_model() && self.asks_in(step),
+            Subject::Program { step } => self.has_program_model() && self.asks_in(step),
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
             // That was decided when it was opened.
             Subject::Consultation { .. } | Subject::Vote { .. } => true,
@@ -70,6 +71,10 @@ impl RunState {
                 "llm.not_configured",
                 "no model is configured for nodes of flows and steps without a tool, and the embedded rules execute none",
             ),
+            Subject::Program { step } if self.asks_in(step) => Fault::new(
+                "llm.not_configured",
+                "no model is configured for programs, and the embedded rules write none",
+            ),
             _ => level_fault(),
         }
     }
@@ -82,6 +87,11 @@ impl RunState {
     /// Whether a model may execute nodes: one is configured, or the run is of a release that did not record that.
     fn has_node_model(&self) -> bool {
         self.settings().node_model != Some(false)
+    }
+
+    /// Whether a model may write programs: one is configured.
+    fn has_program_model(&self) -> bool {
+        self.settings().program_model != Some(false)
     }
 
     /// Whether the call was left out after it failed.

@@ -1,6 +1,6 @@
 //! Runs: the execution of one request's plan, as a pure state machine.
 //!
-//! **Invariant:** this module is pure and knows only `plan`, `flow`, the rules of `adapt` and the fixed `sentences`. No clock, no
+//! **Invariant:** this module is pure and knows only `plan`, `flow`, `program`, the rules of `adapt` and the fixed `sentences`. No clock, no
 //! I/O, no randomness, no actor: ids and timers arrive as events, and time with their envelopes.
 
 mod action;
@@ -33,6 +33,7 @@ mod next;
 mod omissions;
 mod patch;
 mod plain_text;
+mod program;
 mod recall;
 pub mod recovery;
 mod round;
@@ -63,10 +64,10 @@ pub use document::{DocumentId, DocumentMedia, DocumentText, NamedDocument};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
     Fault, FaultClass, Idempotency, InterpretedResult, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade,
-    PlanMaker, PlanPatch, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall, RequestIdentity,
-    RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange,
-    Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict,
-    parse_event,
+    PlanMaker, PlanPatch, ProgramStop, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall,
+    RequestIdentity, RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA,
+    StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage,
+    Verdict, parse_event,
 };
 pub use fact::{
     CallOrigin, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact, TurnOrigin,
@@ -82,8 +83,8 @@ pub use learned::{
 pub use patch::PatchScope;
 pub use session::SessionEvent;
 pub use settings::{
-    ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode,
-    RULES_REVISION, ReaderMode, SceneMode, Settings,
+    ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope,
+    PlanningMaker, PrepareMode, RULES_REVISION, ReaderMode, SceneMode, Settings,
 };
 pub use state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, RunState,
@@ -91,4 +92,7 @@ pub use state::{
 };
 pub use timers::RunTimer;
 pub use vote::Vote;
-pub use work::{FlowWork, NodeWork, PlannedPath, Round, SceneWork, StepWork, SynthesisWork};
+pub use work::{
+    CodeWork, FlowWork, NodeWork, PlannedPath, ProgramStepCall, Round, SceneWork, StepWork, SynthesisWork,
+    WrittenProgram,
+};

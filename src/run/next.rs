@@ -61,7 +61,7 @@ impl RunState {
         if let Some(planning) = &self.planning {
             let subject = Subject::Plan { version: planning.version };
             let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
-            if planning.version == 1 && (given || self.is_confirmation()) {
+            if planning.version == 1 && (given || self.is_confirmation() || self.is_planned_as_program()) {
                 return vec![Action::Take { version: 1 }];
             }
             if planning.version == 1 && self.must_look_up_plan() {
@@ -441,12 +441,16 @@ impl RunState {
             all.filter(|(_, call)| call.undoes.is_none() && call.replaces.is_none())
         };
         let ok = |call: u32| self.is_effective(call);
-        let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
+        let done = |by: &super::state::CallState| {
+            calls().any(|(c, call)| {
+                (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool) && ok(c)
+            })
+        };
         let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
         // A model may have corrected its arguments in a later call, but a confirmed call is executed as it
         // is.
         let undone = |(number, call): (u32, &super::state::CallState)| {
-            let stands = if self.is_confirmation() { ok(number) } else { done(&call.requested.tool) };
+            let stands = if self.is_confirmation() { ok(number) } else { done(call) };
             call.requested.effect == Effect::Write && !stands
         };
         // The model was asked to choose because a write was expected, and chose something else.
@@ -495,7 +499,8 @@ impl RunState {
         let judged = self.verdicts.len() >= self.rounds() as usize
             || (empty_handed && !self.has_run_a_call())
             || !self.may().asks_models
-            || self.is_confirmation();
+            || self.is_confirmation()
+            || self.is_answered_by_program();
         if executes && !self.closing && !judged {
             let round = self.rounds();
             let subject = Subject::Continuation { round };
@@ -546,7 +551,8 @@ impl RunState {
             let text = planned.map_or_else(|| told.clone(), |text| format!("{text}\n{told}"));
             return vec![record(Event::Answered { text, degraded: false })];
         }
-        if let Some(text) = checked.or(planned) {
+        let by_program = self.answer_of_program().filter(|_| !more);
+        if let Some(text) = by_program.or(checked).or(planned) {
             return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
         }
         if !asks && !self.steps.is_empty() {

@@ -98,6 +98,12 @@ pub struct Settings {
     /// runs of earlier releases, which asked in any case.
     #[serde(skip_serializing_if = "is_default")]
     pub node_model: Option<bool>,
+    /// Whether a program may be the plan, or a step of one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub maker: PlanningMaker,
+    /// Whether a configured model writes programs: without one, none is asked. Absent in runs of earlier releases.
+    #[serde(skip_serializing_if = "is_default")]
+    pub program_model: Option<bool>,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -124,6 +130,30 @@ pub enum PrepareMode {
     /// Reads and writes of every plan; of a plan that a person may have to approve, its writes. A step whose calls are
     /// complete, valid and allowed is executed by them, without asking its scene.
     Always,
+}
+
+/// Who makes the plan (`planning.maker`). Ordered by how much may be left to programs: where several settings differ, the
+/// narrowest applies.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanningMaker {
+    /// A planner, out of steps of scenes. No program is written.
+    #[default]
+    Scenes,
+    /// A planner, which may have a program written for a step that loops, filters or computes.
+    Auto,
+    /// Nobody: a model writes a program that is the plan.
+    Code,
+}
+
+impl PlanningMaker {
+    /// The narrower of a setting and a wish.
+    #[must_use]
+    pub fn narrowed(self, wish: Option<Self>) -> Self {
+        wish.map_or(self, |wish| self.min(wish))
+    }
 }
 
 /// How the calls of steps come about (`execution.scenes`).
@@ -226,6 +256,8 @@ impl Default for Settings {
             policies: PolicyDefaults::default(),
             consultations: ConsultationLimits::default(),
             node_model: None,
+            maker: PlanningMaker::Scenes,
+            program_model: None,
         }
     }
 }

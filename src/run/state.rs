@@ -722,6 +722,9 @@ impl RunState {
         if let Some(flow) = self.steps.get(step).filter(|state| state.flow().is_some()) {
             return self.referenced_in_flow(flow, reference, by);
         }
+        if let Some(program) = self.steps.get(step).filter(|state| state.code().is_some()) {
+            return self.referenced_in_program(program, reference, by);
+        }
         if let Some((state, work)) = self.steps.get(step).and_then(|state| Some((state, state.synthesis()?)))
         {
             return self.referenced_in_synthesis(work, state.status, reference, by);

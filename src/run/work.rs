@@ -1,6 +1,7 @@
 //! The work of a step, by the kind of what executes it. Everything that is the same for all kinds (calls,
 //! approvals, confirmations, the end of a step) is in the state machine itself.
 
+mod code;
 mod flow;
 mod node;
 mod scene;
@@ -14,6 +15,7 @@ use super::event::Event;
 use super::state::{RunState, StepState};
 use crate::plan::StepKind;
 
+pub use code::{CodeWork, ProgramStepCall, WrittenProgram};
 pub use flow::{FlowWork, PlannedPath};
 pub use node::NodeWork;
 pub use scene::{Round, SceneWork};
@@ -29,6 +31,8 @@ pub enum StepWork {
     Flow(FlowWork),
     /// A model, which makes values of others.
     Synthesis(SynthesisWork),
+    /// A program, which a model writes.
+    Code(CodeWork),
     /// A node of a flow.
     Node(NodeWork),
 }
@@ -40,6 +44,7 @@ impl StepWork {
             StepKind::Scene => StepWork::Scene(SceneWork::default()),
             StepKind::Flow => StepWork::Flow(FlowWork::default()),
             StepKind::Llm => StepWork::Synthesis(SynthesisWork::default()),
+            StepKind::Code => StepWork::Code(CodeWork::default()),
             StepKind::Node => StepWork::Node(NodeWork::default()),
         }
     }
@@ -48,7 +53,7 @@ impl StepWork {
     pub(super) fn scene(&self) -> Option<&SceneWork> {
         match self {
             StepWork::Scene(work) => Some(work),
-            StepWork::Flow(_) | StepWork::Synthesis(_) | StepWork::Node(_) => None,
+            StepWork::Flow(_) | StepWork::Synthesis(_) | StepWork::Code(_) | StepWork::Node(_) => None,
         }
     }
 
@@ -58,6 +63,7 @@ impl StepWork {
             StepWork::Scene(work) => work.actions(run, number, step),
             StepWork::Flow(work) => work.actions(run, number, step),
             StepWork::Synthesis(work) => work.actions(run, number, step),
+            StepWork::Code(work) => work.actions(run, number),
             StepWork::Node(work) => work.actions(run, number, step),
         }
     }
@@ -68,6 +74,7 @@ impl StepWork {
             StepWork::Scene(work) => work.fold(event, calls),
             StepWork::Flow(work) => work.fold(event),
             StepWork::Synthesis(work) => work.fold(event),
+            StepWork::Code(work) => work.fold(event),
             StepWork::Node(work) => work.fold(event),
         }
     }

@@ -229,6 +229,8 @@ pub(crate) struct PlanShape {
     pub shortlisted: bool,
     /// Whether steps of kind llm are offered.
     pub synthesis: bool,
+    /// Whether steps of kind code are offered.
+    pub programs: bool,
 }
 
 /// Which calls a plan prepares.

@@ -97,6 +97,7 @@ pub(super) enum PlanKind {
     Learned,
     Fallback,
     None,
+    Program,
 }
 
 /// How a plan ended.

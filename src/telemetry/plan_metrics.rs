@@ -37,6 +37,7 @@ impl TrackedPlan {
         let kind = match made.maker {
             _ if !made.plan.needs_execution => PlanKind::None,
             PlanMaker::Deterministic | PlanMaker::Person => PlanKind::Scene,
+            PlanMaker::Code => PlanKind::Program,
             PlanMaker::Learned => PlanKind::Learned,
             PlanMaker::Fallback => PlanKind::Fallback,
         };

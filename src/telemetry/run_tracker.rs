@@ -26,8 +26,8 @@ use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
     Adaptation, Attempt, ConsultationChoice, Effect, Envelope, Event, FaultClass, Outcome, PlanCause,
-    PlanMade, PlanScore, RequestedCall, RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject,
-    Usage,
+    PlanMade, PlanScore, ProgramStop, RequestedCall, RunStatus, Subject, SubjectFacts, TimerSubject,
+    UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -73,6 +73,8 @@ struct TrackedAsk {
 
 struct TrackedCall {
     step: u32,
+    /// Index on the axis of scenes.
+    scene: usize,
     /// Index on the axis of tools.
     tool: usize,
     writes: bool,
@@ -242,6 +244,9 @@ impl RunTracker {
                 for call in calls {
                     self.tool_requested(*step, call, to);
                 }
+            }
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. } } => {
+                self.tool_requested(*step, requested, to);
             }
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
             Event::ToolCompleted { call, outcome, millis, .. } => {
@@ -427,9 +432,10 @@ impl RunTracker {
     }
 
     fn tool_requested(&mut self, step: u32, requested: &RequestedCall, to: MetricSink<'_>) {
-        let scene = self.scene_of(step, to);
+        let scene = requested.scene.as_deref().unwrap_or_else(|| self.scene_of(step, to));
         let call = TrackedCall {
             step,
+            scene: to.names.scene_index(scene),
             tool: to.names.tool_index(scene, &requested.tool),
             writes: requested.effect == Effect::Write,
             succeeded: false,
@@ -446,7 +452,7 @@ impl RunTracker {
 
     fn tool_started(&mut self, number: u32, attempt: u32, at: Timestamp, to: MetricSink<'_>) {
         let Some(call) = self.calls.get(&number) else { return };
-        let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
+        let (scene, tool) = (to.names.scene_name(call.scene), to.names.tool_name(call.tool));
         let span = log_lines::tool(self.parent(Some(call.step)), number, scene, tool, attempt);
         if let Some(call) = self.calls.get_mut(&number) {
             call.under_way = Some((at, span));
@@ -508,7 +514,7 @@ impl RunTracker {
             metrics.policies.inc([class as usize, chosen.action() as usize]);
         }
         let Some(call) = self.calls.get(&number) else { return };
-        let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
+        let (scene, tool) = (to.names.scene_name(call.scene), to.names.tool_name(call.tool));
         log_lines::unexpected(self.parent(Some(call.step)), &self.span, (scene, tool), chosen, &line);
     }
 
@@ -529,7 +535,7 @@ impl RunTracker {
             refused: refused.map(<&'static str>::from),
             model: model.as_deref(),
         };
-        let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
+        let (scene, tool) = (to.names.scene_name(call.scene), to.names.tool_name(call.tool));
         log_lines::consulted(self.parent(Some(call.step)), &self.span, (scene, tool), &line);
     }
 

@@ -118,6 +118,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     });
     let plan = Plan {
         needs_execution: true,
@@ -145,6 +146,7 @@ fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     }
 }
 

@@ -14,8 +14,9 @@ use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, Context, DocumentId, Effect, Event, Fault, Outcome, Purpose,
-    RecalledResult, ResultNotes, RunStarted, Settings, Subject, Usage, idempotency_key,
+    Action, Adaptation, Attempt, CallState, Context, DocumentId, Effect, Event, Fault, Outcome,
+    PlanningMaker, Purpose, RecalledResult, ResultNotes, RunStarted, Settings, Subject, Usage,
+    idempotency_key,
 };
 use crate::store::SwitchKind;
 
@@ -55,7 +56,14 @@ impl Driver {
         let mode = ExecutionMode::narrowed(mode, options.mode);
         let models = self.shared.gateway.model_names(Purpose::Decision).len();
         let vote = configured.consultations.vote.min(u32::try_from(models).unwrap_or(u32::MAX)).max(1);
+        let maker = configured.maker.narrowed(tenant.maker).narrowed(options.maker);
+        let can_execute =
+            configured.program_model == Some(true) && self.shared.replaced.interpreter.is_some();
+        // A planner is offered programs only where they can be written and executed.
+        let maker = if maker == PlanningMaker::Auto && !can_execute { PlanningMaker::Scenes } else { maker };
         Settings {
+            maker,
+            program_model: configured.program_model.filter(|_| maker != PlanningMaker::Scenes),
             consultations: ConsultationLimits { vote, ..configured.consultations },
             approval: self.shared.approval.policy_of(&self.principal.tenant, &tenant.approval),
             confirm_at_least: tenant.confirm,
@@ -117,6 +125,10 @@ impl Driver {
                 });
                 let found = found.map(Box::new);
                 self.record(Event::Adapted { change: Adaptation::Recalled { call, found } }).await
+            }
+            Action::Execute { step } => {
+                self.start_execution(step);
+                Ok(())
             }
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
@@ -311,6 +323,7 @@ impl Driver {
             is_judged: self.state.settings().mode.is_some(),
             expected: planner::step_expectations(&self.state, &self.shared.catalogue, call),
         };
+        let is_of_program = self.state.is_program(call.step);
         let remember = self.recall_key(number);
         let executor = self.shared.replaced.executor.clone();
         let gateway = self.shared.gateway.clone();
@@ -327,6 +340,7 @@ impl Driver {
                 }
             };
             let end = with_documents(end, documents.looked_at());
+            let end = if is_of_program { whole_or_failed(end, writes) } else { end };
             let CallEnd { outcome, notes, .. } = remembered(end, remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
@@ -408,6 +422,22 @@ fn remembered(mut end: CallEnd, key: Option<String>) -> CallEnd {
         end.notes = Some(Box::new(ResultNotes { remember: Some(key), ..ResultNotes::default() }));
     }
     end
+}
+
+/// The end of a program's call: a result that is not stored whole is none, since the program would compute with a part of it.
+fn whole_or_failed(end: CallEnd, writes: bool) -> CallEnd {
+    match end.outcome {
+        Outcome::Ok { say, .. } if !end.is_whole && writes => {
+            let result = serde_json::json!({"done": true, "note": "its result is too large for a program"});
+            CallEnd { outcome: Outcome::Ok { result, say, whole: None }, is_whole: false, ..end }
+        }
+        Outcome::Ok { .. } if !end.is_whole => {
+            let error =
+                Fault::new("code.result", "its result is too large for a program: ask for less at once");
+            CallEnd { outcome: Outcome::Failed { error }, notes: None, is_whole: true }
+        }
+        _ => end,
+    }
 }
 
 /// The event for the end of a model call that was begun at `asked`.

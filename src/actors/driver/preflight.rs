@@ -44,6 +44,7 @@ impl Driver {
             let subject = match step.kind {
                 StepKind::Flow => Subject::Path { step: step.step_number },
                 StepKind::Llm => Subject::Node { step: step.step_number },
+                StepKind::Code => Subject::Program { step: step.step_number },
                 StepKind::Scene | StepKind::Node => Subject::Scene { step: step.step_number },
             };
             gateway.least_cost(&planner::request(state, catalogue, subject))

@@ -75,6 +75,7 @@ impl PartRequest {
             Subject::Scene { .. }
             | Subject::Path { .. }
             | Subject::Node { .. }
+            | Subject::Program { .. }
             | Subject::Answer
             | Subject::Ranking
             | Subject::Consultation { .. }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::adapt::{PolicyAction, PolicyChoice, ToolForecast, WeighedAction};
 use crate::run::{
-    Adaptation, ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, RunState, Subject,
+    Adaptation, ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, ProgramStop, RunState, Subject,
     TimerSubject, UNCONFIRMED, UnexpectedSubject, Usage,
 };
 
@@ -162,6 +162,18 @@ impl<'r> Entries<'r> {
                 let fault = Fault::new("reply.rejected", messages.join("; ")).classed(FaultClass::BadData);
                 let entry = self.entry(at, ExplainedSubject::Reply, &fault);
                 self.push_question(*call, ExplainedEvent { cost: model_cost(usage, millis), ..entry });
+            }
+            Event::ProgramReplied { step, stop: ProgramStop::Fault { fault } } => {
+                let fault = Fault::new(&fault.code, &fault.message).classed(FaultClass::BadData);
+                let entry = self.entry(at, ExplainedSubject::Program, &fault);
+                let (step_number, scene_name) = (Some(*step), self.scene(*step));
+                self.of_subject.insert(Subject::Program { step: *step }, self.entries.len());
+                self.entries.push(ExplainedEvent {
+                    step_number,
+                    scene_name,
+                    then: ExplainedResult::GivenUp,
+                    ..entry
+                });
             }
             Event::PlanningFailed { error, .. } => {
                 let entry = self.entry(at, ExplainedSubject::Plan, error);

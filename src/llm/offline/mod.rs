@@ -116,7 +116,8 @@ impl OfflineModel {
                 (String::new(), vec![forced_call(request, PLAN_FLOW_PATH, path)])
             }
             // A node declares by itself what is done without a model.
-            (Purpose::Node, _) => (String::new(), Vec::new()),
+            // It writes no programs.
+            (Purpose::Node | Purpose::Program, _) => (String::new(), Vec::new()),
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
             // The gateway never asks it for embeddings.
             (Purpose::Embedding, _) => (String::new(), Vec::new()),

@@ -53,6 +53,7 @@ pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     };
     Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() }
 }

@@ -101,6 +101,7 @@ fn asks_about_a_call() -> RunState {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
@@ -418,6 +419,7 @@ fn approved_fallback_plan_may_write() {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call, text, calls, question: None, next: None });

@@ -69,6 +69,7 @@ fn requested(call: u32, argument: i64) -> RequestedCall {
         volatile: false,
         policies: None,
         definition: None,
+        scene: None,
     }
 }
 

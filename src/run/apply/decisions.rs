@@ -37,7 +37,9 @@ impl RunState {
             }
             // A request for nothing else is stopped as a refused plan is.
             (ApprovalSubject::Call { .. }, Decision::No)
-                if self.is_asked_of_user(matter) && self.plan_steps().count() == 1 =>
+                if self.is_asked_of_user(matter)
+                    && self.plan_steps().count() == 1
+                    && !self.is_of_program(matter) =>
             {
                 self.cancel.get_or_insert(Cancellation { by: by.to_owned(), deadline: false });
             }

@@ -7,7 +7,7 @@ use super::super::approval::ApprovalGate;
 use super::super::attempt::AskReservation;
 use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus, Subject};
 use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
-use super::super::work::{FlowWork, StepWork};
+use super::super::work::StepWork;
 use super::{MAX_KEYED_INTERRUPTIONS, MAX_READ_ATTEMPTS};
 use crate::plan::StepStatus;
 
@@ -63,17 +63,20 @@ impl RunState {
             self.tries.remove(&Subject::Scene { step: *step });
             self.tries.remove(&Subject::Path { step: *step });
             self.tries.remove(&Subject::Node { step: *step });
+            self.tries.remove(&Subject::Program { step: *step });
         }
-        let mut kept: BTreeMap<u32, FlowWork> =
-            restarted.iter().filter_map(|step| Some((*step, self.kept_flow(*step)?))).collect();
+        let kept_work = |step: u32| {
+            let flow = self.kept_flow(step).map(StepWork::Flow);
+            flow.or_else(|| self.kept_program(step).map(StepWork::Code))
+        };
+        let mut kept: BTreeMap<u32, StepWork> =
+            restarted.iter().filter_map(|step| Some((*step, kept_work(*step)?))).collect();
         let is_restarted = |s: &&mut StepState| restarted.contains(&s.step.step_number);
         for step in self.steps.values_mut().filter(is_restarted) {
             step.status = StepStatus::Pending;
             step.result = None;
-            step.work = match kept.remove(&step.step.step_number) {
-                Some(work) => StepWork::Flow(work),
-                None => StepWork::new(step.step.kind),
-            };
+            let work = kept.remove(&step.step.step_number);
+            step.work = work.unwrap_or_else(|| StepWork::new(step.step.kind));
             step.round_calls.clear();
             step.open_calls.clear();
             step.question = None;

@@ -246,6 +246,8 @@ impl Event {
             Event::FlowPlanned { step, .. } | Event::NodeStarted { step, .. } => public(*step),
             Event::SceneReplied { call, .. } | Event::NodeReplied { call, .. } => internal(*call),
             Event::Prepared { step, .. } => internal(*step),
+            Event::ProgramWritten { step, .. } => public(*step),
+            Event::ProgramReplied { step, .. } => public(*step).from(Origin::Outside { awaited: true }),
             Event::ToolStarted { call, attempt } => {
                 public(*call).durable_if_writing().from(Origin::Call { call: *call, attempt: *attempt })
             }

@@ -102,13 +102,16 @@ pub enum Repeat {
     Key,
 }
 
-/// A call requested by a scene's model.
+/// A call requested by a scene's model, a plan or a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
     /// Our own ordinal in the run, from 1.
     pub call: u32,
     /// The provider's id, sent back with the result.
     pub provider_id: String,
+    /// The scene whose tool it is, where that is not its step's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scene: Option<String>,
     /// The tool's name as in the catalogue; as written, when unknown.
     pub tool: String,
     /// The parsed arguments.

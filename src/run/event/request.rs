@@ -9,7 +9,7 @@ use super::super::context::{ConfirmedCall, Context, PendingQuestion, Turn};
 use super::super::document::NamedDocument;
 use super::super::guidance::PlanGuidance;
 use super::super::ids::RunId;
-use super::super::settings::{CacheMode, Settings};
+use super::super::settings::{CacheMode, PlanningMaker, Settings};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::flow::Flow;
 use crate::plan::{DependsOn, Plan, PlanStatus, TaskId};
@@ -35,6 +35,9 @@ pub struct RequestOptions {
     /// What may change when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ExecutionMode>,
+    /// Whether a program may be the plan; has an effect where it is narrower than configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<PlanningMaker>,
 }
 
 /// The request as accepted: everything that its execution needs, also after a takeover by another process.
@@ -174,6 +177,8 @@ pub enum PlanMaker {
     Deterministic,
     /// Earlier executions: the plan is proven for requests like this one.
     Learned,
+    /// Nobody: the plan is one step, for which a model writes a program.
+    Code,
     /// The embedded rules, after the models failed: never writes without a person's approval.
     Fallback,
     /// A person.

@@ -28,6 +28,11 @@ pub enum Subject {
         /// The number of the node's step.
         step: u32,
     },
+    /// The program of a step of kind code.
+    Program {
+        /// The step's number.
+        step: u32,
+    },
     /// Whether the request is answered.
     Continuation {
         /// From 1.
@@ -109,6 +114,8 @@ pub enum Purpose {
     Path,
     /// Execute a node of a flow.
     Node,
+    /// Write a program that calls tools.
+    Program,
 }
 
 impl Purpose {
@@ -138,6 +145,9 @@ impl Subject {
             Subject::Node { step } => {
                 SubjectFacts { step: Some(step), ..facts(Purpose::Node, step, "executing a node") }
             }
+            Subject::Program { step } => {
+                SubjectFacts { step: Some(step), ..facts(Purpose::Program, step, "writing a program") }
+            }
             Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
             Subject::Answer => facts(Purpose::Answer, 0, "wording the answer"),
             Subject::Ranking => facts(Purpose::Embedding, 0, "ranking the scenes"),
@@ -155,9 +165,15 @@ impl Subject {
     }
 
     /// Whether the embedded rules are asked when no model answers. Without them, predefined logic decides, or the
-    /// function that a node declares.
+    /// function that a node declares, and no program is written.
     pub fn has_fallback(self) -> bool {
-        !matches!(self, Subject::Consultation { .. } | Subject::Vote { .. } | Subject::Node { .. })
+        !matches!(
+            self,
+            Subject::Consultation { .. }
+                | Subject::Vote { .. }
+                | Subject::Node { .. }
+                | Subject::Program { .. }
+        )
     }
 
     /// The ordinal of the consultation that it belongs to, if any.

@@ -7,8 +7,8 @@ use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyChoice, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
     Adaptation, ApprovalSubject, ConsultationChoice, ConsultationSubject, Decision, Duplicates, Effect,
-    Event, Outcome, PlanCause, PlanMaker, PlanPatch, Repeat, RequestedCall, RunState, Settings, Subject,
-    TimerSubject, UnexpectedSubject, Usage,
+    Event, Outcome, PlanCause, PlanMaker, PlanPatch, ProgramStop, Repeat, RequestedCall, RunState, Settings,
+    Subject, TimerSubject, UnexpectedSubject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +109,9 @@ pub struct RunChecker {
     consulted: BTreeSet<(u32, u32)>,
     /// Steps that a recovery ended: nothing new begins in them.
     halted: BTreeSet<u32>,
+    /// By step: the calls of its program, and how often that was executed.
+    program_calls: BTreeMap<u32, u32>,
+    executions: BTreeMap<u32, u32>,
 }
 
 impl RunChecker {
@@ -144,6 +147,8 @@ impl RunChecker {
             waited_ms: 0,
             consulted: BTreeSet::new(),
             halted: BTreeSet::new(),
+            program_calls: BTreeMap::new(),
+            executions: BTreeMap::new(),
         }
     }
 
@@ -312,6 +317,30 @@ impl RunChecker {
             Event::PlanRefused { version, .. } => self.plan_refused(*version),
             Event::RunReopened { .. } => self.reopened(state),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, written, .. } } => {
+                self.executed(*step);
+                let name = format!("{}.{}", requested.scene.as_ref().unwrap(), requested.tool);
+                assert_eq!(name, written.function, "another call than the program's");
+                let fallback = self.planned[step].2;
+                let called = self.program_calls.entry(*step).or_default();
+                *called += 1;
+                assert!(*called <= self.settings.max_calls, "a call too many of one program");
+                let round = *called;
+                self.insert(*step, requested, fallback, round);
+            }
+            Event::ProgramReplied { step, .. } => self.executed(*step),
+            Event::ProgramWritten { step, .. } => {
+                assert!(self.started.contains(step), "a program of a step that has not begun");
+                let of_step = |call: &&WatchedCall| call.step == *step && call.undoes.is_none();
+                let wrote =
+                    self.calls.values().filter(of_step).any(|call| {
+                        call.requested.effect == Effect::Write && call.starts > 0 && call.round > 0
+                    });
+                if !wrote {
+                    self.program_calls.remove(step);
+                }
+                self.executions.remove(step);
+            }
             Event::Prepared { step, calls, .. } => {
                 let fallback = self.planned[step].2;
                 for requested in calls {
@@ -457,11 +486,26 @@ impl RunChecker {
     }
 
     /// A call was requested.
+    /// A program is executed once for each call that it has made, and once more; and only where none of its calls is under way.
+    fn executed(&mut self, step: u32) {
+        let executions = self.executions.entry(step).or_default();
+        *executions += 1;
+        assert!(*executions <= self.settings.max_calls + 1, "step {step} is executed without end");
+        for call in self.calls.values().filter(|call| call.step == step && call.undoes.is_none()) {
+            let flies = matches!(call.seen, CallProgress::Flying | CallProgress::Wanted | CallProgress::Cut);
+            assert!(
+                !flies && !call.waits && !call.due,
+                "step {step} is executed while {call:?} is under way"
+            );
+        }
+        assert!(self.started.contains(&step) && !self.ended.contains(&step), "step {step} is executed");
+    }
+
     fn insert(&mut self, step: u32, requested: &RequestedCall, fallback: bool, round: u32) {
         let call = WatchedCall {
             undoes: None,
             step,
-            scene: self.planned[&step].0.clone(),
+            scene: requested.scene.clone().unwrap_or_else(|| self.planned[&step].0.clone()),
             requested: requested.clone(),
             fallback,
             round,
@@ -540,6 +584,8 @@ impl RunChecker {
         self.waited_ms = 0;
         self.consulted.clear();
         self.halted.clear();
+        self.program_calls.clear();
+        self.executions.clear();
         self.tries.clear();
         self.begun_plannings.clear();
         let mut after = state.clone();

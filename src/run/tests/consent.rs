@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::plan::{PlanStatus, PreparedCall};
 use crate::run::{
     Adaptation, ApprovalScope, ApprovalSubject, CallStatus, Decision, Effect, Event, NO_APPROVAL, Outcome,
-    PlanCause, PlanMade, RequestedCall, RequiredApproval, RunState, RunStatus, Settings, canonical_json,
+    PlanCause, PlanMade, ProgramStop, RequestedCall, RequiredApproval, RunState, RunStatus, Settings,
+    canonical_json,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +93,17 @@ impl ConsentChecker {
                 for call in calls.iter().filter(|call| call.effect == Effect::Write) {
                     self.covered(*step, call);
                     self.writes.insert(call.call, write(scene, call));
+                }
+            }
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. } } => {
+                self.touched.insert(*step);
+                if requested.effect == Effect::Write {
+                    assert!(
+                        requested.confirm.is_none() || requested.approval.is_some(),
+                        "a question without a yes"
+                    );
+                    let scene = requested.scene.clone().unwrap_or_default();
+                    self.writes.insert(requested.call, write(&scene, requested));
                 }
             }
             Event::ToolStarted { call, .. } => self.tool_started(state, *call),

@@ -99,6 +99,7 @@ fn held_edited_plan_begins_when_released() {
         expect: Vec::new(),
         inputs: serde_json::Map::new(),
         output: None,
+        scenes: Vec::new(),
     };
     let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     let by = Some("hockney".to_owned());

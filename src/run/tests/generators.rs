@@ -7,11 +7,11 @@ use strum::IntoEnumIterator;
 use super::world::Dice;
 use crate::adapt::{AlternativeTool, CachedResult, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::fault::FaultClass;
-use crate::plan::{DependsOn, Plan, PreparedCall, Step};
+use crate::plan::{DependsOn, PROGRAM, Plan, PreparedCall, Step, StepKind};
 use crate::planner::{ADAPT_PLAN, required_call_approval};
 use crate::run::{
-    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, ReplyCall, RequestedCall,
-    RequiredApproval, RunState, Unconfirmed, Usage, Verdict, call_key,
+    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, PlanningMaker, Question, Reply, ReplyCall,
+    RequestedCall, RequiredApproval, RunState, Unconfirmed, Usage, Verdict, call_key,
 };
 use crate::scene::Catalogue;
 
@@ -39,6 +39,18 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
                 (dice.pick(2) == 1).then(|| PreparedCall { tool: tool.clone(), arguments })
             })
             .collect();
+        if state.settings().maker != PlanningMaker::Scenes && dice.pick(3) < 2 {
+            steps.push(Step {
+                step_number: number,
+                kind: StepKind::Code,
+                scene_name: PROGRAM.to_owned(),
+                purpose: "something".to_owned(),
+                depends_on_step: depends,
+                scenes: SCENES.map(str::to_owned).to_vec(),
+                ..Step::default()
+            });
+            continue;
+        }
         steps.push(Step {
             step_number: number,
             kind: crate::plan::StepKind::Scene,
@@ -52,6 +64,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             expect: Vec::new(),
             inputs: serde_json::Map::new(),
             output: None,
+            scenes: Vec::new(),
         });
     }
     for i in (1..steps.len()).rev() {
@@ -170,6 +183,7 @@ pub fn calls(
                 volatile: false,
                 policies: adapts.then(|| Box::new(policies(dice, &tool.name))),
                 definition: None,
+                scene: None,
             }
         })
         .collect()

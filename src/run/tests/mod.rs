@@ -15,6 +15,7 @@ mod flows;
 mod generators;
 mod named;
 mod patches;
+mod programs;
 mod properties;
 mod recall;
 mod script;

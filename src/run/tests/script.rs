@@ -150,6 +150,7 @@ impl Script {
             expect: Vec::new(),
             inputs: serde_json::Map::new(),
             output: None,
+            scenes: Vec::new(),
         });
         let plan = Plan {
             needs_execution: true,
@@ -186,6 +187,7 @@ impl Script {
                 volatile: false,
                 policies: None,
                 definition: None,
+                scene: None,
             }
         });
         let (text, calls) = (String::new(), calls.collect());

@@ -7,15 +7,17 @@ use super::approvers::{self, RemainingFaults};
 use super::checker::RunChecker;
 use super::consent::ConsentChecker;
 use super::generators;
+use super::programs;
 use super::world::{Dice, Style, World};
 use crate::adapt::{MappedPlace, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command, PatchReply};
+use crate::program::Unavailable;
 use crate::run::{
     Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Effect,
     Event, Fault, FaultClass, InterpretedResult, Outcome, POSTCONDITION, PlanMade, PlanMaker, PlanRecall,
-    RecallOutcome, RecalledResult, Reply, ResultNotes, RunId, RunQueued, RunStarted, RunState, RunStatus,
-    Settings, Subject, TimerSubject,
+    ProgramStop, RecallOutcome, RecalledResult, Reply, ResultNotes, RunId, RunQueued, RunStarted, RunState,
+    RunStatus, Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -395,7 +397,8 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
-            Action::Read { .. }
+            Action::Execute { .. }
+            | Action::Read { .. }
             | Action::Take { .. }
             | Action::Prepare { .. }
             | Action::Substitute { .. }
@@ -424,6 +427,7 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.record(Event::ToolStarted { call: *call, attempt: *attempt })
             }
+            Action::Execute { step } => self.execute(*step),
             Action::LookUpPlan => {
                 let known = self.dice.chance(8, 16);
                 let most = self.world.settings.max_steps;
@@ -527,6 +531,10 @@ impl Sim {
                     next: None,
                 }
             }
+            Subject::Program { step } => {
+                let source = programs::source(&mut self.dice);
+                Event::ProgramWritten { step, call, source, now_ms: 1, seed: 1 }
+            }
             Subject::Path { .. } | Subject::Node { .. } => unreachable!("no flow is planned in this world"),
             Subject::Continuation { round } => Event::Continuation {
                 round,
@@ -545,6 +553,24 @@ impl Sim {
                 }
             }
         }
+    }
+
+    /// A program is executed, as the real driver has it. Nothing but what its execution came to is admitted.
+    fn execute(&mut self, step: u32) {
+        let program = planner::program(&self.state, self.catalogue(), step).unwrap();
+        let stop = match self.dice.chance(self.world.trouble, 96) {
+            true => Err(Unavailable { code: "sandbox.busy", message: "no worker is free".to_owned() }),
+            false => Ok(programs::execute(&program)),
+        };
+        let event = planner::program_replied(&self.state, self.catalogue(), step, stop);
+        if let Event::ProgramReplied { stop: ProgramStop::Call { written, line, requested }, .. } = &event {
+            let mut forged = requested.clone();
+            forged.call += 1;
+            let stop = ProgramStop::Call { written: written.clone(), line: *line, requested: forged };
+            let forged = Event::ProgramReplied { step, stop };
+            assert!(self.state.check(&forged).is_err(), "a call with another ordinal is admitted");
+        }
+        self.record(event);
     }
 
     /// A model changes the plan, as the real reading of its reply has it. What is fixed cannot be changed.

@@ -1,0 +1,55 @@
+//! What events carry of the programs of steps of kind code.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fault, RequestedCall};
+use crate::program::{ProgramCall, ProgramFault, ProgramResult};
+
+/// Where an execution of a program stopped, and what that means for its run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+pub enum ProgramStop {
+    /// At a call whose outcome the program needs.
+    Call {
+        /// The call as the program wrote it: what it has to make again when it is executed again.
+        written: ProgramCall,
+        /// The line of the program, from 1, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<u32>,
+        /// The call as it is made.
+        requested: Box<RequestedCall>,
+    },
+    /// At its end, with what the contract asks for.
+    Finished {
+        /// What it came to.
+        result: ProgramResult,
+        /// What it printed, within a bound.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        printed: String,
+        /// Whether more was printed than was kept.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
+    },
+    /// At a fault of the program: also an end that breaks the contract.
+    Fault {
+        /// The fault.
+        fault: ProgramFault,
+    },
+    /// Nothing was executed: there is no sandbox.
+    Unavailable {
+        /// Why.
+        error: Fault,
+    },
+}
+
+impl ProgramStop {
+    /// Its name in the journal.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Call { .. } => "call",
+            Self::Finished { .. } => "finished",
+            Self::Fault { .. } => "fault",
+            Self::Unavailable { .. } => "unavailable",
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Programs in generated worlds, with a small interpreter of their own language: one call or end a line.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::script::Script;
+use super::sim::Sim;
+use super::world::{Dice, World, worlds};
+use crate::plan::{PROGRAM, Plan, Step, StepKind, StepStatus};
+use crate::planner;
+use crate::program::{Finished, PastOutcome, Program, ProgramCall, ProgramFault, Stop, Unavailable};
+use crate::run::{
+    Action, CallStatus, Effect, Event, Fault, Outcome, PlanMaker, PlanningMaker, ProgramStop, RULES_REVISION,
+    RunState, RunStatus, Settings, Subject,
+};
+
+/// The lines of a program: `A.look 1` calls, `A.book 0 catch` goes on if the call fails, `flip` makes another call whenever
+/// it is executed, `end` fulfils the contract, and `bad` and `slow` are faults.
+pub fn source(dice: &mut Dice) -> String {
+    let mut lines = Vec::new();
+    for _ in 0..dice.pick(6) {
+        let scene = ["A", "B"][dice.pick(2)];
+        let tool = ["look", "book", "pay", "peek", "unbook", "nothing"][dice.pick(6).min(dice.pick(7))];
+        let catches = if dice.pick(3) < 2 { " catch" } else { "" };
+        lines.push(match dice.pick(32) {
+            31 => "flip".to_owned(),
+            30 => "slow".to_owned(),
+            _ => format!("{scene}.{tool} {}{catches}", dice.pick(3)),
+        });
+    }
+    lines.push(["end", "end", "end", "bad"][dice.pick(4)].to_owned());
+    lines.join("\n")
+}
+
+/// Executes a program as the contract of interpreters has it.
+pub fn execute(program: &Program) -> Stop {
+    let fault = |code: &str, message: &str, line: usize| {
+        let line = u32::try_from(line + 1).ok();
+        Stop::Fault(ProgramFault {
+            code: code.to_owned(),
+            message: message.to_owned(),
+            line,
+            printed: String::new(),
+        })
+    };
+    let mut made = 0;
+    for (at, line) in program.source.lines().enumerate() {
+        let mut words = line.split(' ');
+        let function = words.next().unwrap_or_default();
+        let status = match function {
+            "end" => Some(json!("success")),
+            "bad" => Some(json!("whatever")),
+            "slow" => return fault("code.time", "it takes too long", at),
+            _ => None,
+        };
+        if status.is_some() {
+            if made < program.calls.len() {
+                return fault("code.diverged", "it ends before", at);
+            }
+            let text = Some(json!("It is done."));
+            return Stop::Finished(Finished {
+                printed: "printed".to_owned(),
+                cut: false,
+                status,
+                answer_text: text,
+                answer_rows: None,
+            });
+        }
+        let mut arguments = Map::new();
+        match function {
+            "flip" => _ = arguments.insert("n".to_owned(), program.calls.len().into()),
+            name if name.ends_with("unbook") => {
+                _ = arguments.insert("id".to_owned(), words.next().unwrap_or("0").into());
+            }
+            _ => {
+                let number: u32 = words.next().and_then(|word| word.parse().ok()).unwrap_or_default();
+                arguments.insert("n".to_owned(), number.into());
+            }
+        }
+        let function = if function == "flip" { "A.look" } else { function };
+        if !program.functions.iter().any(|known| known.name == function) {
+            return fault("code.error", "AttributeError: there is no such function", at);
+        }
+        let call = ProgramCall { function: function.to_owned(), arguments };
+        let Some(past) = program.calls.get(made) else {
+            return match made < program.limits.calls as usize {
+                true => Stop::Call { call, line: u32::try_from(at + 1).ok() },
+                false => fault("code.calls", "too many calls", at),
+            };
+        };
+        if past.call != call {
+            return fault("code.diverged", "another call", at);
+        }
+        made += 1;
+        if let (PastOutcome::Raised(message), false) = (&past.outcome, line.ends_with(" catch")) {
+            return fault("code.error", &format!("RuntimeError: {message}"), at);
+        }
+    }
+    fault("code.error", "no end", 0)
+}
+
+/// Worlds whose plans have programs.
+fn program_worlds() -> impl Strategy<Value = World> {
+    worlds().prop_map(|mut world| {
+        world.settings.maker = PlanningMaker::Auto;
+        world.settings.rules = RULES_REVISION;
+        world
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // `RunChecker`, `ConsentChecker` and `Sim` assert the rules themselves, at every event of every run.
+    #[test]
+    fn runs_with_programs_keep_all_rules_and_end(world in program_worlds()) {
+        let sim = Sim::run(world);
+        let most = sim.world.settings.max_retries + 1;
+        for step in sim.state.steps.values() {
+            let Some(work) = step.code() else { continue };
+            if sim.events.iter().all(|event| !matches!(event, Event::RunReopened { .. } | Event::RunResumed { .. })) {
+                prop_assert!(work.asked <= most, "{} questions", work.asked);
+            }
+            // Every call of a program came from an execution.
+            for own in &work.program_calls {
+                let opened = sim.events.iter().any(|event| matches!(event,
+                    Event::ProgramReplied { stop: ProgramStop::Call { requested, .. }, .. } if requested.call == own.call));
+                prop_assert!(opened);
+            }
+        }
+    }
+
+    #[test]
+    fn any_journal_prefix_of_a_program_can_be_resumed(world in program_worlds(), at in any::<prop::sample::Index>()) {
+        let events = Sim::run(world.clone()).events;
+        let mut sim = Sim::new(world);
+        for event in &events[..1 + at.index(events.len() - 1)] {
+            sim.record(event.clone());
+        }
+        if !sim.state.status.is_terminal() {
+            sim.crash();
+        }
+        sim.finish();
+    }
+}
+
+/// The properties hold of programs that end, are repaired, wait and diverge, because there are such.
+#[test]
+fn generated_programs_end_fail_wait_and_diverge() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = [0; 5];
+    for _ in 0..1_500 {
+        let mut world = program_worlds().new_tree(&mut runner).unwrap().current();
+        (world.plan_only, world.dry_run, world.stops) = (false, false, 0);
+        (world.settings.level, world.settings.mode) = (None, None);
+        let sim = Sim::run(world);
+        let written = sim.events.iter().filter(|event| matches!(event, Event::ProgramWritten { .. })).count();
+        let diverged = |event: &Event| {
+            matches!(event,
+            Event::ProgramReplied { stop: ProgramStop::Fault { fault }, .. } if fault.code == "code.diverged")
+        };
+        let finished =
+            |event: &Event| matches!(event, Event::ProgramReplied { stop: ProgramStop::Finished { .. }, .. });
+        let waits = sim.events.iter().any(|event| matches!(event, Event::RunWaiting {}));
+        let wrote = sim.state.calls.values().any(|call| {
+            sim.state.is_program(call.step) && call.requested.effect == Effect::Write && call.attempts > 0
+        });
+        let found = [
+            sim.events.iter().any(finished),
+            written > sim.state.steps.values().filter(|step| step.code().is_some()).count(),
+            waits && wrote,
+            sim.events.iter().any(diverged),
+            wrote,
+        ];
+        for (count, found) in seen.iter_mut().zip(found) {
+            *count += u32::from(found);
+        }
+        if seen.iter().all(|count| *count > 2) {
+            break;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+/// A run with one step of kind code, whose programs are given.
+struct Written {
+    script: Script,
+}
+
+impl Written {
+    fn new(settings: Settings) -> Self {
+        let settings = Settings { maker: PlanningMaker::Auto, rules: RULES_REVISION, ..settings };
+        let mut script = Script::new(settings);
+        script.reply(Subject::Plan { version: 1 });
+        let step = Step {
+            step_number: 1,
+            kind: StepKind::Code,
+            scene_name: PROGRAM.to_owned(),
+            purpose: "something".to_owned(),
+            scenes: vec!["A".to_owned(), "B".to_owned()],
+            ..Step::default()
+        };
+        let plan = Plan { needs_execution: true, steps: vec![step], ..Plan::default() };
+        let made = super::generators::made(&script.state, plan, PlanMaker::Deterministic);
+        script.record(Event::PlanCreated(made));
+        script.settle();
+        Self { script }
+    }
+
+    /// A model replies with this program, which is executed until something is to be awaited.
+    fn program(&mut self, source: &str) {
+        let call = self.script.reply(Subject::Program { step: 1 });
+        let source = source.to_owned();
+        self.script.record(Event::ProgramWritten { step: 1, call, source, now_ms: 1, seed: 1 });
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        self.script.settle();
+        while self.script.state.next().contains(&Action::Execute { step: 1 }) {
+            let catalogue = super::approvers::catalogue(false);
+            let program = planner::program(&self.script.state, catalogue, 1).unwrap();
+            let stop = Ok(execute(&program));
+            let event = planner::program_replied(&self.script.state, catalogue, 1, stop);
+            self.script.record(event);
+            self.script.settle();
+        }
+    }
+
+    fn done(&mut self, call: u32, result: Value) {
+        self.script.done(call, result);
+        self.go_on();
+    }
+
+    fn failed(&mut self, call: u32, outcome: Outcome) {
+        self.script.outcome(call, outcome);
+        self.go_on();
+    }
+
+    fn state(&self) -> &RunState {
+        &self.script.state
+    }
+
+    fn status(&self) -> StepStatus {
+        self.state().steps[&1].status
+    }
+
+    fn error(&self) -> &str {
+        self.state().steps[&1].error.as_ref().map_or("", |error| error.code.as_str())
+    }
+}
+
+/// Nobody is asked to confirm or approve anything.
+fn free() -> Settings {
+    use crate::run::{ApprovalPolicy, ApprovalScope, ConfirmPolicy};
+    let never = ApprovalScope::Never;
+    let approval = ApprovalPolicy { plans: never, calls: never, by_oneself: true };
+    Settings { confirm: ConfirmPolicy::Never, approval, ..Settings::default() }
+}
+
+#[test]
+fn program_goes_on_with_each_result_and_answers() {
+    let mut run = Written::new(free());
+    run.program("A.look 1\nB.look 2\nend");
+    run.done(1, json!({"value": 1}));
+    assert_eq!(run.state().calls[&2].scene, "B");
+    assert!(matches!(run.state().calls[&2].status, CallStatus::InFlight { .. }));
+    run.done(2, json!({"value": 2}));
+    assert_eq!((run.status(), run.state().status), (StepStatus::Completed, RunStatus::Completed));
+    assert_eq!(run.state().answer.as_ref().unwrap().text, "It is done.");
+    assert_eq!(run.state().steps[&1].code().unwrap().executions, 3);
+    // One question for the plan and one for the program: no check, and no answer to be worded.
+    assert_eq!(run.state().asks.len(), 2);
+}
+
+#[test]
+fn write_that_a_person_has_to_approve_stops_the_program_in_the_middle() {
+    use crate::run::{ApprovalPolicy, ApprovalScope, Decision};
+    let approval = ApprovalPolicy { calls: ApprovalScope::Writes, ..free().approval };
+    let mut run = Written::new(Settings { approval, ..free() });
+    run.program("A.look 1\nA.book 1\nA.book 2 catch\nend");
+    run.done(1, json!({"value": 1}));
+    assert_eq!((run.state().status, run.state().calls[&2].attempts), (RunStatus::Waiting, 0));
+    let before = run.state().steps[&1].code().unwrap().executions;
+    run.script.crash();
+    assert_eq!(run.state().next(), [], "a waiting program is executed");
+    run.script.decide(1, Decision::Yes { hold: false }, "hockney");
+    run.done(2, json!({"value": 2}));
+    assert_eq!(run.state().steps[&1].code().unwrap().executions, before + 1);
+    run.script.decide(2, Decision::No, "hockney");
+    run.go_on();
+    assert_eq!((run.status(), run.state().calls[&3].attempts), (StepStatus::Completed, 0));
+    assert_eq!(run.script.begun(), [r#"look {"n":1}"#, r#"book {"n":1}"#]);
+}
+
+#[test]
+fn fault_is_repaired_within_the_bound_and_a_call_is_not_made_again() {
+    let mut run = Written::new(Settings { max_retries: 1, ..free() });
+    run.program("A.book 1\nbad");
+    run.done(1, json!({"value": 1}));
+    let work = run.state().steps[&1].code().unwrap();
+    assert_eq!(work.fault.as_ref().unwrap().code, "code.contract");
+    // The corrected program makes the same call first: it is not made a second time.
+    run.program("A.book 1\nend");
+    assert_eq!((run.status(), run.script.begun().len()), (StepStatus::Completed, 1));
+
+    let mut run = Written::new(Settings { max_retries: 1, ..free() });
+    run.program("A.book 1\nbad");
+    run.done(1, json!({"value": 1}));
+    run.program("A.book 2\nend");
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "code.diverged"));
+    assert_eq!(run.script.begun().len(), 1);
+
+    let mut run = Written::new(Settings { max_retries: 1, ..free() });
+    run.program("slow");
+    run.program("bad");
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "code.contract"));
+}
+
+#[test]
+fn failed_call_ends_the_step_unless_the_program_handles_it() {
+    let failed = || Outcome::Failed { error: Fault::new("tool.down", "it is down") };
+    let mut run = Written::new(free());
+    run.program("A.look 1 catch\nA.peek 1\nend");
+    run.failed(1, failed());
+    run.failed(2, failed());
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "tool.down"));
+    let asked = run.state().asks.values().filter(|ask| ask.subject == Subject::Program { step: 1 });
+    assert_eq!(asked.count(), 1, "no other program helps");
+}
+
+#[test]
+fn program_does_not_go_on_after_a_write_of_unknown_outcome() {
+    let mut run = Written::new(free());
+    run.program("A.book 1 catch\nA.pay 1\nend");
+    run.failed(1, Outcome::Unknown { error: Fault::new("tool.lost", "who knows") });
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "tool.lost"));
+    assert_eq!(run.script.begun().len(), 1);
+}
+
+#[test]
+fn program_that_differs_when_it_is_executed_again_ends() {
+    let mut run = Written::new(free());
+    run.program("flip\nA.book 1\nend");
+    run.done(1, json!({"value": 1}));
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "code.diverged"));
+    assert_eq!(run.script.begun(), [r#"look {"n":0}"#]);
+}
+
+#[test]
+fn without_a_sandbox_the_step_fails_and_resuming_goes_on_where_it_was() {
+    let mut run = Written::new(free());
+    run.program("A.look 1\nend");
+    run.script.done(1, json!({"value": 1}));
+    let none = Unavailable { code: "sandbox.unavailable", message: "there is none".to_owned() };
+    let catalogue = super::approvers::catalogue(false);
+    let event = planner::program_replied(&run.script.state, catalogue, 1, Err(none));
+    run.script.record(event);
+    run.script.settle();
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "sandbox.unavailable"));
+    run.script.check(None, true, None);
+    run.script.reopen();
+    run.go_on();
+    assert_eq!((run.status(), run.script.begun().len()), (StepStatus::Completed, 1));
+}
+
+#[test]
+fn flood_of_calls_is_bounded() {
+    let mut run = Written::new(Settings { max_calls: 3, max_retries: 0, ..free() });
+    run.program(&format!("{}end", "A.look 1 catch\nA.pay 1 catch\n".repeat(9)));
+    for call in 1..=3 {
+        if matches!(run.state().calls[&call].status, CallStatus::InFlight { .. }) {
+            run.done(call, json!({"value": 1}));
+        }
+    }
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "code.calls"));
+    assert_eq!(run.state().calls.len(), 3);
+}

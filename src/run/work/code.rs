@@ -1,0 +1,160 @@
+//! The work of a step of kind code: a model writes a program, which is executed until it stops at a call. The call is made
+//! as any other, and the program is executed again from its start with its outcome, until it ends.
+
+use serde::Serialize;
+
+use super::super::action::Action;
+use super::super::event::{Event, Fault, Outcome, ProgramStop, Subject};
+use super::super::next::record;
+use super::super::state::{DueQuestion, RunState, StepState};
+use crate::plan::StepStatus;
+use crate::program::{PastOutcome, ProgramCall, ProgramFault, ProgramResult};
+
+/// The fault code of a program that makes other calls when it is executed again.
+const DIVERGED: &str = "code.diverged";
+
+/// The fault code of an exception that the program does not handle.
+const ERROR: &str = "code.error";
+
+/// How much of a raised message is looked for in the fault of a program, in characters.
+const COMPARED_CHARS: usize = 100;
+
+/// The progress of a step of kind code.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CodeWork {
+    /// The last program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<WrittenProgram>,
+    /// Its calls, in their order.
+    pub program_calls: Vec<ProgramStepCall>,
+    /// How many questions were asked for the programs so far.
+    pub asked: u32,
+    /// How often programs of the step were executed.
+    pub executions: u32,
+    /// Why the last program did not come to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<ProgramFault>,
+    /// Why programs cannot be executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<Fault>,
+    /// What the program came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished: Option<ProgramResult>,
+    /// What the program printed when it ended, within a bound.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub printed: String,
+}
+
+/// A program, with everything that its executions have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WrittenProgram {
+    /// The Python source.
+    pub source: String,
+    /// What its clock says, in milliseconds since 1970 UTC.
+    pub now_ms: i64,
+    /// Where its random numbers start.
+    pub seed: u64,
+    /// Whether it was written before the first result of a tool, so that no result can have led to what it calls.
+    pub is_foreseen: bool,
+}
+
+/// A call of a program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProgramStepCall {
+    /// The call's ordinal in the run.
+    pub call: u32,
+    /// The call as the program wrote it.
+    pub written: ProgramCall,
+}
+
+impl CodeWork {
+    pub(super) fn fold(&mut self, event: &Event) {
+        let Event::ProgramReplied { stop, .. } = event else { return };
+        self.executions += 1;
+        match stop {
+            ProgramStop::Call { written, requested, .. } => {
+                self.program_calls.push(ProgramStepCall { call: requested.call, written: written.clone() });
+            }
+            ProgramStop::Finished { result, printed, .. } => {
+                self.finished = Some(result.clone());
+                self.printed.clone_from(printed);
+            }
+            ProgramStop::Fault { fault } => self.fault = Some(fault.clone()),
+            ProgramStop::Unavailable { error } => self.unavailable = Some(error.clone()),
+        }
+    }
+
+    /// Takes a new program. It keeps the calls of the last one, which it has to make first, where `keeps_calls`.
+    pub(in crate::run) fn begin(&mut self, program: WrittenProgram, asked: u32, keeps_calls: bool) {
+        self.program = Some(program);
+        self.asked += asked;
+        self.fault = None;
+        if !keeps_calls {
+            self.program_calls.clear();
+        }
+    }
+
+    /// The end of the step, the next execution of the program, or the question for one.
+    pub(super) fn actions(&self, run: &RunState, number: u32) -> Vec<Action> {
+        if let Some(result) = &self.finished {
+            return vec![record(Event::StepCompleted { step: number, result: result.answer_text.clone() })];
+        }
+        if let Some(error) = self.unavailable.clone().or_else(|| self.lasting_fault(run)) {
+            return vec![record(failed(number, error))];
+        }
+        match &self.fault {
+            None if self.program.is_some() => vec![Action::Execute { step: number }],
+            _ => self.question(run, number),
+        }
+    }
+
+    /// The question for a program, or for another one in place of one with a fault.
+    fn question(&self, run: &RunState, number: u32) -> Vec<Action> {
+        let subject = Subject::Program { step: number };
+        let most = run.settings().max_retries;
+        // Those for the programs so far count.
+        let due = match most.checked_sub(self.asked) {
+            Some(left) => run.due_question(subject, left),
+            None => DueQuestion::GiveUp(Fault::new(ERROR, "no further program is asked for")),
+        };
+        match due {
+            DueQuestion::GiveUp(error) => {
+                let error = self.fault.as_ref().map_or(error, fault_of_program);
+                vec![record(failed(number, error))]
+            }
+            due => run.question_actions(due, subject),
+        }
+    }
+
+    /// Why no other program can help: a call has failed, or its outcome is unknown, or the program is not the same when it
+    /// is executed again.
+    fn lasting_fault(&self, run: &RunState) -> Option<Fault> {
+        let last = self.program_calls.last();
+        let outcome = last.and_then(|last| run.outcome(last.call));
+        if let Some(Outcome::Unknown { error }) = outcome {
+            return Some(error.clone());
+        }
+        let fault = self.fault.as_ref()?;
+        if fault.code == DIVERGED {
+            return Some(fault_of_program(fault));
+        }
+        let called = last.and_then(|last| run.calls.get(&last.call))?;
+        let raised = match run.past_outcome(last?.call) {
+            Some(PastOutcome::Raised(message)) => message.chars().take(COMPARED_CHARS).collect::<String>(),
+            _ => return None,
+        };
+        let is_unhandled = fault.code == ERROR && fault.message.contains(&raised);
+        // Arguments that do not fit are the program's own fault.
+        outcome?.fault().filter(|_| is_unhandled && called.requested.problem.is_none()).cloned()
+    }
+}
+
+/// A fault of a program, as the end of its step.
+fn fault_of_program(fault: &ProgramFault) -> Fault {
+    let at = fault.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+    Fault::new(&fault.code, format!("the program failed: {at}{}", fault.message))
+}
+
+fn failed(step: u32, error: Fault) -> Event {
+    Event::StepFailed { step, status: StepStatus::Failed, error }
+}
