@@ -323,7 +323,7 @@ impl Driver {
             is_judged: self.state.settings().mode.is_some(),
             expected: planner::step_expectations(&self.state, &self.shared.catalogue, call),
         };
-        let is_of_program = self.state.is_program(call.step);
+        let is_read_of_program = !writes && self.state.is_program(call.step);
         let remember = self.recall_key(number);
         let executor = self.shared.replaced.executor.clone();
         let gateway = self.shared.gateway.clone();
@@ -340,7 +340,7 @@ impl Driver {
                 }
             };
             let end = with_documents(end, documents.looked_at());
-            let end = if is_of_program { whole_or_failed(end, writes) } else { end };
+            let end = if is_read_of_program { whole_or_failed(end) } else { end };
             let CallEnd { outcome, notes, .. } = remembered(end, remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
@@ -424,13 +424,9 @@ fn remembered(mut end: CallEnd, key: Option<String>) -> CallEnd {
     end
 }
 
-/// The end of a program's call: a result that is not stored whole is none, since the program would compute with a part of it.
-fn whole_or_failed(end: CallEnd, writes: bool) -> CallEnd {
+/// The end of a program's read: a result that is not stored whole is none, since the program would compute with a part of it.
+fn whole_or_failed(end: CallEnd) -> CallEnd {
     match end.outcome {
-        Outcome::Ok { say, .. } if !end.is_whole && writes => {
-            let result = serde_json::json!({"done": true, "note": "its result is too large for a program"});
-            CallEnd { outcome: Outcome::Ok { result, say, whole: None }, is_whole: false, ..end }
-        }
         Outcome::Ok { .. } if !end.is_whole => {
             let error =
                 Fault::new("code.result", "its result is too large for a program: ask for less at once");
