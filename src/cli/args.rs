@@ -71,6 +71,8 @@ pub enum CliCommand {
     Tenants(super::switches_args::Tenants),
     /// Lists and shows flows, and plans paths through their nodes
     Flows(FlowsArgs),
+    /// Adds, lists, shows and deletes documents that requests can name
+    Documents(DocumentsArgs),
     /// Lists, shows, exports and deletes plans learned from executions
     Learned(LearnedArgs),
     /// Shows who decided what and when, erased runs included, and verifies the audit log
@@ -106,6 +108,9 @@ pub struct ChatArgs {
     /// The flow that serves every message, in place of a plan; --state gives its inputs
     #[arg(long, value_name = "NAME")]
     pub flow: Option<String>,
+    /// A text or Markdown file that every message is about; it is added to the documents unless it is there. May be repeated
+    #[arg(long = "document", value_name = "FILE")]
+    pub documents: Vec<PathBuf>,
     #[command(flatten)]
     pub guidance: GuidanceArgs,
 }
@@ -166,6 +171,8 @@ pub struct Asking {
     pub guidance: GuidanceArgs,
     /// The flow that serves each message.
     pub flow: Option<String>,
+    /// The files that each message is about.
+    pub documents: Vec<PathBuf>,
 }
 
 impl Asking {
@@ -394,6 +401,59 @@ pub enum FlowsCommand {
     },
 }
 
+/// `documents`
+#[derive(Debug, Clone, Args)]
+pub struct DocumentsArgs {
+    /// The subcommand
+    #[command(subcommand)]
+    pub what: DocumentsCommand,
+    /// The user: whose document is added [default: auth.default_user], or whose documents are meant [default: all of the
+    /// tenant]; a server takes it from the key
+    #[arg(long, global = true, value_name = "NAME", value_parser = user)]
+    pub user: Option<String>,
+}
+
+/// `documents add`, `documents list`, `documents show` and `documents delete`
+#[derive(Debug, Clone, Subcommand)]
+pub enum DocumentsCommand {
+    /// Adds a text or Markdown file (UTF-8); the same content of a user is one document
+    Add {
+        /// The file
+        file: PathBuf,
+        /// The name of the document, instead of the file's; .md and .markdown are Markdown
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the documents, newest first
+    List {
+        /// Maximum number of documents
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+        /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows one
+    Show {
+        /// Document id, or a unique prefix of at least four characters
+        id: super::ids::IdPrefix,
+        /// Print its content
+        #[arg(long, conflicts_with = "json")]
+        content: bool,
+        /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Deletes one, with everything that is derived from it
+    Delete {
+        /// Document id, or a unique prefix of at least four characters
+        id: super::ids::IdPrefix,
+    },
+}
+
 /// `learned`
 #[derive(Debug, Clone, Args)]
 pub struct LearnedArgs {
@@ -557,6 +617,10 @@ mod tests {
             &["proscenium", "approvals", "decide", ONE],
             &["proscenium", "approvals", "decide", ONE, "maybe"],
             &["proscenium", "approvals", "decide", ONE, "yes", "--arguments", "[1]"],
+            &["proscenium", "documents"],
+            &["proscenium", "documents", "add"],
+            &["proscenium", "documents", "show", "not-an-id"],
+            &["proscenium", "documents", "list", "--user", " "],
             &["proscenium", "audit"],
             &["proscenium", "audit", "verify", "--head", "abc"],
             &["proscenium", "audit", "list", "--limit", "0"],

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
-use proscenium::run::{RunId, RunState, SessionId, Usage};
+use proscenium::run::{DocumentId, RunId, RunState, SessionId, Usage};
 use proscenium::{AnswerFlow, AnswerUsage};
 use reqwest::{Method, Response};
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use super::args::Asking;
 use super::assistant::{
     Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
 };
+use super::document_file::DocumentFile;
 use super::failure::Failure;
 use super::followed_run::FollowedRun;
 use super::remote::RemoteServer;
@@ -27,6 +28,8 @@ use super::stored_runs;
 pub struct ServerClient {
     server: RemoteServer,
     asking: Asking,
+    /// The documents that each message is about.
+    documents: Vec<DocumentId>,
 }
 
 impl ServerClient {
@@ -34,7 +37,7 @@ impl ServerClient {
     /// `as_user` says that the command line names the user.
     ///
     /// # Errors
-    /// `owned` if the owner is not a server; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
+    /// `owned` if the owner is not a server; `document.file` and the server's refusal of a document; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
     /// if the command line or the environment sets what only the server's own can set.
     pub async fn new(
         loaded: &LoadedConfig,
@@ -45,7 +48,12 @@ impl ServerClient {
         let address = address::find(&loaded.config.store.data_dir, owned)?;
         same_flags(loaded, &address)?;
         let stored = stored_runs::open(loaded).await?;
-        Ok(Self { server: RemoteServer::at(address.url, stored, as_user)?, asking })
+        let server = RemoteServer::at(address.url, stored, as_user)?;
+        let mut documents = Vec::new();
+        for path in &asking.documents {
+            documents.push(server.add_document(DocumentFile::open(path, None)?).await?.id);
+        }
+        Ok(Self { server, asking, documents })
     }
 }
 
@@ -123,7 +131,7 @@ impl Assistant for ServerClient {
             None => SessionId::new(&Uuid::now_v7().to_string())
                 .map_err(|error| Failure::new("session.id", error.to_string()))?,
         };
-        let body = json!({
+        let mut body = json!({
             "messages": [{"role": "user", "content": message}],
             "session_id": session,
             "stream": true,
@@ -135,6 +143,10 @@ impl Assistant for ServerClient {
             "constraints": self.asking.guidance.constraints,
             "current_state": self.asking.guidance.current_state,
         });
+        // A server of an earlier release refuses fields that it does not know.
+        if !self.documents.is_empty() {
+            body["documents"] = json!(self.documents);
+        }
         let response = self.server.stream("/api/chat", &body).await?;
         let Some(run) = run_of(&response) else {
             return Err(Failure::new("server.reply", "the server did not say which run it began"));

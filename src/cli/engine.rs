@@ -8,7 +8,7 @@ use proscenium::config::LoadedConfig;
 use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::plan::Plan;
 use proscenium::planner::{Command, CommandRefusal, consent};
-use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
+use proscenium::run::{DocumentId, Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::scene::Scene;
 use proscenium::tools::{DependencyReport, ToolError};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
@@ -16,6 +16,7 @@ use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, sce
 use super::args::Asking;
 use super::assistant::{self, Assistant, Office, OrderTarget, PrintedDraft, RunOrder};
 use super::check::{self, CheckReport, Finding, Level};
+use super::document_file::DocumentFile;
 use super::failure::Failure;
 use super::flows;
 use crate::shipped;
@@ -27,7 +28,24 @@ fn builder(loaded: &LoadedConfig) -> Builder {
 
 /// Starts an engine for a terminal.
 pub async fn start(loaded: LoadedConfig, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
-    Ok(Box::new(Ready { engine: Arc::new(engine(loaded).await?), asking }))
+    let engine = Arc::new(engine(loaded).await?);
+    match added_documents(&engine, &asking).await {
+        Ok(documents) => Ok(Box::new(Ready { engine, asking, documents })),
+        Err(failure) => {
+            // Why the files cannot be added says more than what else may be wrong.
+            let _ = engine.shut_down().await;
+            Err(failure)
+        }
+    }
+}
+
+/// The documents of the files that each message is about.
+async fn added_documents(engine: &Engine, asking: &Asking) -> Result<Vec<DocumentId>, Failure> {
+    let mut documents = Vec::new();
+    for path in &asking.documents {
+        documents.push(DocumentFile::open(path, None)?.add_to(engine).await?.id);
+    }
+    Ok(documents)
 }
 
 /// Starts an engine.
@@ -196,6 +214,8 @@ fn refused(refused: CommandRefusal) -> Failure {
 struct Ready {
     engine: Arc<Engine>,
     asking: Asking,
+    /// The documents that each message is about.
+    documents: Vec<DocumentId>,
 }
 
 impl Ready {
@@ -248,7 +268,9 @@ impl Assistant for Ready {
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (options, guidance) = (self.asking.options, self.asking.guidance.guidance());
         let plan = self.asking.flow_for(message).map(|flow| self.flow_plan(flow, message)).transpose()?;
-        let request = ChatRequest { options, guidance, plan, ..self.engine.request(message, session) };
+        let documents = self.documents.clone();
+        let request =
+            ChatRequest { options, guidance, plan, documents, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
         if consent::parse_consent(message).is_some() {
             // It may have decided an open question: the run is then an earlier one that resumes.

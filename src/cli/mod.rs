@@ -11,6 +11,8 @@ mod changes;
 mod chat;
 mod check;
 mod decide;
+mod document_file;
+mod documents;
 mod engine;
 mod explain;
 mod failure;
@@ -141,6 +143,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
         CliCommand::Flows(flows) => self::flows(flows, loaded, out).await,
+        CliCommand::Documents(documents) => self::documents::run(documents, &loaded, out).await,
         CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
@@ -153,6 +156,7 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
         CliCommand::Chat(chat) => chat.user.clone(),
         CliCommand::Plans(plans) => plans.user.clone(),
         CliCommand::Approvals(approvals) => approvals.user.clone(),
+        CliCommand::Documents(documents) => documents.user.clone(),
         CliCommand::Tools(tools) => tools.user.clone(),
         CliCommand::Models(models) => models.user.clone(),
         CliCommand::Tenants(tenants) => tenants.user.clone(),
@@ -265,7 +269,12 @@ async fn chat<W: Write, E: Write>(
         mode: chat.limits.mode,
         ..RequestOptions::default()
     };
-    let asking = args::Asking { options, guidance: chat.guidance.clone(), flow: chat.flow.clone() };
+    let asking = args::Asking {
+        options,
+        guidance: chat.guidance.clone(),
+        flow: chat.flow.clone(),
+        documents: chat.documents.clone(),
+    };
     let assistant = assistant(loaded, asking, chat.user.is_some()).await?;
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {

@@ -4,15 +4,18 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use proscenium::UploadedDocument;
 use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{ApprovalId, RunId, RunState};
 use proscenium::store::ErrorCode;
-use reqwest::{Client, Method, RequestBuilder, Response};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Client, Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::assistant::{FollowedTicket, Office, OrderTarget, RunOrder};
+use super::document_file::DocumentFile;
 use super::failure::Failure;
 use super::followed_run::FollowedRun;
 use super::stored_runs::StoredRuns;
@@ -128,6 +131,16 @@ impl RemoteServer {
     /// Deletes a plan with its run.
     pub async fn delete(&self, of: OrderTarget) -> Result<(), Failure> {
         self.send(Method::DELETE, &format!("/api/plans/{}", of.task), None).await.map(drop)
+    }
+
+    /// Adds a file to the documents of the key's user.
+    pub async fn add_document(&self, file: DocumentFile) -> Result<UploadedDocument, Failure> {
+        let name: String = form_urlencoded::byte_serialize(file.name.as_bytes()).collect();
+        let media = file.media.name();
+        let request = self.request(Method::POST, &format!("/api/documents?name={name}"));
+        let request = request.header(CONTENT_TYPE, media).body(Body::wrap_stream(file.pieces()));
+        let response = self.sent(request.timeout(REPLY)).await?;
+        self.read(response).await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use proscenium::config::LoadedConfig;
 use proscenium::plan::{PlanStatus, TaskId};
-use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
+use proscenium::run::{
+    ApprovalId, DocumentId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId,
+};
 use proscenium::store::{
-    self, ApprovalFilter, ApprovalRow, Error, ErrorCode, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter,
-    RunRow, Store,
+    self, ApprovalFilter, ApprovalRow, DocumentRow, Error, ErrorCode, MAX_PAGE, OpenDocument, Page,
+    PlanFilter, PlanRow, RunFilter, RunRow, Store,
 };
 use proscenium::{Answer, MissingNodeDocument};
 use secrecy::ExposeSecret;
@@ -71,6 +73,32 @@ impl StoredRuns {
     /// Whether a process currently owns the data directory.
     pub async fn is_owned(&self) -> bool {
         store::inspect(&self.data_dir).await.is_ok_and(|standing| standing.owner.is_some())
+    }
+
+    /// The tenant.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The documents, newest first; of one user, if it is given.
+    pub async fn documents(&self, user: Option<&str>, limit: u32) -> Result<Vec<DocumentRow>, Failure> {
+        let page = Page { limit, after: None };
+        self.store.documents().list(&self.tenant, user, &page).await.map_err(failure)
+    }
+
+    /// A document, opened.
+    pub async fn document(&self, id: DocumentId) -> Result<OpenDocument, Failure> {
+        let opened = self.store.documents().open(&self.tenant, id).await.map_err(failure)?;
+        opened.ok_or_else(|| super::documents::unknown(id))
+    }
+
+    /// The document of which the id is given, or a unique prefix.
+    pub async fn document_named(&self, id: &IdPrefix, user: Option<&str>) -> Result<DocumentId, Failure> {
+        if let Some(whole) = id.whole() {
+            return Ok(DocumentId(whole));
+        }
+        let all = self.documents(user, MAX_NAMED).await?;
+        id.only("document", all, |row| row.id.0).map(|row| row.id)
     }
 
     /// A run's status and the sequence number of its last event; `None` if there is no such run.

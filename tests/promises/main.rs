@@ -23,6 +23,7 @@ mod damaged_files;
 mod dashboards;
 mod decision;
 mod disk_harness;
+mod documents;
 mod durability;
 mod embeddings;
 mod eval;

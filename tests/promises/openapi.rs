@@ -126,6 +126,15 @@ async fn replies_conform_to_the_document() {
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][0]["purpose"] = json!("Put it there");
     let hash = |hash: &str| json!({"hash": hash});
+    let text = async || {
+        let request =
+            served.request("POST", "/api/documents?name=a.txt").header("content-type", "text/plain");
+        Reply::of(request.body("look").send().await.unwrap()).await
+    };
+    let added = [text().await, text().await];
+    assert_eq!(added.each_ref().map(|reply| reply.status), [201, 200]);
+    added.iter().for_each(|reply| conforms(&document, "POST", "/api/documents", reply));
+    let own = added[0].json()["id"].as_str().unwrap().to_owned();
     let mut seen = BTreeSet::new();
     for (method, path, query, body) in [
         ("POST", "/api/chat", "", Some(ask("look"))),
@@ -177,6 +186,16 @@ async fn replies_conform_to_the_document() {
         ("POST", "/api/plans/{task_id}/resume", &ended, None),
         ("POST", "/api/plans/{task_id}/rating", &ended, Some(json!({"score": 1, "note": "right"}))),
         ("POST", "/api/plans/{task_id}/rating", &ended, Some(json!({"score": 3}))),
+        ("POST", "/api/documents", "?name=a.txt", Some(json!({}))),
+        ("POST", "/api/documents", "", None),
+        ("GET", "/api/documents", "?limit=1", None),
+        ("GET", "/api/documents", "?limit=0", None),
+        ("GET", "/api/documents/{document_id}", &own, None),
+        ("GET", "/api/documents/{document_id}", "x", None),
+        ("GET", "/api/documents/{document_id}/content", &own, None),
+        ("GET", "/api/documents/{document_id}/content", "x", None),
+        ("DELETE", "/api/documents/{document_id}", &own, None),
+        ("DELETE", "/api/documents/{document_id}", &own, None),
         ("GET", "/api/learned", "", None),
         ("GET", "/api/learned", "?limit=0", None),
         ("GET", "/api/learned/{id}", "x", None),

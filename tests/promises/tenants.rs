@@ -44,9 +44,14 @@ async fn tenants() -> Tenants {
 
 impl Tenants {
     async fn send(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        // A document is a text with a name.
+        let text = if key == self.ours { SECRET } else { "a note" };
+        let is_upload = (method, path) == ("POST", "/api/documents");
+        let path = if is_upload { "/api/documents?name=note.txt" } else { path };
         let request = self.served.request(method, path).bearer_auth(key);
         let request = match body {
             Some(body) => request.json(body),
+            None if is_upload => request.header("content-type", "text/plain").body(text),
             None => request,
         };
         Reply::of(request.send().await.unwrap()).await
@@ -96,6 +101,8 @@ async fn no_route_reaches_another_tenants_data() {
     (waits["session_id"], waits["require_approval"]) = (json!("the-second"), json!(true));
     let waits = tenants.send(&tenants.ours, "POST", "/api/chat", Some(&waits)).await.json();
     let approval = waits["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
+    let document = tenants.send(&tenants.ours, "POST", "/api/documents", None).await.json();
+    let document = document["id"].as_str().unwrap().to_owned();
     const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
     sqlx::query(
         "INSERT INTO learned_plans (tenant, template, words, plan, successes, created, seen) \
@@ -108,7 +115,7 @@ async fn no_route_reaches_another_tenants_data() {
         // The first tenant's ids are used; any other parameter has one valid value.
         let address = path.replace("{run_id}", &run).replace("{session_id}", events);
         let address = address.replace("{task_id}", &task).replace("{approval_id}", &approval);
-        let address = address.replace("{id}", "learned-plan");
+        let address = address.replace("{id}", "learned-plan").replace("{document_id}", &document);
         let named = address != path;
         let address = address.replace("{name}", "Shelf").replace("{model}", "proscenium");
         // Flows are a part of the configuration; this one has none.
@@ -123,6 +130,7 @@ async fn no_route_reaches_another_tenants_data() {
                 (&*approval, &*never),
                 (&*run, NEVER),
                 (&*task, NEVER),
+                (&*document, NEVER),
                 (events, "never"),
                 ("learned-plan", "never"),
             ];
