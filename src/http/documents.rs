@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::principal::{RequestPrincipal, app_data, authenticate};
+use super::principal::{RequestPrincipal, authenticate};
 use super::problem::Problem;
 use super::query::QueryParameters;
 use super::{next_cursor, parse_page};

@@ -39,7 +39,8 @@ pub(crate) struct UsageReport {
     pub(crate) rows: Vec<UsageView>,
     /// Total cost in US dollars.
     pub(crate) cost_usd: f64,
-    /// Bytes of the tenant's events and documents that are stored now, whatever the days. `store.max_tenant_bytes` limits them.
+    /// Bytes of the tenant's events and documents that are stored now, whatever the days. `store.max_tenant_bytes` limits
+    /// them.
     #[serde(default)]
     pub(crate) stored_bytes: u64,
 }
