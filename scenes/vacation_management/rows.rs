@@ -1,7 +1,8 @@
 //! The scene's tables: requests and their days. Every statement keeps to one tenant and one user.
 
 use jiff::civil::Date;
-use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
 
 use proscenium::tools::ToolError;
 
@@ -30,7 +31,6 @@ pub struct Request {
 }
 
 /// A request as its columns are.
-#[derive(sqlx::FromRow)]
 struct Columns {
     id: i64,
     first_day: String,
@@ -39,6 +39,20 @@ struct Columns {
     cancelled: i64,
     working_days: i64,
     answer: String,
+}
+
+impl sqlx::FromRow<'_, SqliteRow> for Columns {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            first_day: row.try_get("first_day")?,
+            last_day: row.try_get("last_day")?,
+            note: row.try_get("note")?,
+            cancelled: row.try_get("cancelled")?,
+            working_days: row.try_get("working_days")?,
+            answer: row.try_get("answer")?,
+        })
+    }
 }
 
 /// A statement that reads requests of one tenant (`?1`) and user (`?2`), with a further condition.

@@ -1,6 +1,8 @@
 //! The cities that a tenant has added, in the table of `schema.sql`.
 
 use proscenium::tools::{ToolContext, ToolError};
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
 
 use super::gazetteer::fold;
 
@@ -8,7 +10,7 @@ use super::gazetteer::fold;
 const MOST: i64 = 1_000;
 
 /// A city that a tenant has added.
-#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct OwnCity {
     /// As it was given.
     pub name: String,
@@ -18,6 +20,17 @@ pub struct OwnCity {
     pub latitude: f64,
     /// Degrees east.
     pub longitude: f64,
+}
+
+impl sqlx::FromRow<'_, SqliteRow> for OwnCity {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            name: row.try_get("name")?,
+            country: row.try_get("country")?,
+            latitude: row.try_get("latitude")?,
+            longitude: row.try_get("longitude")?,
+        })
+    }
 }
 
 /// All cities the tenant has added, by name.
