@@ -2,7 +2,7 @@
 
 use super::description::{ColumnDescription, DatabaseDescription, TableDescription};
 use super::lexicon::{Beyond, Direction, Function};
-use super::request::{Answer, Condition, Group, Join, Request};
+use super::request::{Answer, Condition, Group, Join, Related, Request};
 use super::vocabulary::ColumnAt;
 use super::who::has_people;
 use super::{Reason, qualities};
@@ -82,6 +82,8 @@ pub struct Draft {
     pub most_common: Option<ColumnAt>,
     /// The second table.
     pub other: Option<Other>,
+    /// How many rows of another table each row has.
+    pub related: Vec<Related>,
 }
 
 impl Draft {
@@ -94,6 +96,10 @@ impl Draft {
         self.show_parent(database);
         if self.other.is_some_and(|other| !other.used && other.join.to_parent) {
             return Err(Reason::Unclear(name_of(database, self.other)));
+        }
+        // The rows of one more table are counted or joined.
+        if self.other.is_some() && !self.related.is_empty() {
+            return Err(Reason::Beyond(Beyond::Steps));
         }
         let is_parent_group = |group: &Group| matches!(group, Group::Parent(..));
         if self.groups.iter().filter(|group| is_parent_group(group)).count() > 1 || self.groups.len() > 2 {
@@ -130,6 +136,7 @@ impl Draft {
             join,
             answer,
             conditions: self.conditions,
+            related: self.related,
             groups: self.groups,
             order: self.order,
             limit: self.limit,

@@ -3,7 +3,7 @@
 use super::description::DatabaseDescription;
 use super::draft::column_of;
 use super::lexicon::{Beyond, Comparison, Direction, Function, Period};
-use super::request::{Answer, Condition, Group, Literal, Request, Test};
+use super::request::{Answer, Condition, Group, Literal, Related, Request, Test};
 use super::vocabulary::ColumnAt;
 use super::{Reason, Tongue, numbers_of};
 
@@ -22,6 +22,7 @@ pub fn understood(request: &Request, database: &DatabaseDescription, tongue: Ton
     let teller = Teller { request, database, tongue };
     let mut parts = vec![teller.subject()];
     parts.extend(request.conditions.iter().map(|condition| teller.condition(condition)));
+    parts.extend(request.related.iter().map(|related| teller.related(related)));
     parts.extend(request.groups.iter().map(|group| teller.group(group)));
     parts.extend(request.order.iter().map(|(column, direction)| teller.order(*column, *direction)));
     if let Some(limit) = request.limit {
@@ -134,6 +135,20 @@ impl Teller<'_> {
             }
             Test::Like(_, text, _) => format!("{column} {} '{text}'", self.say(("matches", "corrisponde a"))),
         }
+    }
+
+    fn related(&self, related: &Related) -> String {
+        let number = match (related.comparison, related.number) {
+            (Comparison::Equal, 0) => self.say(("no", "nessuna")).to_owned(),
+            (Comparison::Equal, number) => format!("{} {number}", self.say(("exactly", "esattamente"))),
+            (Comparison::More, number) => format!("{} {number}", self.say(("more than", "più di"))),
+            (_, number) => format!("{} {number}", self.say(("at least", "almeno"))),
+        };
+        let words = self.say(("with {} rows of", "con {} righe di")).replace("{}", &number);
+        let words = if related.number == 0 { words.replace("nessuna righe", "nessuna riga") } else { words };
+        let conditions: String =
+            related.conditions.iter().map(|condition| format!(" ({})", self.condition(condition))).collect();
+        format!("{words} {}{conditions}", self.table(related.join.table))
     }
 
     fn group(&self, group: &Group) -> String {

@@ -1,5 +1,5 @@
 //! Answers questions about a database without a model: rules turn a question in English or Italian into one SQL
-//! statement over one table and at most one join. Pure, and about no database in particular.
+//! statement over one table and at most one more, joined or counted. Pure, and about no database in particular.
 //!
 //! A question is read phrase by phrase ([`reading`]), and each must become a part of the request. What is left over,
 //! unclear or beyond one join is declined with a reason: a wrong answer is worse than none.
@@ -187,6 +187,7 @@ pub fn write_sql(
         tables: [Some(request.main), request.join.map(|join| join.table)]
             .into_iter()
             .flatten()
+            .chain(request.related.iter().map(|related| related.join.table))
             .filter_map(name)
             .collect(),
     })

@@ -104,6 +104,19 @@ pub struct Join {
     pub to_parent: bool,
 }
 
+/// A condition on how many rows of another table refer to a row of the main one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// How the other table refers to the main one.
+    pub join: Join,
+    /// How the number is compared.
+    pub comparison: Comparison,
+    /// With what; equal to 0 if there is none.
+    pub number: u32,
+    /// Which rows of the other table count.
+    pub conditions: Vec<Condition>,
+}
+
 /// A question as understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -115,6 +128,8 @@ pub struct Request {
     pub answer: Answer,
     /// Of which rows.
     pub conditions: Vec<Condition>,
+    /// How many rows of another table each of them has.
+    pub related: Vec<Related>,
     /// By what they are grouped.
     pub groups: Vec<Group>,
     /// In which order.

@@ -3,7 +3,7 @@
 use super::description::{ColumnDescription, ColumnType, DatabaseDescription, TableDescription};
 use super::draft::column_of;
 use super::lexicon::{Comparison, Direction, Function, Period};
-use super::request::{Answer, Condition, Group, Literal, Request, Test};
+use super::request::{Answer, Condition, Group, Literal, Related, Request, Test};
 use super::vocabulary::ColumnAt;
 use super::{Engine, numbers_of};
 
@@ -268,6 +268,7 @@ impl Writer<'_> {
     fn conditions(&self) -> String {
         let mut all: Vec<String> =
             self.request.conditions.iter().map(|condition| self.condition(condition)).collect();
+        all.extend(self.request.related.iter().map(|related| self.related(related)));
         // Without this, rows with no value come first on one engine and last on the other, and no period is a group.
         let mut present: Vec<ColumnAt> = Vec::new();
         if self.request.limit.is_some() {
@@ -293,14 +294,29 @@ impl Writer<'_> {
         if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
     }
 
-    fn condition(&self, condition: &Condition) -> String {
-        let column = self.column(condition.column);
-        if let Some(within) = self.within(condition) {
-            return within;
+    /// The number of rows of another table, by a statement within the statement.
+    fn related(&self, related: &Related) -> String {
+        let table = self.database.tables.get(related.join.table).map_or("", |table| table.name.as_str());
+        let (key, target) = (self.full_column(related.join.key), self.full_column(related.join.target));
+        let tested =
+            |condition: &Condition| self.tested(&self.full_column(condition.column), &condition.test);
+        let conditions =
+            std::iter::once(format!("{key} = {target}")).chain(related.conditions.iter().map(tested));
+        let from = format!("FROM {} WHERE {}", name(table), conditions.collect::<Vec<_>>().join(" AND "));
+        match (related.comparison, related.number) {
+            (Comparison::Equal, 0) => format!("NOT EXISTS (SELECT 1 {from})"),
+            (comparison, number) => format!("(SELECT COUNT(*) {from}) {} {number}", sign(comparison)),
         }
-        match &condition.test {
-            Test::OneOf(values) => one_of(&column, values, ("=", "IN")),
-            Test::NoneOf(values) => one_of(&column, values, ("<>", "NOT IN")),
+    }
+
+    fn condition(&self, condition: &Condition) -> String {
+        self.within(condition).unwrap_or_else(|| self.tested(&self.column(condition.column), &condition.test))
+    }
+
+    fn tested(&self, column: &str, test: &Test) -> String {
+        match test {
+            Test::OneOf(values) => one_of(column, values, ("=", "IN")),
+            Test::NoneOf(values) => one_of(column, values, ("<>", "NOT IN")),
             Test::Compare(comparison, number) => format!("{column} {} {number}", sign(*comparison)),
             Test::Between(low, high) => format!("{column} BETWEEN {low} AND {high}"),
             Test::Is(value) => format!("{column} = {}", if *value { "TRUE" } else { "FALSE" }),
@@ -313,7 +329,7 @@ impl Writer<'_> {
             }
             Test::Year(year) => {
                 let test = numbers_of(*year).unwrap_or(Test::NotNull);
-                self.condition(&Condition { column: condition.column, test })
+                self.tested(column, &test)
             }
             Test::Like(open, text, close) => {
                 let like = if self.engine == Engine::Postgres { "ILIKE" } else { "LIKE" };
@@ -346,11 +362,16 @@ impl Writer<'_> {
 
     /// A column, with its table where there are two.
     fn column(&self, at: ColumnAt) -> String {
-        let own = column_of(self.database, at).map_or("", |column| column.name.as_str());
-        match self.request.join.and_then(|_| self.database.tables.get(at.0)) {
-            Some(table) => format!("{}.{}", name(&table.name), name(own)),
-            None => name(own),
+        if self.request.join.is_some() {
+            return self.full_column(at);
         }
+        name(column_of(self.database, at).map_or("", |column| column.name.as_str()))
+    }
+
+    fn full_column(&self, at: ColumnAt) -> String {
+        let own = column_of(self.database, at).map_or("", |column| column.name.as_str());
+        let table = self.database.tables.get(at.0).map_or("", |table| table.name.as_str());
+        format!("{}.{}", name(table), name(own))
     }
 }
 

@@ -47,7 +47,10 @@ pub fn about_people(
     if !asks_who(items) || can_be_who(main) || shows_people {
         return Ok(request);
     }
-    let plain = request.join.is_none() && request.groups.is_empty() && request.order.is_empty();
+    let plain = request.join.is_none()
+        && request.related.is_empty()
+        && request.groups.is_empty()
+        && request.order.is_empty();
     if !plain || request.limit.is_some() {
         return Err(Reason::Who);
     }

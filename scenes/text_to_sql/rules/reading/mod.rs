@@ -3,6 +3,7 @@
 
 mod columns;
 mod how_much;
+mod related;
 mod sense;
 mod tables;
 mod values;
@@ -21,6 +22,7 @@ use super::{Reason, Tongue, qualities};
 struct Waiting {
     not: bool,
     without: bool,
+    never: bool,
     with: bool,
     with_a: bool,
     their: bool,
@@ -137,7 +139,7 @@ impl<'a> Reader<'a> {
         let hangs =
             hangs || waiting.aggregate.is_some() || waiting.extreme.is_some() || waiting.verb.is_some();
         let tied = self.draft.other.is_some_and(|other| other.used);
-        let hangs = hangs || waiting.fewest || waiting.direction.is_some();
+        let hangs = hangs || waiting.never || waiting.fewest || waiting.direction.is_some();
         let hangs = hangs || (waiting.tie && !tied) || waiting.most || waiting.their || waiting.with_a;
         if hangs || (waiting.top && self.draft.limit.is_none()) {
             return Err(Reason::Unsure);
@@ -189,6 +191,13 @@ impl<'a> Reader<'a> {
         if self.is_merely_new(item) {
             self.at += 1;
             return Ok(());
+        }
+        if self.related()? {
+            return Ok(());
+        }
+        // What never was is no state of a column.
+        if self.waiting.never && !item.is_light() {
+            return Err(Reason::Beyond(Beyond::Steps));
         }
         if !item.meanings.is_empty() {
             match self.sense()? {
@@ -271,6 +280,7 @@ impl<'a> Reader<'a> {
             Role::WithTheir => waiting.their = true,
             Role::Not => waiting.not = true,
             Role::Without => waiting.without = true,
+            Role::Never => waiting.never = true,
             Role::Distinct => {
                 waiting.distinct = true;
                 let after = self

@@ -112,6 +112,17 @@ fn explanation_says_what_was_understood() {
          `order_date`."
     );
     assert_eq!(rule.tables, ["orders"]);
+    let rule = ask("Customers without orders in 2026", Tongue::English, "shop").unwrap();
+    assert_eq!(
+        rule.explanation,
+        "Rows of `customers`, with no rows of `orders` (`orders.order_date` from 2026-01-01 up to 2026-12-31)."
+    );
+    assert_eq!(rule.tables, ["customers", "orders"], "both need approval");
+    let rule = ask("Clienti con più di 3 ordini annullati", Tongue::Italian, "shop").unwrap();
+    assert_eq!(
+        rule.explanation,
+        "Righe di `customers`, con più di 3 righe di `orders` (`orders.status` è 'cancelled')."
+    );
 }
 
 #[test]
