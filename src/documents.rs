@@ -3,6 +3,7 @@
 
 mod approval;
 mod explain;
+mod facts;
 mod flow;
 mod learned;
 mod uploaded;
@@ -21,6 +22,7 @@ use crate::run::{
 };
 use crate::store::PlanRow;
 
+pub use facts::{FactFilter, FactPage};
 pub(crate) use flow::MAX_MISSING_NODES;
 pub use flow::{FlowDocument, FlowEdgeDocument, FlowNodeDocument, MissingNodeDocument};
 pub use learned::LearnedDocument;

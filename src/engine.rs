@@ -9,6 +9,7 @@ mod command;
 mod documents;
 pub(crate) mod earlier_requests;
 mod expiry;
+mod facts;
 mod flows;
 mod idempotency;
 mod learned;

@@ -75,9 +75,9 @@ pub use answer::{
 pub use config::Config;
 pub use documents::{
     ApprovalDecision, ApprovalDocument, CallDocument, ExplainedConsultation, ExplainedCost, ExplainedDecider,
-    ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, FlowDocument,
-    FlowEdgeDocument, FlowNodeDocument, LearnedDocument, MissingNodeDocument, PlanDocument, PlanSummary,
-    PlanVersion, RatingDocument, SubjectDocument, UploadedDocument, VersionPage,
+    ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, FactFilter, FactPage,
+    FlowDocument, FlowEdgeDocument, FlowNodeDocument, LearnedDocument, MissingNodeDocument, PlanDocument,
+    PlanSummary, PlanVersion, RatingDocument, SubjectDocument, UploadedDocument, VersionPage,
 };
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,

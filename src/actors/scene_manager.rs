@@ -9,6 +9,7 @@ mod reading;
 mod recovery;
 mod requests;
 mod runs;
+mod stream;
 mod summary;
 
 use std::collections::{HashMap, VecDeque};
@@ -35,6 +36,7 @@ use crate::telemetry::ServerMetrics;
 use callers::WaitingCaller;
 pub(crate) use messages::{
     CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SessionDelivery, SessionMessage,
+    StatementMessage,
 };
 use runs::RunEntry;
 

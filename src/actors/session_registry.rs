@@ -11,9 +11,9 @@ use tokio::sync::{Semaphore, oneshot};
 use super::launch;
 use super::scene_manager::{
     self, CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SceneManager, SessionDelivery,
-    SessionMessage,
+    SessionMessage, StatementMessage,
 };
-use crate::conversation::{self, MAX_COMMANDS};
+use crate::conversation::{self, FactStatement, MAX_COMMANDS};
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 
@@ -56,6 +56,24 @@ impl Address {
         command: CommandMessage,
     ) -> Result<(), Fault> {
         self.try_send(tenant, session, SessionMessage::Command(Box::new(command)))
+    }
+
+    /// States a fact of a conversation. Returns its id, once it is on disk.
+    pub(crate) async fn state_fact(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        statement: FactStatement,
+    ) -> Result<String, Fault> {
+        let (reply, stated) = oneshot::channel();
+        let message = SessionMessage::Statement(Box::new(StatementMessage { statement, reply }));
+        self.try_send(tenant, session, message)?;
+        stated.await.map_err(|_| {
+            Fault::new(
+                "engine.stopped",
+                "the conversation stopped; look whether the fact is there, and try again",
+            )
+        })?
     }
 
     /// Erases a conversation, unless it changed at `since` or later.
@@ -232,7 +250,7 @@ impl SessionRegistry {
                 self.options.outside.shed(Component::SceneManager);
                 conversation::queue_full(self.options.max_queued)
             }
-            SessionMessage::Command(_) => conversation::too_many_commands(),
+            SessionMessage::Command(_) | SessionMessage::Statement(_) => conversation::too_many_commands(),
             SessionMessage::Erase(_) | SessionMessage::CarryOn(_) => conversation::session_busy(session),
         }
     }

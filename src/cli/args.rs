@@ -59,6 +59,8 @@ pub enum CliCommand {
     Approvals(super::plans_args::Approvals),
     /// Explains what happened unexpectedly in a run: options, decisions, costs
     Explain(Explain),
+    /// Shows what a conversation knows: what was said, found, quoted and concluded; corrects it
+    Facts(FactsArgs),
     /// Replays a stored run offline and compares its decisions with those of the current code
     Replay(Replay),
     /// Creates, lists, changes and revokes API keys
@@ -256,6 +258,37 @@ pub struct Explain {
     /// Print only the explanation as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `facts`
+#[derive(Debug, Clone, Args)]
+pub struct FactsArgs {
+    /// The conversation, or a unique beginning of its name of at least four characters
+    pub session: String,
+    /// Only these kinds, separated by commas: given, verified, quoted, derived, guess
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = fact_kind)]
+    pub kind: Vec<proscenium::run::FactKind>,
+    /// Only facts that came up in this run: its id, or a unique prefix of at least four characters
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<super::ids::IdPrefix>,
+    /// Also facts that were superseded
+    #[arg(long)]
+    pub all: bool,
+    /// Print only JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print Markdown, as for a file CONTINUITY.md
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// State a fact that takes the place of the one with this id, or with an id that begins so
+    #[arg(long, num_args = 2, value_names = ["ID", "TEXT"], conflicts_with_all = ["kind", "run", "all", "markdown"])]
+    pub correct: Option<Vec<String>>,
+    /// State a further fact
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["correct", "kind", "run", "all", "markdown"])]
+    pub add: Option<String>,
+    /// The user who states it, instead of auth.default_user; a server takes it from the key
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
 }
 
 /// `replay`
@@ -549,6 +582,10 @@ pub fn label(given: &str) -> Result<String, String> {
     }
 }
 
+fn fact_kind(given: &str) -> Result<proscenium::run::FactKind, String> {
+    given.parse().map_err(|_| "a kind is given, verified, quoted, derived or guess".to_owned())
+}
+
 fn message(given: &str) -> Result<String, String> {
     match given.trim() {
         "" => Err("a message has at least one word".to_owned()),
@@ -599,6 +636,10 @@ mod tests {
             &["proscenium", "runs", "list", "--limit", "0"],
             &["proscenium", "explain"],
             &["proscenium", "explain", "not-an-id"],
+            &["proscenium", "facts"],
+            &["proscenium", "facts", "s-1", "--kind", "rumour"],
+            &["proscenium", "facts", "s-1", "--correct", "0123"],
+            &["proscenium", "facts", "s-1", "--json", "--markdown"],
             &["proscenium", "replay"],
             &["proscenium", "replay", "not-an-id"],
             &["proscenium", "replay", "run.jsonl", "--export", "--diff"],

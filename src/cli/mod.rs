@@ -15,6 +15,7 @@ mod document_file;
 mod documents;
 mod engine;
 mod explain;
+mod facts;
 mod failure;
 mod flows;
 mod follow;
@@ -137,6 +138,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         CliCommand::Explain(explain) => self::explain::run(explain, &loaded, out).await,
+        CliCommand::Facts(facts) => self::facts::run(facts, loaded, out).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
@@ -157,6 +159,7 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
         CliCommand::Plans(plans) => plans.user.clone(),
         CliCommand::Approvals(approvals) => approvals.user.clone(),
         CliCommand::Documents(documents) => documents.user.clone(),
+        CliCommand::Facts(facts) => facts.user.clone(),
         CliCommand::Tools(tools) => tools.user.clone(),
         CliCommand::Models(models) => models.user.clone(),
         CliCommand::Tenants(tenants) => tenants.user.clone(),

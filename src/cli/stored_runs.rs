@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proscenium::config::LoadedConfig;
 use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::run::{
-    ApprovalId, DocumentId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId,
+    ApprovalId, DocumentId, Envelope, Event, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId,
 };
 use proscenium::store::{
     self, ApprovalFilter, ApprovalRow, DocumentRow, Error, ErrorCode, MAX_PAGE, OpenDocument, Page,
@@ -171,6 +171,43 @@ impl StoredRuns {
                 return prefix.only("run", runs, |run| run.0);
             }
         }
+    }
+
+    /// The conversation with a name, or with a unique beginning of one.
+    pub async fn session_named(&self, name: &str) -> Result<SessionId, Failure> {
+        let unknown = || {
+            Failure::new("session.unknown", format!("there is no conversation {name:?}"))
+                .help("`proscenium runs list` shows the conversation of each run")
+        };
+        let whole = SessionId::new(name).map_err(|_| unknown())?;
+        if self.store.has_session(&self.tenant, &whole).await.map_err(failure)? {
+            return Ok(whole);
+        }
+        if name.chars().count() < MIN_PREFIX {
+            return Err(unknown());
+        }
+        let mut sessions: Vec<SessionId> = Vec::new();
+        loop {
+            let page = Page { limit: MAX_PAGE, after: sessions.last().cloned() };
+            let rows = self.store.sessions(&self.tenant, &page).await.map_err(failure)?;
+            let is_last = rows.len() < MAX_PAGE as usize;
+            sessions.extend(rows.into_iter().map(|row| row.session));
+            if is_last || sessions.len() >= MAX_NAMED as usize {
+                break;
+            }
+        }
+        let mut named: Vec<SessionId> =
+            sessions.into_iter().filter(|session| session.as_str().starts_with(name)).collect();
+        if named.len() > 1 {
+            let names: Vec<String> = named.iter().map(ToString::to_string).collect();
+            return Err(ambiguous("session", name, &names));
+        }
+        named.pop().ok_or_else(unknown)
+    }
+
+    /// The events of a conversation's own stream.
+    pub async fn session_events(&self, session: &SessionId) -> Result<Vec<Envelope<SessionEvent>>, Failure> {
+        self.store.session_events(&self.tenant, session).await.map_err(failure)
     }
 
     /// The plan with an id, or with a unique prefix of one.

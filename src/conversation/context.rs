@@ -27,7 +27,12 @@ impl ConversationState {
                 }
                 memory.context(budget)
             }
-            None => self.history.memory().context(budget),
+            None => {
+                let mut context = self.history.memory().context(budget);
+                let tokens = self.limits.memory.facts_tokens;
+                self.history.ledger().inform(&mut context, &queued.request, &queued.user, tokens);
+                context
+            }
         };
         memory::with_instructions(context, queued.instructions.as_deref())
     }

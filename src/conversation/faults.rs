@@ -24,6 +24,11 @@ pub(crate) fn session_busy(session: &SessionId) -> Fault {
     Fault::new("store.session_busy", message)
 }
 
+/// The conversation is being erased.
+pub(super) fn being_erased(session: &SessionId) -> Fault {
+    Fault::new("store.session_busy", format!("session {session} is being erased"))
+}
+
 /// The conversation belongs to another user, for whom it does not exist.
 pub(super) fn unknown_session(session: &SessionId) -> Fault {
     Fault::new("session.unknown", format!("there is no session `{session}`"))

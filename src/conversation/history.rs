@@ -1,13 +1,14 @@
-//! What the conversation remembers: the fold of the session's stream, in its order, and its owner.
+//! What the conversation remembers: the folds of the session's stream, in its order, and its owner.
 
 use std::collections::BTreeMap;
 
-use crate::memory::{self, Memory};
+use crate::memory::{self, FactLedger, Memory};
 use crate::run::SessionEvent;
 
 #[derive(Debug)]
 pub(super) struct SessionHistory {
     memory: Memory,
+    ledger: FactLedger,
     /// The sequence number of the last event in `memory`.
     last: u64,
     /// Events that arrived before an earlier one: several runs may end at once.
@@ -18,7 +19,13 @@ pub(super) struct SessionHistory {
 
 impl SessionHistory {
     pub(super) fn new(options: memory::Options) -> Self {
-        Self { memory: Memory::new(options), last: 0, early: BTreeMap::new(), owner: None }
+        Self {
+            memory: Memory::new(options),
+            ledger: FactLedger::default(),
+            last: 0,
+            early: BTreeMap::new(),
+            owner: None,
+        }
     }
 
     /// Takes the events of the stream that are not in the memory yet, in any order.
@@ -42,6 +49,11 @@ impl SessionHistory {
     fn apply(&mut self, event: &SessionEvent) {
         self.last += 1;
         self.memory.apply(event);
+        self.ledger.apply(self.last, event);
+    }
+
+    pub(super) fn ledger(&self) -> &FactLedger {
+        &self.ledger
     }
 
     pub(super) fn memory(&self) -> &Memory {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::statements::FactStatement;
 use crate::run::{ApprovableLists, Fault, RunId, SessionEvent};
 
 /// A caller that waits for a reply; the actor keeps its channel under this id.
@@ -15,6 +16,8 @@ pub(crate) enum Input {
     Request(IncomingRequest),
     /// A person's command about a run arrived.
     Command { caller: CallerId, run: RunId },
+    /// A person states a fact, or corrects one.
+    State { caller: CallerId, statement: Box<FactStatement> },
     /// The conversation is to be erased, unless it changed at `since` or later.
     Erase { caller: CallerId, since: Option<Timestamp> },
     /// A caller waits for the end of the runs that an earlier process left unfinished.
@@ -37,6 +40,8 @@ pub(crate) enum Input {
     DriverPanicked { run: RunId },
     /// The oldest turns were summarised; the events are in the session's stream.
     Summarised { turns: Vec<(u64, SessionEvent)> },
+    /// A stated fact is in the session's stream, or was rejected.
+    FactAppended { caller: CallerId, result: Box<Result<(u64, SessionEvent), Fault>> },
     /// The session's stream rejected the summary.
     StreamFailed(Fault),
     /// The conversation was erased, had changed, or could not be erased.

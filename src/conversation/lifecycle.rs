@@ -24,6 +24,7 @@ impl ConversationState {
         if !matches!(self.phase, Phase::Awake(_)) {
             return;
         }
+        self.append_statement(out);
         self.admit_backlog(out);
         self.append_admitted(out);
         self.start_next(out);
@@ -69,9 +70,9 @@ impl ConversationState {
     pub(super) fn fail(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
         self.cancel_timer(out);
         let Phase::Awake(awake) = &mut self.phase else { return };
-        let (appending, summarising) = (awake.appending.take(), awake.summarising);
+        let (appending, summarising, stating) = (awake.appending.take(), awake.summarising, awake.stating);
         self.backlog.requests.append(&mut awake.admitted);
-        self.phase = Phase::Failing { fault: fault.clone(), appending, summarising };
+        self.phase = Phase::Failing { fault: fault.clone(), appending, summarising, stating };
         self.drop_queue(fault, out);
     }
 
@@ -129,6 +130,7 @@ impl ConversationState {
     fn refuse_backlog(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
         let backlog = std::mem::take(&mut self.backlog);
         let commands = backlog.commands.into_iter().map(|(caller, _)| caller);
+        let commands = commands.chain(backlog.statements.into_iter().map(|(caller, _)| caller));
         let erasures = backlog.erasures.into_iter().map(|(caller, _)| caller);
         let requests = backlog.requests.into_iter().map(|request| request.caller);
         for caller in commands.chain(erasures).chain(requests) {
@@ -142,9 +144,9 @@ impl ConversationState {
         is_awake && self.backlog.is_empty() && !self.is_working() && !self.is_summarising()
     }
 
-    /// Whether a run is queued, read, driven or being appended.
+    /// Whether a run is queued, read, driven or being appended, or a fact is.
     pub(super) fn is_working(&self) -> bool {
-        self.runs.has_active() || self.appending().is_some()
+        self.runs.has_active() || self.appending().is_some() || self.is_stating()
     }
 
     pub(super) fn is_summarising(&self) -> bool {

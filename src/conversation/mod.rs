@@ -12,6 +12,7 @@
 //! - Words decide only what the conversation's last answer showed, in its current form.
 //! - The actor stops only when nothing is queued, read, driven or being appended, and the registry agrees.
 //! - Runs of the queue start in the order in which they were appended, also across crashes of the process.
+//! - Facts that people state are appended one after another, each judged by the ledger before it.
 //! - A person's decision waits neither for requests in the queue nor for one that is being appended.
 //! - The memory is the fold of the session's stream, in whatever order its runs end.
 //!
@@ -30,6 +31,7 @@ mod loading;
 mod requests;
 mod side_effect;
 mod slots;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod word_decision;
@@ -45,6 +47,7 @@ pub(crate) use input::{
 };
 pub(crate) use side_effect::{NewRun, ReadAttempt, SideEffect, WordDecision};
 use slots::RunTable;
+pub(crate) use statements::FactStatement;
 
 pub(crate) use faults::{queue_full, session_busy, too_many_commands};
 
@@ -99,7 +102,7 @@ enum Phase {
     /// It cannot be read, or its stream rejects writes. Nothing starts. Once none of its runs is being driven, it is
     /// erased or stops, and the next actor reads it again. Another actor before that would drive the same runs a
     /// second time.
-    Failing { fault: Fault, appending: Option<Appending>, summarising: bool },
+    Failing { fault: Fault, appending: Option<Appending>, summarising: bool, stating: bool },
     /// The actor ends.
     Stopped,
 }
@@ -107,7 +110,7 @@ enum Phase {
 impl Phase {
     /// Nothing is in progress any more, and nothing can be.
     fn failing(fault: Fault) -> Self {
-        Self::Failing { fault, appending: None, summarising: false }
+        Self::Failing { fault, appending: None, summarising: false, stating: false }
     }
 }
 
@@ -119,6 +122,8 @@ struct Awake {
     appending: Option<Appending>,
     /// Whether the oldest turns are being summarised. No queued run starts meanwhile.
     summarising: bool,
+    /// Whether a fact that a person stated is being appended.
+    stating: bool,
     /// Whether the idle timer runs.
     timer: bool,
 }
@@ -136,12 +141,14 @@ struct Appending {
 struct Backlog {
     requests: VecDeque<IncomingRequest>,
     commands: VecDeque<(CallerId, RunId)>,
+    statements: VecDeque<(CallerId, FactStatement)>,
     erasures: Vec<(CallerId, Option<jiff::Timestamp>)>,
 }
 
 impl Backlog {
     fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.commands.is_empty() && self.erasures.is_empty()
+        let Self { requests, commands, statements, erasures } = self;
+        requests.is_empty() && commands.is_empty() && statements.is_empty() && erasures.is_empty()
     }
 }
 
@@ -186,6 +193,7 @@ impl ConversationState {
         match input {
             Input::Request(request) => self.on_request(request, out),
             Input::Command { caller, run } => self.on_command(caller, run, out),
+            Input::State { caller, statement } => self.on_statement(caller, *statement, out),
             Input::Erase { caller, since } => self.on_erase(caller, since, out),
             Input::CarryOn { caller } => self.on_carry_on(caller),
             Input::WindowChanged { tokens } => self.limits.window = tokens,
@@ -197,6 +205,7 @@ impl ConversationState {
             Input::DriverEnded { run, report } => self.on_driver_ended(run, report, out),
             Input::DriverPanicked { run } => self.on_driver_panicked(run, out),
             Input::Summarised { turns } => self.on_summarised(turns),
+            Input::FactAppended { caller, result } => self.on_fact_appended(caller, *result, out),
             Input::StreamFailed(fault) => self.on_stream_failed(&fault, out),
             Input::Erased(result) => self.on_erased(result, out),
             Input::IdleElapsed => self.on_idle_elapsed(out),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::input::CallerId;
 use crate::memory::SummaryJob;
 use crate::planner::ApproverChoice;
-use crate::run::{ApprovalId, Fault, RunId};
+use crate::run::{ApprovalId, Fault, RunId, StatedFact};
 
 /// Work for the actor. What has a result becomes an [`Input`](super::Input).
 #[derive(Debug, PartialEq)]
@@ -34,6 +34,10 @@ pub(crate) enum SideEffect {
     Summarise(SummaryJob),
     /// The summary is not needed any more; it ends earlier, with what it has cost.
     CancelSummary,
+    /// Append a fact that a person stated: `FactAppended`.
+    AppendFact { caller: CallerId, fact: StatedFact },
+    /// Reply that a stated fact is in the session's stream; its id.
+    ReplyStated { caller: CallerId, fact: String },
     /// Erase the conversation, unless it changed at `since` or later: `Erased`.
     Erase { since: Option<Timestamp> },
     /// Reply to an erasure whether anything was erased.

@@ -11,6 +11,7 @@ mod chat;
 mod commands;
 mod connections;
 mod documents;
+mod facts;
 mod flows;
 mod intake;
 mod key_limits;
@@ -120,6 +121,10 @@ fn route_table() -> Vec<RouteEntry> {
             ],
         ),
         ("/api/documents/{document_id}/content", get(web::get().to(documents::content))),
+        (
+            "/api/sessions/{session_id}/facts",
+            vec![(Method::GET, web::get().to(facts::list)), (Method::POST, web::post().to(facts::state))],
+        ),
         ("/api/learned", get(web::get().to(learned::list))),
         (
             "/api/learned/{id}",

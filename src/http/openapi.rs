@@ -7,8 +7,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    approvals, chat, documents, flows, learned, operations, planning, plans, runs, scenes, sessions, usage,
-    v1,
+    approvals, chat, documents, facts, flows, learned, operations, planning, plans, runs, scenes, sessions,
+    usage, v1,
 };
 
 #[derive(OpenApi)]
@@ -42,6 +42,8 @@ use super::{
         sessions::list,
         sessions::one,
         sessions::erase,
+        facts::list,
+        facts::state,
         documents::add,
         documents::list,
         documents::one,

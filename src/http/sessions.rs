@@ -66,7 +66,7 @@ pub(crate) struct SessionDetail {
 }
 
 /// Parses the name in the path. Invalid names give 404, like unknown ones.
-fn session_id_from_path(text: &str) -> Result<SessionId, Problem> {
+pub(super) fn session_id_from_path(text: &str) -> Result<SessionId, Problem> {
     SessionId::new(text).map_err(|_| Problem::not_found("session", text))
 }
 

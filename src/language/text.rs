@@ -205,6 +205,17 @@ pub(crate) fn first_sentence(text: &str) -> &str {
     end.map_or(text, |at| &text[..=at])
 }
 
+/// A text with more characters or words is prose.
+const MAX_VALUE_CHARS: usize = 80;
+const MAX_VALUE_WORDS: usize = 8;
+
+/// Whether a text is somebody's words, and no value such as a name, a day or a code.
+pub(crate) fn is_prose(text: &str) -> bool {
+    text.chars().count() > MAX_VALUE_CHARS
+        || text.split_whitespace().count() > MAX_VALUE_WORDS
+        || text.trim().contains(['\n', '\r'])
+}
+
 /// Lower case without accents.
 pub(crate) fn fold(text: &str) -> String {
     deunicode::deunicode(text).to_lowercase()

@@ -203,7 +203,7 @@ impl FactLedger {
     fn add_stated(&mut self, seq: u64, stated: &StatedFact) {
         let kind = stated.kind;
         let said = turn_facts::said(&stated.claim, stated.at.date());
-        let id = fact_id(seq, kind, &stated.source, &said.claim);
+        let id = Self::stated_id(seq, stated);
         let may = |entry: &&mut LedgerEntry| {
             let is_meant = stated.supersedes.as_ref() == Some(&entry.fact.id);
             is_meant && kind >= entry.fact.kind && entry.is_current()
@@ -234,6 +234,12 @@ impl FactLedger {
             terms,
             topic,
         });
+    }
+
+    /// The id of a stated fact whose event has the sequence number `seq`.
+    pub fn stated_id(seq: u64, stated: &StatedFact) -> String {
+        let claim = turn_facts::said(&stated.claim, stated.at.date()).claim;
+        fact_id(seq, stated.kind, &stated.source, &claim)
     }
 
     fn push(&mut self, entry: LedgerEntry) {

@@ -15,11 +15,13 @@ pub struct Options {
     pub keep_turns: usize,
     /// Maximum number of turns that a prompt holds verbatim; the oldest are summarised before there are more.
     pub max_turns_in_prompt: usize,
+    /// Maximum number of tokens of the facts of the conversation that a run is told beside its turns; 0 tells none.
+    pub facts_tokens: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { window_share: 0.5, keep_turns: 4, max_turns_in_prompt: 20 }
+        Self { window_share: 0.5, keep_turns: 4, max_turns_in_prompt: 20, facts_tokens: 600 }
     }
 }
 
@@ -30,6 +32,7 @@ impl Options {
         review.range("memory.window_share", self.window_share, 0.05..=0.9);
         review.range("memory.keep_turns", self.keep_turns, 1..=1_000);
         review.range("memory.max_turns_in_prompt", self.max_turns_in_prompt, 1..=1_000);
+        review.range("memory.facts_tokens", self.facts_tokens, 0..=20_000);
         if self.max_turns_in_prompt <= self.keep_turns {
             let message = format!(
                 "`memory.max_turns_in_prompt` = `{}` is not more than `memory.keep_turns` = `{}`",

@@ -11,6 +11,7 @@ use super::approval::{definition, stand_in_reason, with_approval};
 use super::command::plan_from_person;
 use super::consent;
 use super::constraints;
+use super::facts::{self, plain_words, statements_of};
 use super::grounding::{GroundingSources, is_optional_text, untraced};
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
@@ -332,12 +333,6 @@ fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
 }
 
-/// The lines of an answer that are statements: a question states no facts.
-fn statements_of(answer: &str) -> String {
-    let lines = answer.lines().filter(|line| !line.trim_end().ends_with('?'));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 /// The sources that the arguments of a write may come from.
 fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSources<'a>> {
     let started = state.started.as_ref()?;
@@ -357,11 +352,13 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());
         if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
             let is_read = call.requested.effect == Effect::Read;
-            found.push(if strict && is_read {
-                without_echo(result, &call.requested.arguments)
-            } else {
-                Cow::Borrowed(result)
-            });
+            found.push(facts::without_prose(
+                state,
+                match strict && is_read {
+                    true => without_echo(result, &call.requested.arguments),
+                    false => Cow::Borrowed(result),
+                },
+            ));
         }
     }
     found.extend(constraints::vouched_state(state).map(Cow::Borrowed));
@@ -369,6 +366,12 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
     // A model wrote the summary: it may pass on names, but no values.
     let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };
     said.extend(context.summary.iter().map(summary));
+    for evidence in facts::evidence(state) {
+        said.extend(evidence.said.iter().map(|text| Cow::Borrowed(text.as_str())));
+        found.extend(facts::values(evidence).map(Cow::Borrowed));
+    }
+    // A figure that a model made up in an earlier answer is no source.
+    let founded = state.settings().has_rules(6).then(|| facts::founded_answers(state));
     // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
     let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
     for (at, turn) in context.turns.iter().enumerate() {
@@ -378,16 +381,18 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         let is_question = turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
         let is_stale = turn.calls.iter().any(|call| call.stale);
         if !is_question {
-            let statements = statements_of(&turn.answer);
+            let founded = founded.as_ref().and_then(|founded| founded.get(at).cloned());
+            let statements = founded.unwrap_or_else(|| statements_of(&turn.answer));
             said.push(if is_stale { plain_words(&statements).into() } else { statements.into() });
         }
         for call in turn.calls.iter().filter(|call| !call.stale) {
             let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
             // What a write was called with was traced, confirmed or approved then.
             if !strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
-                found.extend([Cow::Borrowed(&call.arguments), Cow::Borrowed(&call.result)]);
+                found.push(Cow::Borrowed(&call.arguments));
+                found.push(facts::without_prose(state, Cow::Borrowed(&call.result)));
             } else {
-                found.push(without_echo(&call.result, &call.arguments));
+                found.push(facts::without_prose(state, without_echo(&call.result, &call.arguments)));
             }
         }
     }
@@ -404,13 +409,6 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         language: started.language.as_deref(),
         strict,
     })
-}
-
-/// The words of a text that are plain: without digits and without the marks of addresses and paths.
-fn plain_words(text: &str) -> String {
-    let is_mark = |c: char| c.is_numeric() || matches!(c, '@' | '/' | '\\');
-    let is_plain = |word: &&str| !word.contains(is_mark) && !word.trim_end_matches('.').contains('.');
-    text.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ")
 }
 
 /// A result without the values that the call itself was given: a tool that repeats its input found nothing.

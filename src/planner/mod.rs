@@ -15,6 +15,7 @@ mod constraints;
 mod consult;
 mod decide;
 mod documents;
+mod facts;
 mod failed_call;
 mod flow_node;
 mod flow_path;

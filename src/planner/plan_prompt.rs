@@ -9,6 +9,7 @@ use super::approval::planned_calls;
 use super::completed_work::completed_work;
 use super::constraints::{allowed, not_allowed, push_guidance};
 use super::documents::push_documents;
+use super::facts::push_facts;
 use super::prompt::{common, context, conversation, forced, pending};
 use super::shortlist::{is_shortlisted, shortlist};
 use super::tools::{CREATE_PLAN, create_plan};
@@ -161,6 +162,7 @@ pub(super) fn known(state: &RunState, catalogue: &Catalogue, version: u32, shape
     }
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
+    push_facts(&context, &mut data);
     pending(&mut data, &context);
     if shape.calls != PlannedCalls::None {
         // Some arguments describe the user.

@@ -12,6 +12,7 @@ use super::constraints::push_current_state;
 use super::consult;
 use super::decide;
 use super::documents::push_documents;
+use super::facts::{fact_lines, push_facts};
 use super::flow_node;
 use super::flow_path;
 use super::plan_prompt;
@@ -118,7 +119,8 @@ pub(super) fn offered_catalogue<'a>(state: &RunState, catalogue: &'a Catalogue) 
 pub(super) fn answer_sources(state: &RunState, catalogue: &Catalogue) -> String {
     let context = context(state);
     let conversation = conversation(&context, context.turns.iter());
-    format!("{}\n{conversation}\n{}\n{}", common(state), completed_work(state, catalogue), state.request())
+    let known = format!("{conversation}\n{}", fact_lines(&context));
+    format!("{}\n{known}\n{}\n{}", common(state), completed_work(state, catalogue), state.request())
 }
 
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
@@ -178,6 +180,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "mode", mode);
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
+    push_facts(&context, &mut data);
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     unserved(state, &mut data);
     if let Some((verdict, said)) =
@@ -349,6 +352,7 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
         "conversation",
         &conversation(&context, relevant(&context, &step.step.scene_name)),
     );
+    push_facts(&context, &mut data);
     if context.pending.as_ref().is_some_and(|p| p.scene == step.step.scene_name) {
         pending(&mut data, &context);
     }

@@ -30,6 +30,7 @@ mod eval;
 mod example;
 mod expectations;
 mod explain;
+mod facts;
 mod failure_wording;
 mod fairness;
 mod fault_matrix;

@@ -78,6 +78,7 @@ fn body(path: &str) -> Option<Value> {
         "/api/plans/{task_id}/approve" => Some(json!({})),
         "/api/plans/{task_id}/modify" => Some(json!({"feedback": "hello"})),
         "/api/plans/{task_id}/rating" => Some(json!({"score": -1})),
+        "/api/sessions/{session_id}/facts" => Some(json!({"claim": "hello"})),
         "/api/approvals/{approval_id}" => Some(json!({"decision": "yes"})),
         "/v1/chat/completions" => {
             let mut body = ask("hello");

@@ -26,6 +26,8 @@ pub(super) enum WaitingCaller {
     Order(Box<CommandCaller>),
     /// For the answer of a run.
     Answer(AnswerSender),
+    /// For a stated fact to be in the session's stream.
+    Statement(oneshot::Sender<Result<String, Fault>>),
     /// For the conversation to be erased.
     Erase(oneshot::Sender<Result<bool, Fault>>),
     /// For the runs of an earlier process.
@@ -75,6 +77,7 @@ impl SceneManager {
                 let refused = CommandRefusal { fault, difference: Box::default(), record: None };
                 let _ = waiting.order.reply.send(Err(refused));
             }
+            WaitingCaller::Statement(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Erase(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Answer(_) | WaitingCaller::CarryOn { .. } => {}
         }
@@ -83,6 +86,12 @@ impl SceneManager {
     pub(super) fn answer(&mut self, caller: CallerId, result: Result<Answer, Fault>) {
         if let Some(WaitingCaller::Answer(answer)) = self.callers.remove(&caller) {
             let _ = answer.send(result);
+        }
+    }
+
+    pub(super) fn reply_stated(&mut self, caller: CallerId, fact: String) {
+        if let Some(WaitingCaller::Statement(reply)) = self.callers.remove(&caller) {
+            let _ = reply.send(Ok(fact));
         }
     }
 

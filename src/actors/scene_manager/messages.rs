@@ -11,7 +11,7 @@ use super::SceneManager;
 use super::callers::{CommandCaller, WaitingCaller};
 use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
-use crate::conversation::{CallerId, IncomingRequest, Input};
+use crate::conversation::{CallerId, FactStatement, IncomingRequest, Input};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
 use crate::run::{
@@ -72,6 +72,13 @@ pub(crate) struct CommandMessage {
     pub(crate) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
 }
 
+/// States a fact of the conversation, or corrects one.
+pub(crate) struct StatementMessage {
+    pub(crate) statement: FactStatement,
+    /// Gets the fact's id, once it is on disk.
+    pub(crate) reply: oneshot::Sender<Result<String, Fault>>,
+}
+
 /// Erases the conversation, unless it changed at `since` or later.
 pub(crate) struct EraseMessage {
     pub(crate) since: Option<Timestamp>,
@@ -100,6 +107,7 @@ pub(crate) struct SessionDelivery {
 pub(crate) enum SessionMessage {
     Request(Box<RequestMessage>),
     Command(Box<CommandMessage>),
+    Statement(Box<StatementMessage>),
     Erase(EraseMessage),
     CarryOn(CarryOnMessage),
 }
@@ -117,6 +125,7 @@ impl SessionMessage {
                 let refused = CommandRefusal { fault, difference: Box::default(), record: None };
                 let _ = command.reply.send(Err(refused));
             }
+            Self::Statement(statement) => drop(statement.reply.send(Err(fault))),
             Self::Erase(erase) => drop(erase.reply.send(Err(fault))),
             // The runs are resumed when the conversation is loaded for another reason.
             Self::CarryOn(_) => {}
@@ -138,6 +147,11 @@ impl Handler<SessionDelivery> for SceneManager {
                 let waiting = CommandCaller { order, answer, follow: None };
                 let caller = self.add_caller(WaitingCaller::Order(Box::new(waiting)));
                 Input::Command { caller, run }
+            }
+            SessionMessage::Statement(message) => {
+                let StatementMessage { statement, reply } = *message;
+                let caller = self.add_caller(WaitingCaller::Statement(reply));
+                Input::State { caller, statement: Box::new(statement) }
             }
             SessionMessage::Erase(EraseMessage { since, reply }) => {
                 Input::Erase { caller: self.add_caller(WaitingCaller::Erase(reply)), since }

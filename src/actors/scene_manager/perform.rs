@@ -28,6 +28,8 @@ impl SceneManager {
                     summary.cancel();
                 }
             }
+            SideEffect::AppendFact { caller, fact } => self.append_fact(caller, fact, ctx),
+            SideEffect::ReplyStated { caller, fact } => self.reply_stated(caller, fact),
             SideEffect::Erase { since } => self.erase(since, ctx),
             SideEffect::ReplyErased { caller, erased } => self.reply_erased(caller, erased),
             SideEffect::Reset => {

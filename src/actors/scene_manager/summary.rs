@@ -1,27 +1,23 @@
 //! Summaries of the oldest turns; made without a model if need be, so that they always end.
 
 use actix::prelude::*;
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::SceneManager;
-use crate::actors::driver::{RunServices, SessionSeq};
-use crate::actors::runtime_task::run_as_task;
-use crate::actors::{journal, scene};
+use super::stream::SessionStream;
+use crate::actors::driver::RunServices;
+use crate::actors::scene;
 use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
 use crate::llm::Caller;
 use crate::memory::{self, SummaryJob};
-use crate::run::{Attempt, Envelope, Fault, SCHEMA, SessionEvent, SessionId, TenantId, Usage};
-use crate::store::{self, Record, Store, StreamId};
+use crate::run::{Attempt, Fault, SessionEvent, Usage};
+use crate::store;
 
 /// What a summary needs, apart from the actor.
 struct SummaryTask {
     shared: RunServices,
-    store: Store,
-    tenant: TenantId,
-    session: SessionId,
-    seq: SessionSeq,
+    stream: SessionStream,
     stop: CancellationToken,
 }
 
@@ -31,15 +27,12 @@ impl SceneManager {
         self.summary = Some(stop.clone());
         let summary = SummaryTask {
             shared: RunServices::clone(&self.options.shared.load()),
-            store: self.options.store.clone(),
-            tenant: self.tenant.clone(),
-            session: self.session.clone(),
-            seq: self.seq.clone(),
+            stream: self.stream(),
             stop,
         };
         let work = async move {
             let events = summary.make(job).await;
-            summary.append(events).await
+            summary.stream.append(events).await
         };
         let done = |manager: &mut Self, result: Result<Vec<(u64, SessionEvent)>, store::Error>| {
             manager.summary = None;
@@ -71,14 +64,14 @@ impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
         // At `basic`, no model is asked besides the planner.
-        if self.shared.level_of(&self.tenant) == Some(ExecutionLevel::Basic) {
+        if self.shared.level_of(&self.stream.tenant) == Some(ExecutionLevel::Basic) {
             let summary = job.fallback();
             let (through, usage, attempts) = (job.through, Usage::default(), Vec::new());
             return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
         }
         let language = job.turns.last().and_then(|turn| crate::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
-        let (tenant, session) = (self.tenant.clone(), self.session.clone());
+        let (tenant, session) = (self.stream.tenant.clone(), self.stream.session.clone());
         let caller = Caller { tenant, session, run: None, cache: None, voter: None };
         let (error, usage, attempts) =
             match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
@@ -104,44 +97,4 @@ impl SummaryTask {
             SessionEvent::Summarised { through, summary, usage: free, attempts: none },
         ]
     }
-
-    /// Appends the events to the session's stream. Returns them with their sequence numbers.
-    async fn append(self, events: Vec<SessionEvent>) -> Result<Vec<(u64, SessionEvent)>, store::Error> {
-        let Self { shared, store, tenant, session, seq, .. } = self;
-        let journal = shared.journal;
-        let mut seq = seq.lock().await;
-        let events: Vec<(u64, SessionEvent)> = (*seq + 1..).zip(events).collect();
-        let record = |(seq, body): &(u64, SessionEvent)| {
-            Record::Session(Envelope {
-                seq: *seq,
-                run: None,
-                session: session.clone(),
-                tenant: tenant.clone(),
-                at: Timestamp::now(),
-                epoch: 0,
-                schema: SCHEMA,
-                body: body.clone(),
-            })
-        };
-        if let Err(error) = journal.append(events.iter().map(record).collect(), true).await {
-            // Runs that are driven beside the queue end in this stream, too.
-            let last = run_as_task(last_in_stream(journal, store, tenant, session));
-            *seq = last.await.unwrap_or(*seq);
-            return Err(error);
-        }
-        *seq += events.len() as u64;
-        Ok(events)
-    }
-}
-
-/// The last sequence number of the session's stream on disk.
-async fn last_in_stream(
-    journal: journal::Handle,
-    store: Store,
-    tenant: TenantId,
-    session: SessionId,
-) -> Option<u64> {
-    journal.reopen(StreamId::Session(tenant.clone(), session.clone())).await.ok()?;
-    let events = store.session_events(&tenant, &session).await.ok()?;
-    Some(events.last().map_or(0, |last| last.seq))
 }

@@ -95,6 +95,10 @@ impl Journal {
         memory::Memory::from_events(options, self.stream.iter().map(|(_, event)| event))
     }
 
+    pub fn ledger(&self) -> memory::FactLedger {
+        memory::FactLedger::from_events(self.stream.iter().map(|(seq, event)| (*seq, event)))
+    }
+
     pub fn load(&self) -> LoadedConversation {
         let mut unfinished: Vec<_> = self.runs.iter().collect();
         unfinished.retain(|(_, entry)| entry.condition == RunCondition::Unfinished);

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use super::sim::{Actor, Sim};
 use super::watch::Message;
-use crate::conversation::{CallerId, ConversationLimits, ConversationState, IncomingRequest, Input};
+use crate::conversation::{
+    CallerId, ConversationLimits, ConversationState, FactStatement, IncomingRequest, Input,
+};
 use crate::run::{RunId, SessionId};
 
 impl Sim {
@@ -30,6 +32,15 @@ impl Sim {
                 self.post(caller, Message::Erase, Input::Erase { caller, since });
             }
             1 => self.post(caller, Message::CarryOn, Input::CarryOn { caller }),
+            5 => {
+                let ledger = self.journal.ledger();
+                let corrects = ledger.facts().last().map(|fact| fact.id.clone());
+                let corrects = corrects.filter(|_| self.dice.pick(2) == 1);
+                let (claim, by) = (format!("the limit is {} euros", self.id()), "ada".to_owned());
+                let at = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+                let statement = Box::new(FactStatement { claim, corrects, by, at });
+                self.post(caller, Message::State, Input::State { caller, statement });
+            }
             2..=4 => {
                 let words = if self.dice.pick(3) == 0 { "no" } else { "yes" };
                 self.send_request(caller, run, Some(words.to_owned()));

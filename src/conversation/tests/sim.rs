@@ -12,7 +12,7 @@ use crate::conversation::{
     WordDecision,
 };
 use crate::memory::SummaryJob;
-use crate::run::{Fault, RunId, SessionEvent, Usage};
+use crate::run::{Fault, RunId, SessionEvent, StatedFact, Usage};
 
 /// Something in progress, whose completion is an input of the actor.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(super) enum Work {
     Ended(RunId, DriverReport),
     Panicked(RunId),
     Summary(SummaryJob),
+    State(CallerId, StatedFact),
     Erase(bool),
     Timer,
     Sleep(u64),
@@ -138,6 +139,7 @@ impl Sim {
             if !is_writing && self.turns.is_empty() {
                 let memory = self.journal.memory(self.world.memory.clone());
                 assert_eq!(*actor.state.history.memory(), memory, "the memory is not what the stream tells");
+                assert_eq!(*actor.state.history.ledger(), self.journal.ledger());
             }
         }
     }
@@ -190,12 +192,18 @@ impl Sim {
         let actors = std::mem::take(&mut self.actors);
         for work in actors.into_iter().flat_map(|actor| actor.work) {
             // An append that nobody heard of may be on disk.
-            if let Work::Append(runs) = work {
-                for new in runs {
-                    if self.dice.pick(2) == 1 {
-                        self.journal.append(new.run, "ada");
+            match work {
+                Work::Append(runs) => {
+                    for new in runs {
+                        if self.dice.pick(2) == 1 {
+                            self.journal.append(new.run, "ada");
+                        }
                     }
                 }
+                Work::State(_, fact) if self.dice.pick(2) == 1 => {
+                    drop(self.journal.tell(SessionEvent::Fact { fact }))
+                }
+                _ => {}
             }
         }
         self.live.clear();
@@ -242,6 +250,10 @@ impl Sim {
                     }
                 }
                 SideEffect::Summarise(job) => work.push(Work::Summary(job)),
+                SideEffect::AppendFact { caller, fact } => {
+                    assert!(!work.iter().any(|work| matches!(work, Work::State(..))), "two facts at once");
+                    work.push(Work::State(caller, fact));
+                }
                 SideEffect::Erase { since } => work.push(Work::Erase(since.is_some())),
                 SideEffect::StartTimer => {
                     assert!(!work.iter().any(|work| matches!(work, Work::Timer)), "two timers");
@@ -330,6 +342,7 @@ impl Sim {
             Work::Ended(run, report) => Some(Input::DriverEnded { run, report }),
             Work::Panicked(run) => Some(Input::DriverPanicked { run }),
             Work::Summary(job) => Some(self.summarise(&job)),
+            Work::State(caller, fact) => Some(self.state(caller, fact)),
             Work::Erase(is_old) => Some(Input::Erased(self.erase(is_old))),
             Work::Timer => Some(Input::IdleElapsed),
             Work::Sleep(received) => {
@@ -354,6 +367,21 @@ impl Sim {
             results.push((new.run, fault.map_or(Ok(()), Err)));
         }
         Input::Appended(results)
+    }
+
+    fn state(&mut self, caller: CallerId, fact: StatedFact) -> Input {
+        let result = match self.fails() {
+            Some(fault) => Err(fault),
+            None => {
+                let supersedes = fact.supersedes.clone();
+                let event = self.journal.tell(SessionEvent::Fact { fact });
+                let ledger = self.journal.ledger();
+                let stated = ledger.facts().last().and_then(|fact| fact.supersedes.clone());
+                assert_eq!(stated, supersedes, "it was not judged by the ledger before it");
+                Ok(event)
+            }
+        };
+        Input::FactAppended { caller, result: Box::new(result) }
     }
 
     fn summarise(&mut self, job: &SummaryJob) -> Input {

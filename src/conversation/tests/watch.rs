@@ -13,6 +13,7 @@ pub enum Message {
     Command,
     Erase,
     CarryOn,
+    State,
 }
 
 /// How far a caller is.
@@ -113,6 +114,10 @@ impl Watch {
                 self.current.remove(run);
                 self.commanded.remove(run);
                 callers.iter().for_each(|caller| self.answer(*caller));
+            }
+            SideEffect::ReplyStated { caller, .. } => {
+                let stated = self.waiting.remove(caller);
+                assert_eq!(stated, Some((Message::State, Standing::Open)));
             }
             SideEffect::ReplyErased { caller, .. } => {
                 let erased = self.waiting.remove(caller);

@@ -28,9 +28,14 @@ pub(super) fn terms(text: &str) -> Box<[u32]> {
     let mut terms = Vec::new();
     for word in text::norms(text).filter(|word| !lexicon::is_stop_word(word)) {
         let features = text::features(&word);
-        terms.push(hash(0, &|hasher| features.en.hash(hasher)));
-        terms.push(hash(0, &|hasher| features.it.hash(hasher)));
-        terms.extend(features.concepts.iter().map(|concept| hash(1, &|hasher| concept.hash(hasher))));
+        terms.push(hash(0, &|hasher: &mut DefaultHasher| features.en.hash(hasher)));
+        terms.push(hash(0, &|hasher: &mut DefaultHasher| features.it.hash(hasher)));
+        terms.extend(
+            features
+                .concepts
+                .iter()
+                .map(|concept| hash(1, &|hasher: &mut DefaultHasher| concept.hash(hasher))),
+        );
     }
     terms.sort_unstable();
     terms.dedup();

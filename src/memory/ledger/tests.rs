@@ -81,10 +81,9 @@ fn facts_of_a_turn_have_their_kinds_and_sources() {
     let request = "My manager is Bianchi. How many days has Rossi left?";
     let answer = "Rossi has 11 days left. That is 55 percent of 20. The average is 340.";
     let ledger = ledger(&[ended(1, request, calls, answer)]);
-    insta::assert_yaml_snapshot!(ledger.facts().collect::<Vec<_>>(), {
-        "[].hash" => "[hash]",
-        "[].at" => "[at]",
-    });
+    let shown =
+        ledger.facts().map(|fact| json!({"kind": fact.kind, "claim": fact.claim, "source": fact.source}));
+    insta::assert_yaml_snapshot!(shown.collect::<Vec<_>>());
     // An echo of the arguments was not found, and somebody's words are no value.
     let evidence: Vec<Value> = known(&ledger, "Rossi", USER, 2_000)
         .into_iter()
@@ -147,7 +146,7 @@ fn superseded_result_of_a_shown_turn_is_no_evidence_any_more() {
     let mut context = Context { turns: turns.collect(), ..Context::default() };
     ledger(&events).inform(&mut context, "balance", USER, 500);
     assert!(context.turns[0].calls[0].stale && !context.turns[1].calls[0].stale);
-    assert_eq!(context.facts, [], "the turns show them");
+    assert!(context.facts.is_empty(), "the turns show them");
     // An equal result is no contradiction.
     let events = [ended(1, "look", vec![balance(8)], ""), ended(2, "look", vec![balance(8)], "")];
     context.turns[0].calls[0] = balance(8);
@@ -170,7 +169,7 @@ fn facts_of_others_ground_nothing_and_models_never_do() {
         known.into_iter().filter(|fact| fact.evidence.is_some()).map(|fact| fact.kind).collect()
     };
     assert_eq!(grounding(USER), [FactKind::Given, FactKind::Verified]);
-    assert_eq!(grounding("eve"), []);
+    assert!(grounding("eve").is_empty());
     // A denial is shown, and is no source.
     let events = [ended(1, "I can't travel on 15 June", Vec::new(), "")];
     assert_eq!(known(&super::tests::ledger(&events), "travel", USER, 500)[0].evidence, None);

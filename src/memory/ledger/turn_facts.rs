@@ -25,9 +25,6 @@ const MAX_DEPTH: u8 = 8;
 /// Most members of a record, and elements of a list in one.
 const MAX_MEMBERS: usize = 24;
 const MAX_ELEMENTS: usize = 8;
-/// A text with more characters or words is prose: somebody's words, and no value.
-const MAX_VALUE_CHARS: usize = 80;
-const MAX_VALUE_WORDS: usize = 8;
 /// Characters of the arguments in a claim.
 const MAX_ARGUMENT_CHARS: usize = 120;
 
@@ -260,7 +257,7 @@ impl<'a> ResultReading<'a> {
                     self.descend(element, &place.to_string(), pointer, depth);
                 }
             }
-            Value::String(text) if !is_short(text) => self.add_quote(text, pointer.clone(), None),
+            Value::String(words) if text::is_prose(words) => self.add_quote(words, pointer.clone(), None),
             Value::Null => {}
             plain if depth == 0 && !self.given.contains(&plain) => {
                 self.add_record(String::new(), Map::from_iter([("result".to_owned(), plain.clone())]));
@@ -287,7 +284,7 @@ impl<'a> ResultReading<'a> {
         let is_plain = |value: &Value| match value {
             Value::Number(_) | Value::String(_) if self.given.contains(&value) => false,
             Value::Number(_) | Value::Bool(_) => true,
-            Value::String(text) => is_short(text) && !text.trim().is_empty(),
+            Value::String(words) => !text::is_prose(words) && !words.trim().is_empty(),
             _ => false,
         };
         match value {
@@ -359,17 +356,10 @@ fn document_quote(members: &Map<String, Value>) -> Option<(&str, DocumentSpan)> 
     Some((text, DocumentSpan { document, start, end }))
 }
 
-/// Whether a text is a value, such as a name, a day or a code, and no prose.
-fn is_short(text: &str) -> bool {
-    text.chars().count() <= MAX_VALUE_CHARS
-        && text.split_whitespace().count() <= MAX_VALUE_WORDS
-        && !text.trim().contains(['\n', '\r'])
-}
-
 /// `name: value, name: value`.
 fn named_values(members: &Map<String, Value>) -> String {
     let named = |(name, value): (&String, &Value)| match value {
-        Value::String(text) => format!("{name}: {}", text::one_line(text)),
+        Value::String(words) => format!("{name}: {}", text::one_line(words)),
         Value::Array(list) if list.iter().all(Value::is_string) => {
             format!("{name}: {}", list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
         }

@@ -1,0 +1,113 @@
+//! Facts that people state in a conversation, or correct: each is appended by itself, after those before it, so that
+//! it is judged by the ledger that it changes.
+
+use jiff::Zoned;
+
+use super::commands::refuse;
+use super::input::CallerId;
+use super::side_effect::SideEffect;
+use super::{Awake, ConversationState, MAX_COMMANDS, Phase, faults};
+use crate::memory::{FactLedger, FactRefusal, content_hash};
+use crate::run::{FactKind, FactSource, Fault, SessionEvent, StatedFact};
+
+/// What a person states.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FactStatement {
+    /// What is so.
+    pub(crate) claim: String,
+    /// The fact that it takes the place of, by its id or the beginning of it.
+    pub(crate) corrects: Option<String>,
+    /// The person.
+    pub(crate) by: String,
+    /// When, and where.
+    pub(crate) at: Zoned,
+}
+
+impl ConversationState {
+    pub(super) fn on_statement(
+        &mut self,
+        caller: CallerId,
+        statement: FactStatement,
+        out: &mut Vec<SideEffect>,
+    ) {
+        self.received += 1;
+        match self.phase {
+            // What is being erased is not changed.
+            Phase::Erasing { .. } => refuse(caller, faults::being_erased(&self.session), out),
+            _ if self.backlog.statements.len() >= MAX_COMMANDS => {
+                refuse(caller, faults::too_many_commands(), out)
+            }
+            _ => self.backlog.statements.push_back((caller, statement)),
+        }
+    }
+
+    /// Appends the next statement, unless one is being appended.
+    pub(super) fn append_statement(&mut self, out: &mut Vec<SideEffect>) {
+        while !self.is_stating()
+            && let Some((caller, statement)) = self.backlog.statements.pop_front()
+        {
+            match self.stated_fact(statement) {
+                Ok(fact) => {
+                    if let Phase::Awake(Awake { stating, .. }) = &mut self.phase {
+                        *stating = true;
+                    }
+                    out.push(SideEffect::AppendFact { caller, fact });
+                }
+                Err(fault) => refuse(caller, fault, out),
+            }
+        }
+    }
+
+    fn stated_fact(&self, statement: FactStatement) -> Result<StatedFact, Fault> {
+        let FactStatement { claim, corrects, by, at } = statement;
+        // Nothing was asked here, or it was erased.
+        if self.history.owner.is_none() {
+            return Err(faults::unknown_session(&self.session));
+        }
+        let kind = FactKind::Given;
+        let supersedes = match corrects {
+            Some(id) => Some(self.history.ledger().correctable(&id, kind).map_err(refusal_fault)?.id.clone()),
+            None => None,
+        };
+        let hash = content_hash(&claim);
+        let source = FactSource { by: Some(by), ..FactSource::default() };
+        Ok(StatedFact { kind, claim, source, hash, supersedes, confidence: None, at })
+    }
+
+    pub(super) fn on_fact_appended(
+        &mut self,
+        caller: CallerId,
+        result: Result<(u64, SessionEvent), Fault>,
+        out: &mut Vec<SideEffect>,
+    ) {
+        if let Phase::Awake(Awake { stating, .. }) | Phase::Failing { stating, .. } = &mut self.phase {
+            *stating = false;
+        }
+        match result {
+            Ok((seq, event)) => {
+                if let SessionEvent::Fact { fact } = &event {
+                    out.push(SideEffect::ReplyStated { caller, fact: FactLedger::stated_id(seq, fact) });
+                }
+                self.history.extend(vec![(seq, event)]);
+            }
+            Err(fault) => {
+                refuse(caller, fault.clone(), out);
+                self.fail(&fault, out);
+            }
+        }
+    }
+
+    /// Whether a statement is being appended.
+    pub(super) fn is_stating(&self) -> bool {
+        matches!(self.phase, Phase::Awake(Awake { stating: true, .. }) | Phase::Failing { stating: true, .. })
+    }
+}
+
+fn refusal_fault(refusal: FactRefusal) -> Fault {
+    let code = match &refusal {
+        FactRefusal::Unknown(_) => "fact.unknown",
+        FactRefusal::Superseded { .. } => "fact.superseded",
+        FactRefusal::Kind { .. } => "fact.kind",
+    };
+    Fault::new(code, refusal.to_string())
+}
