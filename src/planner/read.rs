@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
+use super::answer_figures::{days_from_people, results_of_scene};
 use super::approval::{ApprovableCall, call_approval, effective_definition};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
 use super::constraints::forbidden_call;
@@ -21,6 +21,7 @@ use super::step_expectations::key_in_step;
 use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
 use super::work;
 use crate::language;
+use crate::language::figures::untraced_figures;
 use crate::llm::reader;
 use crate::plan::PlanProblem;
 use crate::run::{
