@@ -229,15 +229,23 @@ impl TableChecker<'_> {
             }
         }
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        let optional: Vec<&str> = table
+            .columns
+            .iter()
+            .filter(|column| column.optional)
+            .map(|column| column.name.as_str())
+            .collect();
         for check in &draft.checks {
-            if let Err(why) = check_expression(check.value.trim(), &names) {
-                let message = format!("the check {:?} of {} is invalid: {why}", check.value, table.name);
-                self.error(
-                    check.line,
-                    "table_check",
-                    message,
-                    "compare columns and numbers, such as stock >= 0",
-                );
+            let text = check.value.trim();
+            if let Err(why) = check_expression(text, &names) {
+                let message = format!("the check {text:?} of {} is invalid: {why}", table.name);
+                let remedy = "compare columns and numbers, such as stock >= 0";
+                self.error(check.line, "table_check", message, remedy);
+            } else if check_expression(text, &optional).is_ok() {
+                let message =
+                    format!("the check {text:?} of {} is not made where a column is null", table.name);
+                let remedy = "remove `optional` from a column that it uses";
+                self.error(check.line, "table_check", message, remedy);
             }
         }
         Some(table)
@@ -445,6 +453,7 @@ columns = [
             faulty("key = [\"sku\"]", "key = [\"skus\"]"),
             faulty("key = [\"sku\"]", "key = []"),
             faulty("stock >= 0", "stok >= 0"),
+            faulty("stock >= 0", "weight > 0"),
             faulty("scale = 3", "scale = 30"),
             faulty("{ name = \"stock\", type = \"integer\" }", "{ name = \"tenant\", type = \"integer\" }"),
             faulty("stock = 3", "stock = -3"),

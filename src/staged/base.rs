@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::StagedError;
 use super::diff;
@@ -19,8 +21,33 @@ pub struct RangeVersions {
     /// Which rows.
     #[serde(rename = "where")]
     pub filter: RowFilter,
-    /// The keys of its rows, in order, each with its version.
-    pub rows: Vec<(Vec<CellValue>, i64)>,
+    /// How many rows it had.
+    pub rows: usize,
+    /// SHA-256 over the keys of its rows, each with its version.
+    pub versions: String,
+}
+
+impl RangeVersions {
+    /// The range of a table with these rows.
+    ///
+    /// # Errors
+    /// `staged.arguments` if a key cannot be written.
+    pub fn of(
+        table: &str,
+        filter: RowFilter,
+        mut rows: Vec<(Vec<CellValue>, i64)>,
+    ) -> Result<Self, StagedError> {
+        rows.sort();
+        let versions = hash(&rows)?;
+        Ok(Self { table: table.to_owned(), filter, rows: rows.len(), versions })
+    }
+}
+
+/// SHA-256, in hex, over the JSON of a value whose maps are sorted.
+pub(super) fn hash(value: &impl Serialize) -> Result<String, StagedError> {
+    let bytes = serde_json::to_vec(value)
+        .map_err(|error| StagedError::new("staged.arguments", format!("it cannot be written: {error}")))?;
+    Ok(HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 /// The versions of everything that was read. What was not read does not belong to it.
@@ -94,7 +121,8 @@ struct GivenRange {
     table: String,
     #[serde(rename = "where")]
     filter: Map<String, Value>,
-    rows: Vec<(Vec<Value>, i64)>,
+    rows: usize,
+    versions: String,
 }
 
 impl ReadBase {
@@ -112,10 +140,9 @@ impl ReadBase {
         }
         for range in given.ranges {
             let table = tables.table(&range.table)?;
-            let rows = range.rows.iter().map(|(key, version)| Ok((diff::place(table, key)?.key, *version)));
-            let rows = rows.collect::<Result<_, StagedError>>()?;
             let filter = RowFilter::read(table, &range.filter)?;
-            read.ranges.push(RangeVersions { table: range.table, filter, rows });
+            let GivenRange { table, rows, versions, .. } = range;
+            read.ranges.push(RangeVersions { table, filter, rows, versions });
         }
         Ok(read)
     }

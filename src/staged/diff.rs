@@ -1,12 +1,10 @@
 //! What a set of staged changes comes to: each changed row before and after.
 
-use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::StagedError;
-use super::base::ReadBase;
+use super::base::{ReadBase, hash};
 use super::table::{RowPlace, SceneTables, TableDefinition, TableRow};
 
 /// A changed row.
@@ -72,10 +70,12 @@ impl WriteDiff {
     }
 
     /// What a person approves, as a hash: exactly these changes of exactly this state.
-    pub fn binding(&self, base: &ReadBase) -> String {
-        // Maps of rows are sorted by column, changes by place: equal sets have equal bytes.
-        let bytes = serde_json::to_vec(&(base, self)).unwrap_or_default();
-        HEXLOWER.encode(&Sha256::digest(bytes))
+    ///
+    /// # Errors
+    /// `staged.arguments` if they cannot be written.
+    pub fn binding(&self, base: &ReadBase) -> Result<String, StagedError> {
+        // Rows are sorted by column, changes by place: equal sets have equal bytes.
+        hash(&(base, self))
     }
 }
 

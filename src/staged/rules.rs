@@ -7,9 +7,10 @@ use minijinja::Environment;
 use minijinja::value::Value as Variable;
 
 use super::StagedError;
-use super::diff::WriteDiff;
-use super::table::{EntryRule, SceneTables, TableDefinition, TableRow};
+use super::diff::{RowChange, WriteDiff};
+use super::table::{EntryRule, FilledBy, SceneTables, TableDefinition, TableRow};
 use super::value::CellValue;
+use super::write_set::HostValues;
 
 /// The longest check of a row, in bytes.
 const MAX_CHECK: usize = 500;
@@ -42,7 +43,7 @@ pub fn check_expression(check: &str, names: &[&str]) -> Result<(), String> {
 pub(super) fn holds(check: &str, row: &TableRow) -> bool {
     let Ok(compiled) = EXPRESSIONS.compile_expression(check) else { return false };
     let used = compiled.undeclared_variables(false);
-    if used.iter().any(|name| row.get(name) == Some(&CellValue::Null)) {
+    if used.iter().any(|name| row.get(name).is_none_or(|cell| *cell == CellValue::Null)) {
         return true;
     }
     let variables: BTreeMap<&str, Variable> =
@@ -60,13 +61,15 @@ fn variable(cell: &CellValue) -> Variable {
 }
 
 impl SceneTables {
-    /// Whether a whole diff keeps to what the tables declare: checks of rows, rows that are only added, and entries of changes.
+    /// Whether a whole diff keeps to what the tables declare: checks of rows, rows that are only added, columns that the host
+    /// fills, and entries of changes.
     ///
     /// # Errors
-    /// `staged.check`, `staged.append_only` and `staged.rule`.
-    pub fn check_diff(&self, diff: &WriteDiff) -> Result<(), StagedError> {
+    /// `staged.check`, `staged.append_only`, `staged.value` and `staged.rule`.
+    pub fn check_diff(&self, diff: &WriteDiff, host: &HostValues) -> Result<(), StagedError> {
         for change in &diff.changes {
             let table = self.table(&change.place.table)?;
+            check_filled(table, change, host)?;
             if table.append_only && change.before.is_some() {
                 return Err(append_only(table));
             }
@@ -83,12 +86,33 @@ impl SceneTables {
     }
 }
 
+/// A new row has the host's values in the columns that it fills, and a changed row those that it had.
+fn check_filled(table: &TableDefinition, change: &RowChange, host: &HostValues) -> Result<(), StagedError> {
+    let Some(after) = &change.after else { return Ok(()) };
+    for column in &table.columns {
+        let Some(filled) = column.filled else { continue };
+        let value = after.get(&column.name);
+        let text = value.and_then(CellValue::as_text).unwrap_or_default();
+        let fits = match (&change.before, filled) {
+            (Some(before), _) => before.get(&column.name) == value,
+            (None, FilledBy::Id) => text.strip_prefix(&host.id).is_some_and(|rest| rest.starts_with('-')),
+            (None, FilledBy::Now) => text == host.now,
+            (None, FilledBy::User) => text == host.user,
+        };
+        if !fits {
+            let message = format!("{}.{} is set by the server", table.name, column.name);
+            return Err(StagedError::new("staged.value", message));
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn append_only(table: &TableDefinition) -> StagedError {
     let message = format!("rows of {} are only added, never changed or deleted", table.name);
     StagedError::new("staged.append_only", message)
 }
 
-/// Each changed row has one entry with its amounts, and each entry such a row.
+/// Each changed row has one entry with its amounts, and each entry a changed row.
 fn check_entries(
     entries: &TableDefinition,
     rule: &EntryRule,
@@ -120,8 +144,11 @@ fn check_entries(
             .keys()
             .map(|column| row.get(column).and_then(CellValue::as_units).map_or(0, i128::from))
             .collect();
-        let actual = deltas.get(&key).cloned().unwrap_or_else(|| vec![0; rule.amounts.len()]);
-        if stated != actual {
+        let Some(actual) = deltas.get(&key) else {
+            let what = format!("{} has an entry for {}, which does not change", entries.name, named(&key));
+            return Err(broken(what));
+        };
+        if stated != *actual {
             return Err(broken(format!(
                 "the entry in {} for {} says {stated:?}, but {} changes by {actual:?}",
                 entries.name,
@@ -134,8 +161,7 @@ fn check_entries(
         }
         seen.insert(key);
     }
-    let changed = deltas.iter().filter(|(_, amounts)| amounts.iter().any(|amount| *amount != 0));
-    match changed.map(|(key, _)| key).find(|key| !seen.contains(*key)) {
+    match deltas.keys().find(|key| !seen.contains(*key)) {
         Some(key) => {
             let what =
                 format!("the change of {} {} has no entry in {}", rule.table, named(key), entries.name);

@@ -61,8 +61,8 @@ pub enum FilledBy {
     User,
 }
 
-/// That a table's rows are entries of the changes of another table: each row of that one with a changed amount has exactly one
-/// new entry, which names it and says by how much; and no entry says anything else.
+/// That a table's rows are entries of the changes of another table: each row of that one that changes has exactly one new
+/// entry, which names it and says by how much; and no entry names anything else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EntryRule {
     /// The other table.

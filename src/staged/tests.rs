@@ -110,14 +110,12 @@ impl Shelf {
     /// The rows and ranges of a base as they are now.
     fn current(&self, base: &ReadBase) -> ReadBase {
         let version = |place: &RowPlace| self.rows.get(place).map(|row| row.version);
-        let range = |range: &RangeVersions| RangeVersions {
-            rows: self
-                .rows
-                .iter()
-                .filter(|(place, row)| place.table == range.table && range.filter.matches(&row.values))
-                .map(|(place, row)| (place.key.clone(), row.version))
-                .collect(),
-            ..range.clone()
+        let range = |range: &RangeVersions| {
+            let rows = self.rows.iter();
+            let rows =
+                rows.filter(|(place, row)| place.table == range.table && range.filter.matches(&row.values));
+            let rows = rows.map(|(place, row)| (place.key.clone(), row.version));
+            RangeVersions::of(&range.table, range.filter.clone(), rows.collect()).unwrap()
         };
         ReadBase {
             rows: base.rows.keys().map(|place| (place.clone(), version(place))).collect(),
@@ -246,9 +244,9 @@ proptest! {
             (ReadBase::read(&tables, &written_base).unwrap(), WriteDiff::read(&tables, &written).unwrap());
         prop_assert_eq!(&again_base, &base);
         prop_assert_eq!(&again, &diff);
-        prop_assert_eq!(again.binding(&again_base), diff.binding(&base));
+        prop_assert_eq!(again.binding(&again_base).unwrap(), diff.binding(&base).unwrap());
         if !diff.is_empty() {
-            prop_assert_ne!(WriteDiff::default().binding(&base), diff.binding(&base));
+            prop_assert_ne!(WriteDiff::default().binding(&base).unwrap(), diff.binding(&base).unwrap());
         }
     }
 
@@ -331,7 +329,11 @@ fn each_changed_row_has_one_entry_with_its_amount() {
     assert_eq!(sold(vec![cups(1), sale("cup", -1, 450)]), Err("staged.rule"), "another amount");
     assert_eq!(sold(vec![cups(1), sale("cup", -1, 450), sale("cup", -1, 450)]), Err("staged.rule"), "two");
     assert_eq!(sold(vec![sale("pot", -1, 2_900)]), Err("staged.rule"), "nothing was sold");
-    assert_eq!(sold(vec![sale("pot", 0, 2_900)]), Ok(1), "an entry of another change");
+    let price = || call("update", json!({"table": "items", "key": "pot", "values": {"price_cents": 9}}));
+    assert_eq!(sold(vec![sale("pot", 0, 2_900)]), Err("staged.rule"), "nothing changed");
+    assert_eq!(sold(vec![sale("jar", 0, 2_900)]), Err("staged.rule"), "no such item");
+    assert_eq!(sold(vec![price(), sale("pot", 0, 2_900)]), Ok(2), "a change without an amount");
+    assert_eq!(sold(vec![price()]), Err("staged.rule"), "which has an entry, too");
 }
 
 #[test]
@@ -363,6 +365,26 @@ fn host_fills_its_columns_and_entries_are_never_changed() {
         call("update", json!({"table": "sales", "key": "r1-1", "values": {"change": 5}})),
     ] {
         assert_eq!(perform(&mut set, &shelf, asked).unwrap_err().code, "staged.append_only");
+    }
+}
+
+#[test]
+fn diff_with_other_values_in_the_columns_of_the_host_is_refused() {
+    let (tables, shelf) = stocked();
+    let mut set = set(&tables);
+    perform(
+        &mut set,
+        &shelf,
+        call("update", json!({"table": "items", "key": "cup", "values": {"stock": 2}})),
+    )
+    .unwrap();
+    perform(&mut set, &shelf, sale("cup", -1, 450)).unwrap();
+    let (_, diff) = set.finish().unwrap();
+    for column in ["id", "by"] {
+        let mut forged = diff.clone();
+        let row = forged.changes[1].after.as_mut().unwrap();
+        row.insert(column.to_owned(), CellValue::Text("mallory".to_owned()));
+        assert_eq!(tables.check_diff(&forged, set.host()).unwrap_err().code, "staged.value", "{column}");
     }
 }
 

@@ -58,6 +58,11 @@ impl WriteSet {
         }
     }
 
+    /// What the host fills.
+    pub fn host(&self) -> &HostValues {
+        &self.host
+    }
+
     /// The tables that it is about.
     pub fn tables(&self) -> &SceneTables {
         &self.tables
@@ -76,13 +81,11 @@ impl WriteSet {
         let tables = self.tables.clone();
         let table = tables.table(table)?;
         let places: Vec<RowPlace> = found.iter().map(|row| table.place(&row.values)).collect();
-        let mut versions: Vec<_> =
-            places.iter().zip(&found).map(|(place, row)| (place.key.clone(), row.version)).collect();
-        versions.sort();
-        self.count(found.len())?;
-        let read = RangeVersions { table: table.name.clone(), filter: filter.clone(), rows: versions };
+        let versions = places.iter().zip(&found).map(|(place, row)| (place.key.clone(), row.version));
+        self.count(found.len().max(1))?;
+        let read = RangeVersions::of(&table.name, filter.clone(), versions.collect())?;
         let same = |known: &&RangeVersions| known.table == read.table && known.filter == read.filter;
-        if self.ranges.iter().find(same).is_some_and(|known| known.rows != read.rows) {
+        if self.ranges.iter().find(same).is_some_and(|known| *known != read) {
             return Err(conflict(&format!("rows of {}", table.name)));
         }
         for (place, row) in places.iter().zip(found) {
@@ -197,7 +200,7 @@ impl WriteSet {
     /// `staged.check`, `staged.append_only` and `staged.rule`.
     pub fn finish(&self) -> Result<(ReadBase, WriteDiff), StagedError> {
         let diff = self.diff();
-        self.tables.check_diff(&diff)?;
+        self.tables.check_diff(&diff, &self.host)?;
         Ok((self.base(), diff))
     }
 

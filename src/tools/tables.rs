@@ -16,8 +16,8 @@ pub use sql::schema;
 
 use super::{ToolContext, ToolError};
 use crate::staged::{
-    BaseConflict, RangeVersions, ReadBase, RowChange, RowPlace, SceneTables, StagedError, StagedLimits,
-    StoredRow, TableReading, WriteDiff,
+    BaseConflict, HostValues, RangeVersions, ReadBase, RowChange, RowPlace, SceneTables, StagedError,
+    StagedLimits, StoredRow, TableReading, WriteDiff,
 };
 use sql::{TableNames, inserted, read_row, selected, versions};
 
@@ -42,10 +42,8 @@ pub struct TenantTables {
 pub struct CommitTerms<'a> {
     /// The idempotency key: the same key commits once.
     pub key: &'a str,
-    /// The requester.
-    pub user: &'a str,
-    /// The time of the request.
-    pub now: &'a str,
+    /// What the host fills.
+    pub host: &'a HostValues,
 }
 
 impl From<StagedError> for ToolError {
@@ -118,7 +116,7 @@ impl TenantTables {
         diff: &WriteDiff,
     ) -> Result<bool, ToolError> {
         self.begin().await?;
-        let binding = diff.binding(base);
+        let binding = diff.binding(base)?;
         let mut db = self.pool.acquire().await?;
         let mut tx = db.begin_with("BEGIN IMMEDIATE").await?;
         if let Some((earlier, _)) = self.find_commit(&mut tx, terms.key).await? {
@@ -132,8 +130,13 @@ impl TenantTables {
         if !conflicts.is_empty() {
             return Err(StagedError::from(conflicts.as_slice()).into());
         }
-        self.tables.check_diff(diff)?;
+        self.tables.check_diff(diff, terms.host)?;
         for change in &diff.changes {
+            // The base is not trusted: what is changed was read, and is as it was said to be.
+            if !base.rows.contains_key(&change.place) {
+                let message = format!("{} was changed without having been read", change.place);
+                return Err(ToolError::refused("staged.arguments", message));
+            }
             let stored = self.row(&mut tx, &change.place).await?.map(|row| row.values);
             if stored != change.before {
                 return Err(StagedError::from([BaseConflict::Row(change.place.clone())].as_slice()).into());
@@ -161,14 +164,14 @@ impl TenantTables {
         for range in &base.ranges {
             let table = self.tables.table(&range.table)?;
             // One row more than there were is a change already.
-            let mut query = versions(&self.names, table, &self.tenant, &range.filter, range.rows.len() + 1);
+            let most = range.rows.saturating_add(1);
+            let mut query = versions(&self.names, table, &self.tenant, &range.filter, most);
             let rows = query.build().fetch_all(&mut *db).await?;
             let mut found = Vec::new();
             for row in &rows {
                 found.push((sql::read_key(table, row)?, row.try_get(0)?));
             }
-            found.sort();
-            current.ranges.push(RangeVersions { rows: found, ..range.clone() });
+            current.ranges.push(RangeVersions::of(&range.table, range.filter.clone(), found)?);
         }
         Ok(current)
     }
@@ -241,7 +244,8 @@ impl TenantTables {
         if self.find_commit(&mut tx, INITIAL_KEY).await?.is_some() {
             return Ok(());
         }
-        let terms = CommitTerms { key: INITIAL_KEY, user: "", now: "" };
+        let host = HostValues { id: String::new(), now: String::new(), user: String::new() };
+        let terms = CommitTerms { key: INITIAL_KEY, host: &host };
         let version = self.log(&mut tx, terms, ("", "[]")).await?;
         for table in &self.tables.0 {
             for row in &table.initial {

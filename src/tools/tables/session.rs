@@ -16,8 +16,6 @@ pub struct TableSession {
     rows: TenantTables,
     set: WriteSet,
     key: Option<String>,
-    user: String,
-    now: String,
 }
 
 impl ToolContext {
@@ -31,9 +29,9 @@ impl ToolContext {
         let id = HEXLOWER.encode(&Sha256::digest(key.as_deref().unwrap_or_default()));
         let now = self.now.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let user = self.principal.user.clone();
-        let host = HostValues { id: id[..16].to_owned(), now: now.clone(), user: user.clone() };
+        let host = HostValues { id: id[..16].to_owned(), now, user };
         let set = WriteSet::new(rows.definitions().clone(), host, StagedLimits::default());
-        Ok(TableSession { rows, set, key, user, now })
+        Ok(TableSession { rows, set, key })
     }
 }
 
@@ -81,6 +79,12 @@ impl TableSession {
         self.call("delete", json!({"table": table, "key": key})).await
     }
 
+    /// What the host fills.
+    #[cfg(test)]
+    pub(super) fn host(&self) -> &HostValues {
+        self.set.host()
+    }
+
     /// What was read so far, and what is staged.
     pub fn staged(&self) -> (ReadBase, WriteDiff) {
         (self.set.base(), self.set.diff())
@@ -97,7 +101,7 @@ impl TableSession {
             return Err(ToolError::failed("staged.no_key", message));
         };
         let (base, diff) = self.set.finish()?;
-        let terms = CommitTerms { key, user: &self.user, now: &self.now };
+        let terms = CommitTerms { key, host: self.set.host() };
         self.rows.commit(terms, &base, &diff).await?;
         Ok(diff)
     }

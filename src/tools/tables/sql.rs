@@ -228,7 +228,9 @@ pub(super) fn new_commit(
 ) -> QueryBuilder<Sqlite> {
     let sql = format!("INSERT INTO {} (tenant, key, binding, diff, user, at) VALUES (", names.commits());
     let mut query = QueryBuilder::new(sql);
-    for (at, value) in [tenant, terms.key, binding, diff, terms.user, terms.now].into_iter().enumerate() {
+    for (at, value) in
+        [tenant, terms.key, binding, diff, &terms.host.user, &terms.host.now].into_iter().enumerate()
+    {
         query.push(if at == 0 { "" } else { ", " });
         query.push_bind(value.to_owned());
     }

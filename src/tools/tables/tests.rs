@@ -167,8 +167,10 @@ async fn what_breaks_a_rule_is_refused_with_all_its_changes() {
 async fn forged_diff_or_base_is_refused_by_the_commit_itself() {
     let (_directory, pool) = store().await;
     let tables = context(&pool, "acme", "k1").tenant_tables().unwrap();
-    let terms = CommitTerms { key: "k1", user: "ada", now: "2026-05-04T07:00:00Z" };
-    let (base, honest) = staged_sale(&pool, "k1", "cup").await.unwrap().staged();
+    let session = staged_sale(&pool, "k1", "cup").await.unwrap();
+    let host = session.host().clone();
+    let terms = CommitTerms { key: "k1", host: &host };
+    let (base, honest) = session.staged();
     let written = serde_json::to_value(&honest).unwrap();
     let forged = |pointer: &str, value: Value| {
         let mut forged = written.clone();
@@ -183,6 +185,11 @@ async fn forged_diff_or_base_is_refused_by_the_commit_itself() {
     assert_eq!(code(forged("/0/after/stock", json!(1))).await, Err("staged.rule".to_owned()));
     assert_eq!(code(forged("/0/before/stock", json!(4))).await, Err("staged.rule".to_owned()));
     assert_eq!(code(forged("/0/before/fragile", json!(true))).await, Err("staged.conflict".to_owned()));
+    let unread = tables.commit(terms, &ReadBase::default(), &honest).await.unwrap_err();
+    assert_eq!(unread.code, "staged.arguments");
+    let stranger = HostValues { id: "mallory".to_owned(), ..host.clone() };
+    let other = tables.commit(CommitTerms { key: "k1", host: &stranger }, &base, &honest).await.unwrap_err();
+    assert_eq!(other.code, "staged.value");
     assert_eq!(code(honest).await, Ok(false));
 }
 
