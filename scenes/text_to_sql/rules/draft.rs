@@ -1,7 +1,7 @@
 //! What has been understood of a question so far, and how it is put together at the end.
 
 use super::description::{ColumnDescription, DatabaseDescription, TableDescription};
-use super::lexicon::{Beyond, Direction, Function};
+use super::lexicon::{Beyond, Direction, Function, Period};
 use super::request::{Answer, Condition, Group, Join, Related, Request};
 use super::vocabulary::ColumnAt;
 use super::who::has_people;
@@ -68,6 +68,8 @@ pub struct Draft {
     pub conditions: Vec<Condition>,
     /// Groups.
     pub groups: Vec<Group>,
+    /// The order of groups by what is computed of them.
+    pub ranked: Option<Direction>,
     /// Order.
     pub order: Vec<(ColumnAt, Direction)>,
     /// By name.
@@ -78,6 +80,10 @@ pub struct Draft {
     pub extreme: Option<(ColumnAt, Direction)>,
     /// The most rows of the other table.
     pub most: bool,
+    /// The period of which the one with the most rows is asked for: "which month", and whether in the plural.
+    pub which_period: Option<(Period, bool)>,
+    /// The time column of that period, once the rows are known.
+    pub busiest: Option<ColumnAt>,
     /// The most common value.
     pub most_common: Option<ColumnAt>,
     /// The second table.
@@ -109,7 +115,13 @@ impl Draft {
         let columns: Vec<ColumnAt> = self.mentions.iter().map(|mention| mention.column).collect();
         self.moment(database)?;
         self.totalled(database)?;
-        let answer = if let Some(column) = self.most_common {
+        let answer = if let Some((period, is_plural)) = self.which_period {
+            self.must_be_alone(&columns)?;
+            if is_plural || self.limit.is_some() || self.other.is_some() || self.most_common.is_some() {
+                return Err(Reason::HowMany);
+            }
+            Answer::BusiestPeriod(self.busiest.ok_or(Reason::Unsure)?, period)
+        } else if let Some(column) = self.most_common {
             self.must_be_alone(&columns)?;
             self.plural = self.most_plural;
             self.one_or_so_many()?;
@@ -125,6 +137,7 @@ impl Draft {
         } else {
             self.rows(database, main)?
         };
+        self.ranks_groups(&answer, database)?;
         let join = self.other.map(|other| other.join);
         let fans_out = join.is_some_and(|join| !join.to_parent) && !matches!(answer, Answer::Most);
         let plain = matches!(answer, Answer::Rows { .. } | Answer::Count);
@@ -138,9 +151,33 @@ impl Draft {
             conditions: self.conditions,
             related: self.related,
             groups: self.groups,
+            ranked: self.ranked,
             order: self.order,
             limit: self.limit,
         })
+    }
+
+    /// "Orders by channel, highest first": the number is meant where the groups have only names, and one number each.
+    fn ranks_groups(&self, answer: &Answer, database: &DatabaseDescription) -> Result<(), Reason> {
+        if self.ranked.is_none() {
+            return Ok(());
+        }
+        let is_name = |group: &Group| match group {
+            Group::Column(at) => {
+                let is_year = |name: &str| name.split('_').any(|part| part == "year");
+                column_of(database, *at)
+                    .is_some_and(|column| column.kind == super::ColumnType::Text && !is_year(&column.name))
+            }
+            Group::Parent(..) => true,
+            Group::Period(..) => false,
+        };
+        let is_one = match answer {
+            Answer::Count => true,
+            Answer::Aggregates(list, counted) => list.len() == 1 && !counted,
+            _ => false,
+        };
+        let [group] = self.groups.as_slice() else { return Err(Reason::Beyond(Beyond::Steps)) };
+        if is_name(group) && is_one { Ok(()) } else { Err(Reason::Beyond(Beyond::Steps)) }
     }
 
     /// "Products with the category": what every row has is shown.

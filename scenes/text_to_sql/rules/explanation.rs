@@ -25,6 +25,7 @@ pub fn understood(request: &Request, database: &DatabaseDescription, tongue: Ton
     parts.extend(request.related.iter().map(|related| teller.related(related)));
     parts.extend(request.groups.iter().map(|group| teller.group(group)));
     parts.extend(request.order.iter().map(|(column, direction)| teller.order(*column, *direction)));
+    parts.extend(request.ranked.map(|direction| teller.rank(direction).to_owned()));
     if let Some(limit) = request.limit {
         parts.push(format!("{} {limit}", teller.say(("at most", "al massimo"))));
     }
@@ -98,6 +99,11 @@ impl Teller<'_> {
                     self.say(("with the most", "con più"))
                 )
             }
+            Answer::BusiestPeriod(column, period) => {
+                let period = self.group(&Group::Period(*column, *period));
+                let words = self.say(("Highest number of rows", "Massimo numero di righe"));
+                format!("{} {period}", of(words.to_owned()))
+            }
             Answer::MostCommon(column) => of(format!(
                 "{} {}",
                 self.say(("Most common value of", "Valore più comune di")),
@@ -165,6 +171,13 @@ impl Teller<'_> {
                 format!("{by} {} {}", self.say(words), self.column(*column))
             }
         }
+    }
+
+    fn rank(&self, direction: Direction) -> &'static str {
+        self.say(match direction {
+            Direction::Up => ("the lowest first", "dal più basso"),
+            Direction::Down => ("the highest first", "dal più alto"),
+        })
     }
 
     fn order(&self, column: ColumnAt, direction: Direction) -> String {

@@ -328,7 +328,7 @@ const ENGLISH: &[(Role, &str)] = &[
     ),
     (
         R::Descending,
-        "descending|in descending order|from highest to lowest|from high to low|highest first|largest first|biggest first|most expensive first|from largest to smallest|from the most expensive to the cheapest|from most expensive to cheapest|from the highest to the lowest|in decreasing order|starting from the highest|starting with the highest|starting with the most expensive|starting from the most expensive|desc",
+        "descending|in descending order|from most to least|from most to fewest|from the most to the fewest|most first|the most first|most frequent first|the most frequent first|most common first|the most common first|from highest to lowest|from high to low|highest first|largest first|biggest first|most expensive first|from largest to smallest|from the most expensive to the cheapest|from most expensive to cheapest|from the highest to the lowest|in decreasing order|starting from the highest|starting with the highest|starting with the most expensive|starting from the most expensive|desc",
     ),
     (
         R::Alphabetical,
@@ -559,7 +559,7 @@ const ITALIAN: &[(Role, &str)] = &[
     ),
     (
         R::Descending,
-        "decrescente|in ordine decrescente|dal piu alto al piu basso|dal piu caro al piu economico|dal piu caro|dal piu costoso|dalla piu alta alla piu bassa|in modo decrescente|dal piu costoso al piu economico|dal piu caro al meno caro|dal piu grande al piu piccolo|discendente|in senso decrescente|partendo dal piu caro|dal piu alto|a partire dal piu caro",
+        "decrescente|in ordine decrescente|dal piu numeroso|dal piu numeroso al meno numeroso|dalla piu numerosa|dal piu frequente|dal piu frequente al meno frequente|dalla piu frequente|a partire dal piu numeroso|dal piu alto al piu basso|dal piu caro al piu economico|dal piu caro|dal piu costoso|dalla piu alta alla piu bassa|in modo decrescente|dal piu costoso al piu economico|dal piu caro al meno caro|dal piu grande al piu piccolo|discendente|in senso decrescente|partendo dal piu caro|dal piu alto|a partire dal piu caro",
     ),
     (
         R::Alphabetical,

@@ -349,7 +349,9 @@ fn mains(items: &[Item], database: &DatabaseDescription) -> Vec<usize> {
             // "For each order show the customer" lists orders.
             Some(Role::Per | Role::Each) => computed,
             Some(Role::SortedBy) => at > 2,
-            Some(Role::By | Role::WithTheir | Role::Most | Role::Tie) => true,
+            // "Which month had the most orders?"
+            Some(Role::Most) => asked_period(items).is_none(),
+            Some(Role::By | Role::WithTheir | Role::Tie) => true,
             _ => false,
         };
         let table = |meaning: &Meaning| if let Meaning::Table(at) = meaning { Some(*at) } else { None };
@@ -390,6 +392,13 @@ fn mains(items: &[Item], database: &DatabaseDescription) -> Vec<usize> {
         }
     }
     tables
+}
+
+/// Where a question asks for a period: "which month", "in quale anno".
+fn asked_period(items: &[Item]) -> Option<usize> {
+    let which = items.iter().position(|item| item.role == Some(Role::Which) && item.meanings.is_empty())?;
+    let period = items.get(which + 1)?;
+    (matches!(period.role, Some(Role::Period(_))) && period.meanings.is_empty()).then_some(which + 1)
 }
 
 /// "The average salary in the Physics department" is about what has a salary: its table, if it refers to one of those

@@ -89,6 +89,8 @@ pub enum Answer {
     Most,
     /// The most common value of a column.
     MostCommon(ColumnAt),
+    /// The period of a time column with the most rows.
+    BusiestPeriod(ColumnAt, Period),
 }
 
 /// How the second table is joined.
@@ -132,6 +134,8 @@ pub struct Request {
     pub related: Vec<Related>,
     /// By what they are grouped.
     pub groups: Vec<Group>,
+    /// The order of groups by what is computed of them; else by their names.
+    pub ranked: Option<Direction>,
     /// In which order.
     pub order: Vec<(ColumnAt, Direction)>,
     /// How many at most.

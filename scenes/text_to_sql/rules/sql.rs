@@ -33,6 +33,11 @@ impl Writer<'_> {
             Answer::Aggregates(list, count) => self.aggregates(list, *count),
             Answer::Extreme(column, direction, columns) => self.extreme(*column, *direction, columns),
             Answer::Most => self.most(),
+            Answer::BusiestPeriod(column, period) => {
+                let sql = self.period(*column, *period);
+                let shown = format!("{sql} AS {}", name(period_word(*period)));
+                self.most_counted(&[shown], &[sql], "COUNT(*)")
+            }
             Answer::MostCommon(column) => {
                 let column = self.column(*column);
                 match self.request.limit {
@@ -148,12 +153,7 @@ impl Writer<'_> {
                 }
                 Group::Period(column, period) => {
                     let sql = self.period(*column, *period);
-                    let word = match period {
-                        Period::Day => "day",
-                        Period::Month => "month",
-                        Period::Year => "year",
-                    };
-                    shown.push(format!("{sql} AS {}", name(word)));
+                    shown.push(format!("{sql} AS {}", name(period_word(*period))));
                     by.push(sql);
                 }
             }
@@ -161,9 +161,26 @@ impl Writer<'_> {
         if by.is_empty() {
             return self.body(&computed, None);
         }
-        let order = by.join(", ");
+        let by = by.join(", ");
+        let order = match (self.request.ranked, computed.first()) {
+            (Some(direction), Some(first)) => format!("{}, {by}", self.rank(first, direction)),
+            _ => by.clone(),
+        };
         shown.extend(computed);
-        format!("{} GROUP BY {order} ORDER BY {order}", self.body(&shown, None))
+        format!("{} GROUP BY {by} ORDER BY {order}", self.body(&shown, None))
+    }
+
+    /// The order by what is computed. Groups without a value come last on both engines.
+    fn rank(&self, computed: &str, direction: Direction) -> String {
+        let value = computed.rsplit_once(" AS ").map_or(computed, |(value, _)| value);
+        let is_nullable = match &self.request.answer {
+            Answer::Aggregates(list, _) => list
+                .iter()
+                .any(|(_, column)| column_of(self.database, *column).is_some_and(|column| column.nullable)),
+            _ => false,
+        };
+        let present = if is_nullable { format!("{value} IS NULL, ") } else { String::new() };
+        format!("{present}{value}{}", down(direction))
     }
 
     fn label_of(&self, table: usize) -> Vec<String> {
@@ -280,7 +297,9 @@ impl Writer<'_> {
             }
         }
         match &self.request.answer {
-            Answer::MostCommon(column) | Answer::CountDistinct(column) => present.push(*column),
+            Answer::MostCommon(column) | Answer::BusiestPeriod(column, _) | Answer::CountDistinct(column) => {
+                present.push(*column)
+            }
             Answer::Rows { columns, distinct: true } => present.extend(columns),
             _ => {}
         }
@@ -372,6 +391,14 @@ impl Writer<'_> {
         let own = column_of(self.database, at).map_or("", |column| column.name.as_str());
         let table = self.database.tables.get(at.0).map_or("", |table| table.name.as_str());
         format!("{}.{}", name(table), name(own))
+    }
+}
+
+fn period_word(period: Period) -> &'static str {
+    match period {
+        Period::Day => "day",
+        Period::Month => "month",
+        Period::Year => "year",
     }
 }
 

@@ -354,6 +354,13 @@ impl<'a> Reader<'a> {
                 self.waiting.per = false;
                 self.period(period)?;
             }
+            Role::Period(period) if super::asked_period(self.items) == Some(self.at) => {
+                self.waiting.which = false;
+                self.draft.which_period = Some((
+                    period,
+                    matches!(&*item.text, "months" | "years" | "days" | "mesi" | "anni" | "giorni"),
+                ));
+            }
             Role::Period(period) if waiting.by && self.draft.count => {
                 self.waiting.by = false;
                 self.period(period)?;
@@ -365,10 +372,21 @@ impl<'a> Reader<'a> {
                 let direction = if role == Role::Ascending { Direction::Up } else { Direction::Down };
                 self.draft.order.push((column, direction));
             }
+            // "Orders by channel, highest first"
+            Role::Ascending | Role::Descending if self.ends_with_groups() => {
+                let direction = if role == Role::Ascending { Direction::Up } else { Direction::Down };
+                self.draft.ranked = Some(direction);
+            }
             _ => return Err(Reason::Unclear(item.written.clone())),
         }
         self.at += 1;
         Ok(())
+    }
+
+    /// Whether groups of what is computed were read, and no order is wanted of anything else.
+    fn ends_with_groups(&self) -> bool {
+        let draft = &self.draft;
+        self.is_computed() && !draft.groups.is_empty() && draft.order.is_empty() && draft.ranked.is_none()
     }
 
     /// "how many", and the number of a total or an average: "the average number of credits".
@@ -474,15 +492,18 @@ impl<'a> Reader<'a> {
         if period == Period::Year && yearly { Ok(true) } else { Err(Reason::Unsure) }
     }
 
-    fn period(&mut self, period: Period) -> Result<(), Reason> {
-        // "enrolments by year" may be by academic year.
+    /// "Enrolments by year" may be by academic year.
+    fn not_by_another_year(&self, period: Period) -> Result<(), Reason> {
         let columns = self.database.tables.get(self.draft.main).map(|table| table.columns.as_slice());
         let is_year = |column: &ColumnDescription| {
             column.kind == ColumnType::Text && column.name.split('_').any(|part| part == "year")
         };
-        if period == Period::Year && columns.unwrap_or_default().iter().any(is_year) {
-            return Err(Reason::WhichDay);
-        }
+        let is_unclear = period == Period::Year && columns.unwrap_or_default().iter().any(is_year);
+        if is_unclear { Err(Reason::WhichDay) } else { Ok(()) }
+    }
+
+    fn period(&mut self, period: Period) -> Result<(), Reason> {
+        self.not_by_another_year(period)?;
         // "delivered in 2026, per month": by the day that was just spoken of.
         let said = self.draft.conditions.iter().rev().find(|condition| {
             matches!(condition.test, Test::Days(..)) && condition.column.0 == self.draft.main

@@ -2,7 +2,7 @@
 
 use super::super::description::TableDescription;
 use super::super::draft::{Mention, Other};
-use super::super::lexicon::{Beyond, Function, Quality, Role};
+use super::super::lexicon::{Beyond, Function, Period, Quality, Role};
 use super::super::request::{Condition, Group, Join, Test};
 use super::super::tokens::stem;
 use super::super::vocabulary::{ColumnAt, Item, Meaning};
@@ -150,15 +150,56 @@ impl Reader<'_> {
 
     /// "Which city has the most customers?", "the top 5 cities by number of customers"
     pub(super) fn most_of_column(&mut self) -> Result<(), Reason> {
+        if let Some((period, _)) = self.draft.which_period {
+            return self.most_of_period(period);
+        }
         let [mention] = self.draft.mentions.as_slice() else { return Err(Reason::Beyond(Beyond::Steps)) };
         let fits = mention.before && mention.column.0 == self.draft.main && self.draft.most_common.is_none();
         if !fits || self.waiting.not || self.waiting.without || self.waiting.sorted {
             return Err(Reason::Beyond(Beyond::Steps));
         }
+        // "In which year were the most scholarships awarded?" may be the academic year or that of the award.
+        let time = self.time_of(self.draft.main).ok();
+        let is_year = self.column(mention.column).is_some_and(|column| column.name.ends_with("year"));
+        let says_time = |item: &Item| time.is_some_and(|time| item.meanings.contains(&Meaning::Column(time)));
+        if is_year && self.items.iter().any(says_time) {
+            return Err(Reason::WhichDay);
+        }
         self.draft.most_common = Some(mention.column);
         self.draft.most_plural = mention.plural;
         self.draft.mentions.clear();
         self.draft.count = false;
+        self.draft.main_at = Some(self.at);
+        self.clear();
+        self.at += 1;
+        Ok(())
+    }
+
+    /// "Which month of 2026 had the most orders?"
+    fn most_of_period(&mut self, period: Period) -> Result<(), Reason> {
+        if self.waiting.not || self.waiting.without || self.waiting.sorted || !self.draft.mentions.is_empty()
+        {
+            return Err(Reason::Beyond(Beyond::Steps));
+        }
+        self.not_by_another_year(period)?;
+        let time = self.time_of(self.draft.main)?;
+        // "The most products" are there and do not happen; "registered" says what did.
+        let says_so = |item: &Item| item.meanings.contains(&Meaning::Column(time));
+        let happens = self.is_event(self.draft.main) || self.items.iter().any(says_so);
+        // A month of one year, and not every March.
+        let within_year = |item: &Item| {
+            let days = item.days.and_then(|days| Some((days.from?, days.to?.yesterday().ok()?)));
+            days.is_some_and(|(from, last)| from.year() == last.year())
+        };
+        let is_clear = match period {
+            Period::Year => true,
+            Period::Month => self.items.iter().any(within_year),
+            Period::Day => false,
+        };
+        if !happens || !is_clear {
+            return Err(Reason::Unsure);
+        }
+        self.draft.busiest = Some(time);
         self.draft.main_at = Some(self.at);
         self.clear();
         self.at += 1;
