@@ -64,6 +64,7 @@ pub mod sql_engine;
 pub mod sql_guard;
 pub mod staged;
 pub mod store;
+pub mod summary;
 pub mod telemetry;
 pub mod tools;
 

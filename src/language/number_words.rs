@@ -27,7 +27,7 @@ const ITALIAN: &[(&str, u32)] = &[
 
 #[rustfmt::skip]
 const FRENCH: &[(&str, u32)] = &[
-    ("deux", 2), ("trois", 3), ("quatre", 4), ("cinq", 5), ("sept", 7), ("huit", 8), ("neuf", 9), ("dix", 10),
+    ("deux", 2), ("trois", 3), ("six", 6), ("quatre", 4), ("cinq", 5), ("sept", 7), ("huit", 8), ("neuf", 9), ("dix", 10),
     ("onze", 11), ("douze", 12), ("treize", 13), ("quatorze", 14), ("quinze", 15), ("seize", 16), ("vingt", 20),
     ("trente", 30), ("quarante", 40), ("cinquante", 50), ("soixante", 60), ("cent", 100), ("mille", 1_000),
     ("million", 1_000_000), ("millions", 1_000_000),

@@ -1,0 +1,67 @@
+//! What a summary asks of models, at most, before anything is asked.
+
+use serde::{Deserialize, Serialize};
+
+use super::tree::{SummaryPart, SummaryTree};
+use super::{ByteSpan, compose};
+
+/// The most bytes of a chunk: 4,000 tokens by the rule of two tokens for seven bytes.
+pub const CHUNK_BYTES: usize = 14_000;
+/// The most bytes of the facts of a part: 860 tokens by the same rule.
+pub const PART_BYTES: usize = 3_000;
+/// The most chunks of a summary.
+pub const MAX_CHUNKS: u32 = 1_000;
+
+/// Bytes of what a question has beside its data: instructions, schema and names of sections.
+const QUESTION_BYTES: usize = 2_500;
+/// Bytes of what is read again for a fact, beside the fact itself, for each of its own bytes.
+const AGAIN: usize = 2;
+
+/// What a summary asks of models, at most, without repairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryEstimate {
+    /// Questions.
+    pub questions: u32,
+    /// Tokens of all questions.
+    pub input_tokens: u64,
+    /// Tokens of all replies.
+    pub output_tokens: u64,
+}
+
+/// The estimate for the chunks at these places.
+pub fn estimate(chunks: &[ByteSpan]) -> SummaryEstimate {
+    let tree = SummaryTree::new(u32::try_from(chunks.len()).unwrap_or(u32::MAX));
+    let mut sum = SummaryEstimate { questions: tree.parts(), ..SummaryEstimate::default() };
+    for number in 1..=tree.parts() {
+        let (input, output) = match tree.part(number) {
+            Some(SummaryPart::Chunk(at)) => {
+                (chunks.get(at as usize).map_or(0, |chunk| chunk.len()), PART_BYTES * 2)
+            }
+            Some(SummaryPart::RollUp(of)) => (of.len() * PART_BYTES, PART_BYTES / 2),
+            Some(SummaryPart::Whole(of)) => (of.len() * PART_BYTES * AGAIN, compose::MAX_SUMMARY),
+            None => (0, 0),
+        };
+        sum.input_tokens += tokens(input + QUESTION_BYTES);
+        sum.output_tokens += tokens(output);
+    }
+    sum
+}
+
+/// Tokens of so many bytes, by the rule that model calls are estimated with.
+fn tokens(bytes: usize) -> u64 {
+    (bytes as u64).saturating_mul(2).div_ceil(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_megabytes_are_some_hundred_questions() {
+        let chunks: Vec<ByteSpan> =
+            (0..375).map(|at| ByteSpan::new(at * 14_000, (at + 1) * 14_000)).collect();
+        let estimate = estimate(&chunks);
+        assert_eq!(estimate.questions, 375 + 47 + 6 + 1);
+        assert!((1_500_000..2_500_000).contains(&estimate.input_tokens), "{estimate:?}");
+    }
+}
