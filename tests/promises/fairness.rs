@@ -100,7 +100,9 @@ impl Desk {
             .concurrency(CONCURRENCY)
             .mailbox(40)
             .tool(
+                // Calls wait until the test lets them go on, however slow the machine is.
                 SceneTool::native("Count", "Counts a thing.", Effect::Read, count)
+                    .timeout_ms(300_000)
                     .say("en", "The {{ item }} is there."),
             )
             .build()

@@ -367,7 +367,7 @@ fn patient(setup: Setup) -> Setup {
 
 #[tokio::test]
 async fn equal_failures_of_many_runs_are_one_question() {
-    let (gate, runs) = (Gate::closed(), 200);
+    let (gate, runs) = (Gate::closed(), 60);
     let world = World::of_model(gated(&gate, "retry"), Some("adaptive"), None, "", (failing, patient)).await;
     let finished = storm(&world, &gate, runs).await;
     assert_eq!(asked(&world), 1, "one flight");
