@@ -18,3 +18,13 @@ CREATE TABLE documents (
 
 CREATE UNIQUE INDEX documents_by_content ON documents (tenant, user, sha256);
 CREATE INDEX documents_by_use ON documents (used);
+
+-- Which runs named a document, or answer a question of one that did; kept in the transactions that append and erase
+-- events.
+CREATE TABLE document_uses (
+    document TEXT NOT NULL,
+    run      TEXT NOT NULL,
+    PRIMARY KEY (document, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX document_uses_by_run ON document_uses (run);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::run::{Fault, NamedDocument, RunState};
-use crate::store::Documents;
+use crate::store::{DocumentOwner, Documents};
 use crate::tools::{DocumentSource, Principal, RunDocuments};
 
 /// Reads documents of one user.
@@ -30,11 +30,10 @@ pub(super) fn run_documents(state: &RunState, documents: &Documents, principal: 
 #[async_trait]
 impl DocumentSource for StoredDocuments {
     async fn read(&self, document: &NamedDocument, range: Range<u64>) -> Result<Vec<u8>, Fault> {
-        let opened = self.documents.open(&self.principal.tenant, document.id).await?;
-        // Checked at each read: it may have been deleted since the request was accepted.
-        let opened = opened.filter(|opened| {
-            opened.row().user == self.principal.user && opened.row().sha256 == document.sha256
-        });
+        let owner = DocumentOwner::user(&self.principal.tenant, &self.principal.user);
+        // Looked up at each read: it may have been deleted since the request was accepted.
+        let opened = self.documents.open(&owner, document.id).await?;
+        let opened = opened.filter(|opened| opened.row().sha256 == document.sha256);
         let Some(opened) = opened else {
             let message =
                 format!("the document {} ({}) no longer exists: it was deleted", document.name, document.id);

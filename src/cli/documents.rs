@@ -6,8 +6,9 @@ use jiff::tz::TimeZone;
 use proscenium::UploadedDocument;
 use proscenium::config::LoadedConfig;
 use proscenium::run::{DocumentId, TenantId};
-use proscenium::store::{DataDir, ErrorCode, NewDocument, OpenDocument, Store};
+use proscenium::store::{DataDir, DocumentOwner, ErrorCode, NewDocument, OpenDocument, Store};
 use reqwest::Method;
+use serde::Deserialize;
 
 use super::args::{DocumentsArgs, DocumentsCommand};
 use super::document_file::{DocumentFile, store_failure};
@@ -15,7 +16,7 @@ use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::remote::RemoteServer;
 use super::table::{self, TableLayout};
-use super::text::{clean, one_line};
+use super::text::{clean, count, one_line};
 use super::{address, stored_runs};
 
 /// How much of a document is read at once, in bytes.
@@ -76,8 +77,17 @@ pub async fn run<W: Write>(
             let stored = stored_runs::open(loaded).await?;
             let id = stored.document_named(&id, user).await?;
             let tenant = stored.tenant().clone();
-            delete(id, &tenant, loaded).await?;
-            writeln!(out, "The document {id} is deleted.")?;
+            let left = delete(id, &tenant, loaded).await?;
+            writeln!(
+                out,
+                "The document {id} is deleted, and {} that named it.",
+                count(left.erased_runs.len(), "run")
+            )?;
+            if !left.remembering_sessions.is_empty() {
+                let sessions: Vec<String> =
+                    left.remembering_sessions.iter().map(|one| one_line(one)).collect();
+                writeln!(out, "Requests and answers about it are still in: {}", sessions.join(", "))?;
+            }
         }
     }
     out.flush()?;
@@ -122,18 +132,27 @@ async fn add(file: DocumentFile, loaded: &LoadedConfig, as_user: bool) -> Result
     Ok(added?.document.into())
 }
 
-async fn delete(id: DocumentId, tenant: &TenantId, loaded: &LoadedConfig) -> Result<(), Failure> {
+/// What a deletion says.
+#[derive(Debug, Deserialize)]
+struct Deleted {
+    erased_runs: Vec<String>,
+    remembering_sessions: Vec<String>,
+}
+
+async fn delete(id: DocumentId, tenant: &TenantId, loaded: &LoadedConfig) -> Result<Deleted, Failure> {
     match keeper(loaded, false).await? {
         DocumentKeeper::There(server) => {
-            server.send(Method::DELETE, &format!("/api/documents/{id}"), None).await.map(drop)
+            let reply = server.send(Method::DELETE, &format!("/api/documents/{id}"), None).await?;
+            server.read(reply).await
         }
         DocumentKeeper::Here(store) => {
-            let deleted = store.documents().delete(tenant, id).await;
+            let deleted = store.documents().delete(&DocumentOwner::anyone(tenant), id).await;
             store.close().await;
-            match deleted.map_err(store_failure)? {
-                true => Ok(()),
-                false => Err(unknown(id)),
-            }
+            let deleted = deleted.map_err(store_failure)?.ok_or_else(|| unknown(id))?;
+            Ok(Deleted {
+                erased_runs: deleted.runs.iter().map(ToString::to_string).collect(),
+                remembering_sessions: deleted.sessions.iter().map(ToString::to_string).collect(),
+            })
         }
     }
 }

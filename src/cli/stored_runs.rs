@@ -8,8 +8,8 @@ use proscenium::run::{
     ApprovalId, DocumentId, Envelope, Event, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId,
 };
 use proscenium::store::{
-    self, ApprovalFilter, ApprovalRow, DocumentRow, Error, ErrorCode, MAX_PAGE, OpenDocument, Page,
-    PlanFilter, PlanRow, RunFilter, RunRow, Store,
+    self, ApprovalFilter, ApprovalRow, DocumentOwner, DocumentRow, Error, ErrorCode, MAX_PAGE, OpenDocument,
+    Page, PlanFilter, PlanRow, RunFilter, RunRow, Store,
 };
 use proscenium::{Answer, MissingNodeDocument};
 use secrecy::ExposeSecret;
@@ -82,13 +82,14 @@ impl StoredRuns {
 
     /// The documents, newest first; of one user, if it is given.
     pub async fn documents(&self, user: Option<&str>, limit: u32) -> Result<Vec<DocumentRow>, Failure> {
-        let page = Page { limit, after: None };
-        self.store.documents().list(&self.tenant, user, &page).await.map_err(failure)
+        let (owner, page) = (DocumentOwner { tenant: &self.tenant, user }, Page { limit, after: None });
+        self.store.documents().list(&owner, &page).await.map_err(failure)
     }
 
     /// A document, opened.
     pub async fn document(&self, id: DocumentId) -> Result<OpenDocument, Failure> {
-        let opened = self.store.documents().open(&self.tenant, id).await.map_err(failure)?;
+        let owner = DocumentOwner::anyone(&self.tenant);
+        let opened = self.store.documents().open(&owner, id).await.map_err(failure)?;
         opened.ok_or_else(|| super::documents::unknown(id))
     }
 

@@ -13,6 +13,8 @@ pub struct DocumentsConfig {
     pub max_bytes: u64,
     /// Timeout for an upload, in milliseconds.
     pub upload_timeout_ms: u64,
+    /// Timeout between two parts of an upload, in milliseconds.
+    pub idle_timeout_ms: u64,
     /// Maximum number of uploads in progress.
     pub max_uploads: usize,
     /// Maximum number of documents of one user.
@@ -26,6 +28,7 @@ impl Default for DocumentsConfig {
         Self {
             max_bytes: 32 << 20,
             upload_timeout_ms: 120_000,
+            idle_timeout_ms: 20_000,
             max_uploads: 32,
             max_per_user: 1000,
             keep_days: 0,
@@ -44,6 +47,7 @@ impl DocumentsConfig {
         let mut review = SettingsReview::default();
         review.range("documents.max_bytes", self.max_bytes, 1..=1 << 30);
         review.range("documents.upload_timeout_ms", self.upload_timeout_ms, 1..=DAY_MS);
+        review.range("documents.idle_timeout_ms", self.idle_timeout_ms, 1..=DAY_MS);
         review.range("documents.max_uploads", self.max_uploads, 1..=10_000);
         review.range("documents.max_per_user", self.max_per_user, 1..=1_000_000);
         review.range("documents.keep_days", self.keep_days, 0..=36_500);

@@ -26,9 +26,11 @@ impl Engine {
         self.parts.current.load().config.documents.limits()
     }
 
-    /// How long an upload may take, as configured now.
-    pub(crate) fn upload_timeout(&self) -> Duration {
-        Duration::from_millis(self.parts.current.load().config.documents.upload_timeout_ms)
+    /// How long an upload may take, and how long nothing may arrive, as configured now.
+    pub(crate) fn upload_timeouts(&self) -> (Duration, Duration) {
+        let current = self.parts.current.load();
+        let documents = &current.config.documents;
+        (Duration::from_millis(documents.upload_timeout_ms), Duration::from_millis(documents.idle_timeout_ms))
     }
 
     /// How many uploads may be in progress.
@@ -36,34 +38,42 @@ impl Engine {
         self.parts.current.load().config.documents.max_uploads
     }
 
-    /// A tenant's documents, newest first; only those of `user`, if one is given.
+    /// An owner's documents, newest first.
     ///
     /// # Errors
     /// Errors of the store.
     pub async fn documents(
         &self,
-        tenant: &TenantId,
-        user: Option<&str>,
+        owner: &DocumentOwner<'_>,
         page: &Page<DocumentId>,
     ) -> Result<Vec<DocumentRow>, Fault> {
-        Ok(self.parts.store.documents().list(tenant, user, page).await?)
+        Ok(self.parts.store.documents().list(owner, page).await?)
     }
 
-    /// Opens a document for reading; `None` if the tenant has none with this id.
+    /// Opens a document for reading; `None` if the owner has none with this id.
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn document(&self, tenant: &TenantId, id: DocumentId) -> Result<Option<OpenDocument>, Fault> {
-        Ok(self.parts.store.documents().open(tenant, id).await?)
+    pub async fn document(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+    ) -> Result<Option<OpenDocument>, Fault> {
+        Ok(self.parts.store.documents().open(owner, id).await?)
     }
 
-    /// Deletes a document and everything that is derived from it. Runs in progress that named it can no longer read it.
-    /// Returns whether the tenant had it.
+    /// Deletes a document and everything that is derived from it, the runs that named it included. Kept is what their
+    /// conversations remember of them. `None` if the owner has no such document.
     ///
     /// # Errors
-    /// Errors of the store.
-    pub async fn delete_document(&self, tenant: &TenantId, id: DocumentId) -> Result<bool, Fault> {
-        Ok(self.parts.store.documents().delete(tenant, id).await?)
+    /// `document.in_use` if a run that named it has not ended; errors of the store.
+    pub async fn delete_document(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+    ) -> Result<Option<DeletedDocument>, Fault> {
+        self.system.journal.flush().await?;
+        Ok(self.parts.store.documents().delete(owner, id).await?)
     }
 
     /// Deletes documents that were neither uploaded nor named for `documents.keep_days` before `now`, at most a thousand;
@@ -73,6 +83,7 @@ impl Engine {
     /// Errors of the store.
     pub async fn expire_documents(&self, now: Timestamp) -> Result<usize, Fault> {
         let days = self.parts.current.load().config.documents.keep_days;
+        self.system.journal.flush().await?;
         expire(&self.parts.store.documents(), days, now).await
     }
 }
@@ -105,14 +116,14 @@ pub(super) async fn named_documents(
     }
     let documents = intake.store.documents();
     let mut named: Vec<NamedDocument> = Vec::new();
+    let owner = DocumentOwner::user(&request.tenant, &request.user);
     for id in &request.documents {
-        let row = documents.get(&request.tenant, *id).await?;
-        let row = row.filter(|row| row.user == request.user).ok_or_else(|| unknown(*id))?;
+        let row = documents.get(&owner, *id).await?.ok_or_else(|| unknown(*id))?;
         if named.iter().all(|other| other.id != row.id) {
             named.push(row.named());
         }
     }
-    documents.mark_used(&request.documents, Timestamp::now()).await?;
+    documents.mark_used(&owner, &request.documents, Timestamp::now()).await?;
     Ok(named)
 }
 

@@ -17,8 +17,8 @@ use super::query::QueryParameters;
 use super::{next_cursor, parse_page};
 use crate::UploadedDocument;
 use crate::access::AccessAction;
-use crate::run::{DocumentId, DocumentMedia};
-use crate::store::{AddedDocument, MAX_PAGE, NewDocument, OpenDocument};
+use crate::run::{DocumentId, DocumentMedia, RunId, SessionId};
+use crate::store::{AddedDocument, DocumentOwner, MAX_PAGE, NewDocument, OpenDocument};
 
 /// How much of a document is read at once, in bytes.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -124,24 +124,31 @@ async fn receive(
     })?;
     let _permit = app.admit_upload(&who.tenant).await?;
     let new = NewDocument { tenant: who.tenant, user: who.user, name, media };
-    let wait = app.engine.upload_timeout();
+    let (wait, idle) = app.engine.upload_timeouts();
     let mut upload = app.engine.begin_document(new).await?;
     let reading = async {
-        while let Some(chunk) = payload.next().await {
+        loop {
+            let next = tokio::time::timeout(idle, payload.next()).await.map_err(|_| {
+                let ms = idle.as_millis();
+                slow(format!("nothing of the document arrived for {ms} ms (documents.idle_timeout_ms)"))
+            })?;
+            let Some(chunk) = next else { return Ok::<_, Problem>(()) };
             let chunk = chunk.map_err(|error| {
                 let detail = format!("the body could not be read: {error}");
                 Problem::new(StatusCode::BAD_REQUEST, "request.interrupted", detail)
             })?;
             upload.write(&chunk).await?;
         }
-        Ok::<_, Problem>(())
     };
     tokio::time::timeout(wait, reading).await.map_err(|_| {
         let ms = wait.as_millis();
-        let detail = format!("the document did not arrive within {ms} ms (documents.upload_timeout_ms)");
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
+        slow(format!("the document did not arrive within {ms} ms (documents.upload_timeout_ms)"))
     })??;
     Ok(upload.finish().await?)
+}
+
+fn slow(detail: String) -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
 }
 
 /// What the client says that it sends.
@@ -158,8 +165,11 @@ fn media_type(request: &HttpRequest) -> Result<DocumentMedia, Problem> {
         }
         _ => true,
     };
-    media.filter(|_| parts.all(is_utf8)).ok_or_else(|| {
-        let detail = "a document is text in UTF-8: send `Content-Type: text/plain` or `text/markdown`";
+    let encoding = request.headers().get(header::CONTENT_ENCODING);
+    let is_plain = encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    media.filter(|_| is_plain && parts.all(is_utf8)).ok_or_else(|| {
+        let detail =
+            "a document is text in UTF-8: send `Content-Type: text/plain` or `text/markdown`, uncompressed";
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail)
     })
 }
@@ -186,7 +196,7 @@ pub(crate) async fn list(
     QueryParameters(query): QueryParameters<DocumentQuery>,
 ) -> Result<HttpResponse, Problem> {
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), document_id)?;
-    let rows = app.engine.documents(&who.tenant, who.document_owner_filter(), &page).await?;
+    let rows = app.engine.documents(&who.document_owner(), &page).await?;
     let next = next_cursor(&rows, page.limit).map(|last| last.id.to_string());
     let documents = rows.into_iter().map(UploadedDocument::from).collect();
     Ok(HttpResponse::Ok().json(DocumentList { documents, next }))
@@ -205,7 +215,8 @@ async fn opened(
     action: AccessAction,
 ) -> Result<OpenDocument, Problem> {
     let unknown = || Problem::not_found("document", path);
-    let document = app.engine.document(&who.tenant, document_id(path)?).await?.ok_or_else(unknown)?;
+    let document =
+        app.engine.document(&who.document_owner(), document_id(path)?).await?.ok_or_else(unknown)?;
     who.authorize_document(&document.row().user, action, unknown)?;
     Ok(document)
 }
@@ -249,18 +260,32 @@ pub(crate) async fn content(
     Ok(response.no_chunking(length).streaming(Box::pin(pieces)))
 }
 
-/// Deletes a document with everything that is derived from it. What runs recorded of it is erased with them.
+/// What was deleted with a document.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct DeletedView {
+    /// The runs that named it, which are erased with their events.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) erased_runs: Vec<RunId>,
+    /// The conversations of these runs. They remember requests, answers and shortened results until they are erased
+    /// (`DELETE /api/sessions/{session_id}`).
+    #[schema(value_type = Vec<String>)]
+    pub(crate) remembering_sessions: Vec<SessionId>,
+}
+
+/// Deletes a document with everything that is derived from it, and erases the runs that named it. Refused with
+/// `document.in_use` while one of these has not ended.
 #[utoipa::path(delete, path = "/api/documents/{document_id}", operation_id = "delete_document", tag = "documents",
     params(("document_id" = String, Path)),
-    responses((status = 204, description = "deleted"), (status = "default", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DeletedView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     app: web::Data<App>,
     who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let document = opened(&app, &who, &path, AccessAction::Erase).await?;
-    match app.engine.delete_document(&who.tenant, document.row().id).await? {
-        true => Ok(HttpResponse::NoContent().finish()),
-        false => Err(Problem::not_found("document", &path)),
-    }
+    let owner = DocumentOwner::user(&who.tenant, &document.row().user);
+    let deleted = app.engine.delete_document(&owner, document.row().id).await?;
+    let deleted = deleted.ok_or_else(|| Problem::not_found("document", &path))?;
+    Ok(HttpResponse::Ok()
+        .json(DeletedView { erased_runs: deleted.runs, remembering_sessions: deleted.sessions }))
 }

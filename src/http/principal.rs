@@ -18,7 +18,7 @@ use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
 use crate::invisible::is_invisible;
 use crate::planner::{Command, CommandAction};
 use crate::run::{PlanConstraints, PlanGuidance, RunId, SessionId, TenantId};
-use crate::store::{ApiKey, OwnerScope};
+use crate::store::{ApiKey, DocumentOwner, OwnerScope};
 
 /// The alternative header for a key.
 const API_KEY: &str = "x-api-key";
@@ -183,9 +183,12 @@ impl RequestPrincipal {
         (!self.reads_everything()).then_some(self.user.as_str())
     }
 
-    /// The user whose documents the principal sees in lists; `None` for all of the tenant's.
-    pub(crate) fn document_owner_filter(&self) -> Option<&str> {
-        self.session_owner_filter()
+    /// Whose documents the principal sees.
+    pub(crate) fn document_owner(&self) -> DocumentOwner<'_> {
+        match self.reads_everything() {
+            true => DocumentOwner::anyone(&self.tenant),
+            false => DocumentOwner::user(&self.tenant, &self.user),
+        }
     }
 
     fn authorize(

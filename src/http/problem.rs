@@ -124,6 +124,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "approval.lapsed"
         | "fact.kind"
         | "fact.superseded"
+        | "document.in_use"
         | "document.too_many"
         | "plan.active"
         | "plan.history_full"

@@ -73,8 +73,8 @@ pub struct NamedDocument {
     pub sha256: String,
     /// Its name, as given by its user.
     pub name: String,
-    /// What it is.
-    pub media: DocumentMedia,
+    /// Its media type, such as `text/markdown`. Text, so that journals of later releases with further types can be read.
+    pub media: String,
     /// Length of its content, in bytes.
     pub bytes: u64,
     /// Its language, ISO 639-1, where it could be detected.

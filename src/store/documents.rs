@@ -9,6 +9,7 @@ mod erase;
 mod outline;
 mod sweep;
 mod upload;
+mod uses;
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,10 @@ use super::{DOCUMENT_DIR, Store};
 use crate::run::{DocumentId, DocumentMedia, NamedDocument, TenantId};
 
 pub use content::{MAX_READ_BYTES, OpenDocument};
+pub use erase::DeletedDocument;
+pub(super) use upload::UploadBytes;
 pub use upload::{AddedDocument, DocumentLimits, DocumentUpload, NewDocument};
+pub(super) use uses::write_uses;
 
 /// What is known of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +65,7 @@ impl DocumentRow {
             id: self.id,
             sha256: self.sha256.clone(),
             name: self.name.clone(),
-            media: self.media,
+            media: self.media.name().to_owned(),
             bytes: self.bytes,
             language: self.language.clone(),
             heading: self.heading.clone(),
@@ -69,7 +73,28 @@ impl DocumentRow {
     }
 }
 
-/// The documents of a store. Reads are scoped to one tenant; who may read what is up to the caller.
+/// Whose documents are meant. Documents of others look as if they did not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentOwner<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The user; `None` for all users of the tenant, which is only for those who may read everything of it.
+    pub user: Option<&'a str>,
+}
+
+impl<'a> DocumentOwner<'a> {
+    /// One user.
+    pub fn user(tenant: &'a TenantId, user: &'a str) -> Self {
+        Self { tenant, user: Some(user) }
+    }
+
+    /// All users of a tenant.
+    pub fn anyone(tenant: &'a TenantId) -> Self {
+        Self { tenant, user: None }
+    }
+}
+
+/// The documents of a store.
 #[derive(Debug, Clone)]
 pub struct Documents {
     store: Store,
@@ -85,39 +110,41 @@ impl Store {
 /// The columns of a row, in the order of [`DocumentRow`].
 const COLUMNS: &str = "id, tenant, user, name, media, bytes, sha256, heading, language, created, used";
 
+/// The documents of tenant `?1` and user `?2`, or of all users if that is NULL.
+const OWNED: &str = "tenant = ?1 AND (?2 IS NULL OR user = ?2)";
+
 impl Documents {
-    /// A document of the tenant.
+    /// A document of the owner.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn get(&self, tenant: &TenantId, id: DocumentId) -> Result<Option<DocumentRow>, Error> {
-        let sql = format!("SELECT {COLUMNS} FROM documents WHERE id = ? AND tenant = ?");
+    pub async fn get(&self, owner: &DocumentOwner<'_>, id: DocumentId) -> Result<Option<DocumentRow>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM documents WHERE id = ?3 AND {OWNED}");
         let row = sqlx::query(AssertSqlSafe(sql))
+            .bind(owner.tenant.as_str())
+            .bind(owner.user)
             .bind(id.to_string())
-            .bind(tenant.as_str())
             .fetch_optional(self.store.pool())
             .await
             .map_err(|e| self.read_error(&e))?;
         row.as_ref().map(document_row).transpose().map_err(|e| self.read_error(&e))
     }
 
-    /// The tenant's documents, newest first; only those of `user`, if one is given.
+    /// The owner's documents, newest first.
     ///
     /// # Errors
     /// Database errors.
     pub async fn list(
         &self,
-        tenant: &TenantId,
-        user: Option<&str>,
+        owner: &DocumentOwner<'_>,
         page: &Page<DocumentId>,
     ) -> Result<Vec<DocumentRow>, Error> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM documents WHERE tenant = ?1 AND (?2 IS NULL OR user = ?2) \
-             AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4"
+            "SELECT {COLUMNS} FROM documents WHERE {OWNED} AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4"
         );
         let rows = sqlx::query(AssertSqlSafe(sql))
-            .bind(tenant.as_str())
-            .bind(user)
+            .bind(owner.tenant.as_str())
+            .bind(owner.user)
             .bind(page.after.map(|after| after.to_string()))
             .bind(page.limit)
             .fetch_all(self.store.pool())
@@ -126,20 +153,30 @@ impl Documents {
         rows.iter().map(document_row).collect::<Result<_, _>>().map_err(|e| self.read_error(&e))
     }
 
-    /// Opens a document of the tenant for reading; `None` if the tenant has none with this id.
+    /// Opens a document of the owner for reading; `None` if there is none with this id.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn open(&self, tenant: &TenantId, id: DocumentId) -> Result<Option<OpenDocument>, Error> {
-        let row = self.get(tenant, id).await?;
+    pub async fn open(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+    ) -> Result<Option<OpenDocument>, Error> {
+        let row = self.get(owner, id).await?;
         Ok(row.map(|row| OpenDocument::new(self.file(row.id), row)))
     }
 
-    /// Notes that a request names these documents at `now`: they are kept as long as if they were uploaded then.
+    /// Notes that a request names these documents of the owner at `now`: they are kept as long as if they were uploaded
+    /// then.
     ///
     /// # Errors
     /// `store.read_only` and database errors.
-    pub async fn mark_used(&self, ids: &[DocumentId], now: Timestamp) -> Result<(), Error> {
+    pub async fn mark_used(
+        &self,
+        owner: &DocumentOwner<'_>,
+        ids: &[DocumentId],
+        now: Timestamp,
+    ) -> Result<(), Error> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -148,8 +185,11 @@ impl Documents {
         let ids: Vec<String> = ids.iter().map(DocumentId::to_string).collect();
         let mut writing = self.store.writer(doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
-        let sql = "UPDATE documents SET used = max(used, ?) WHERE id IN (SELECT value FROM json_each(?))";
-        let query = sqlx::query(sql).bind(nanoseconds(now)).bind(sqlx::types::Json(ids));
+        let sql = format!(
+            "UPDATE documents SET used = max(used, ?3) WHERE {OWNED} AND id IN (SELECT value FROM json_each(?4))"
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(owner.tenant.as_str()).bind(owner.user);
+        let query = query.bind(nanoseconds(now)).bind(sqlx::types::Json(ids));
         query.execute(connection).await.map(drop).map_err(failed)
     }
 

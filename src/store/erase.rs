@@ -99,26 +99,7 @@ impl Store {
                 format!("run {run} cannot be erased while it is {status}: cancel it or wait for it to end");
             return Err(Error::new(ErrorCode::RunBusy, message));
         }
-        keep_usage(&mut tx, RUN_STREAM, tenant, &id).await.map_err(failed)?;
-        subtract_erased(&mut tx, RUN_STREAM, tenant, &id).await.map_err(failed)?;
-        for sql in [
-            "DELETE FROM idempotency WHERE run = ?",
-            "DELETE FROM audit_keys WHERE run = ?",
-            "DELETE FROM plans WHERE run = ?",
-            "DELETE FROM approvals WHERE run = ?",
-            learned::FORGET_RUN,
-            "DELETE FROM last_results WHERE run = ?",
-            "DELETE FROM journal WHERE stream = 'run:' || ?",
-            // The owner of the conversation is kept while anything else of it is left.
-            "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
-             AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = session_owners.tenant \
-             AND s.session = session_owners.session) \
-             AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.tenant = session_owners.tenant \
-             AND r.session = session_owners.session AND r.run <> ?1)",
-            "DELETE FROM runs WHERE run = ?",
-        ] {
-            sqlx::query(sql).bind(&id).execute(&mut *tx).await.map_err(failed)?;
-        }
+        delete_run(&mut tx, tenant, &id).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
         Ok(true)
@@ -168,6 +149,36 @@ impl Store {
     }
 }
 
+/// Deletes an ended run from all tables, and keeps its usage.
+pub(super) async fn delete_run(
+    tx: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: &str,
+) -> Result<(), sqlx::Error> {
+    keep_usage(tx, RUN_STREAM, tenant, id).await?;
+    subtract_erased(tx, RUN_STREAM, tenant, id).await?;
+    for sql in [
+        "DELETE FROM idempotency WHERE run = ?",
+        "DELETE FROM audit_keys WHERE run = ?",
+        "DELETE FROM plans WHERE run = ?",
+        "DELETE FROM approvals WHERE run = ?",
+        learned::FORGET_RUN,
+        "DELETE FROM last_results WHERE run = ?",
+        "DELETE FROM document_uses WHERE run = ?",
+        "DELETE FROM journal WHERE stream = 'run:' || ?",
+        // The owner of the conversation is kept while anything else of it is left.
+        "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
+         AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = session_owners.tenant \
+         AND s.session = session_owners.session) \
+         AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.tenant = session_owners.tenant \
+         AND r.session = session_owners.session AND r.run <> ?1)",
+        "DELETE FROM runs WHERE run = ?",
+    ] {
+        sqlx::query(sql).bind(id).execute(&mut *tx).await?;
+    }
+    Ok(())
+}
+
 /// A run of the session that has not ended.
 async fn active_run(
     connection: &mut SqliteConnection,
@@ -214,6 +225,7 @@ async fn delete_session(
         learned::FORGET_SESSION,
         "DELETE FROM learned_sources WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM last_results WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM document_uses WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",

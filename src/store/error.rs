@@ -30,6 +30,8 @@ pub enum ErrorCode {
     Corrupt,
     /// The document was deleted.
     DocumentDeleted,
+    /// A run that has not ended names the document.
+    DocumentInUse,
     /// A document without content.
     DocumentEmpty,
     /// A document that is not UTF-8 text, or has a NUL.
@@ -85,6 +87,7 @@ impl ErrorCode {
             ErrorCode::Duplicate => "request.duplicate",
             ErrorCode::Corrupt => "store.corrupt",
             ErrorCode::DocumentDeleted => "document.deleted",
+            ErrorCode::DocumentInUse => "document.in_use",
             ErrorCode::DocumentEmpty => "document.empty",
             ErrorCode::DocumentEncoding => "document.encoding",
             ErrorCode::DocumentName => "document.name",

@@ -58,9 +58,10 @@ pub use audit_report::{AuditFailure, AuditReport, AuditRow};
 pub use breakdown::UsageRow;
 pub use claims::ClaimedRequest;
 pub use dir::DataDir;
+use documents::UploadBytes;
 pub use documents::{
-    AddedDocument, DocumentLimits, DocumentRow, DocumentUpload, Documents, MAX_READ_BYTES, NewDocument,
-    OpenDocument,
+    AddedDocument, DeletedDocument, DocumentLimits, DocumentOwner, DocumentRow, DocumentUpload, Documents,
+    MAX_READ_BYTES, NewDocument, OpenDocument,
 };
 pub use error::{Error, ErrorCode};
 pub use inspect::{DataDirContents, DataDirReport, inspect};
@@ -122,6 +123,8 @@ struct StoreInner {
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
     unreadable: UnreadableRuns,
+    /// The bytes of documents that are being added.
+    uploads: Arc<UploadBytes>,
     /// Number of keys revoked through this store.
     key_changes: watch::Sender<u64>,
     /// The quota of a tenant's stored bytes; `u64::MAX` for none.
@@ -163,7 +166,9 @@ impl Store {
     ) -> Self {
         let (unreadable, key_changes) = (UnreadableRuns::default(), watch::Sender::default());
         let (dir, max_tenant_bytes) = (Mutex::new(dir), AtomicU64::new(u64::MAX));
-        let inner = StoreInner { pool, writer, path, dir, unreadable, key_changes, max_tenant_bytes };
+        let uploads = Arc::default();
+        let inner =
+            StoreInner { pool, writer, path, dir, unreadable, uploads, key_changes, max_tenant_bytes };
         Self { inner: Arc::new(inner) }
     }
 
@@ -252,6 +257,11 @@ impl Store {
     /// begin with `BEGIN IMMEDIATE`.
     pub fn pool(&self) -> &SqlitePool {
         &self.inner.pool
+    }
+
+    /// The bytes of documents that are being added.
+    fn uploads(&self) -> Arc<UploadBytes> {
+        self.inner.uploads.clone()
     }
 
     /// Whether this process owns the data directory through this store.

@@ -12,7 +12,8 @@ use super::learned::LearnedChange;
 use super::plans::PlanChange;
 use crate::nesting;
 use crate::run::{
-    Envelope, Event, Idempotency, RequestIdentity, RunId, SessionEvent, SessionId, StatusChange, TenantId,
+    DocumentId, Envelope, Event, Idempotency, RequestIdentity, RunId, SessionEvent, SessionId, StatusChange,
+    TenantId,
 };
 
 /// Maximum number of characters of a request in the list of runs.
@@ -88,6 +89,8 @@ pub(crate) struct ListChange {
     pub(crate) learned: Vec<(String, LearnedChange)>,
     /// The key under which the event's result is found later.
     pub(crate) remember: Option<String>,
+    /// The documents that the run names from this event on.
+    pub(crate) documents: Vec<DocumentId>,
     /// The human decision that the event records.
     pub(crate) audit_decision: Option<AuditDecision>,
 }
@@ -181,8 +184,13 @@ fn run_change(event: &Event) -> ListChange {
             request: Some(request_excerpt(&queued.request)),
             idempotency: queued.idempotency.clone(),
             key_owner: queued.user.clone(),
+            documents: queued.documents.iter().map(|document| document.id).collect(),
             ..change
         },
+        Event::RunStarted(started) => {
+            let pending = started.context.pending.iter().flat_map(|pending| &pending.documents);
+            ListChange { documents: pending.map(|document| document.id).collect(), ..change }
+        }
         Event::ToolCompleted { notes: Some(notes), .. } => {
             ListChange { remember: notes.remember.clone(), ..change }
         }

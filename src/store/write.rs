@@ -12,6 +12,7 @@ use super::Store;
 use super::approvals;
 use super::audit;
 use super::claims::Claims;
+use super::documents;
 use super::error::Error;
 use super::heads::{self, StreamHead, advance};
 use super::last_results;
@@ -166,6 +167,7 @@ async fn commit(
     let mut sql = QueryBuilder::new(format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
     insert_events(&mut sql, rows);
     last_results::write_results(&mut sql, rows);
+    documents::write_uses(&mut sql, rows);
     write_heads(&mut sql, heads);
     tenant_bytes::add_bytes(&mut sql, rows);
     if alone {

@@ -136,7 +136,7 @@ mod tests {
             id: DocumentId(uuid::Uuid::from_u128(n)),
             sha256: String::new(),
             name: format!("{n}.txt"),
-            media: DocumentMedia::Text,
+            media: DocumentMedia::Text.name().to_owned(),
             bytes: 9,
             language: None,
             heading: None,

@@ -43,6 +43,13 @@ async fn add(served: &ServedEngine, key: Option<&str>, text: &str) -> Value {
     added.json()
 }
 
+async fn delete(served: &ServedEngine, id: &str) -> Value {
+    let request = served.request("DELETE", &format!("/api/documents/{id}"));
+    let deleted = Reply::of(request.send().await.unwrap()).await;
+    assert_eq!(deleted.status, 200, "{deleted:#?}");
+    deleted.json()
+}
+
 /// The names of the files of documents.
 fn files(test: &TestEngine) -> Vec<String> {
     let dir = test.dir.path().join("data").join(DOCUMENT_DIR);
@@ -86,7 +93,7 @@ async fn large_document_is_streamed_in_and_out_and_outlives_a_restart() {
     drop(served);
     let served = ServedEngine::start(Setup::offline().on(&dir)).await;
     assert_eq!(served.get(&format!("/api/documents/{id}")).await.json()["sha256"], row["sha256"]);
-    assert_eq!(served.request("DELETE", &format!("/api/documents/{id}")).send().await.unwrap().status(), 204);
+    assert_eq!(delete(&served, &id).await, json!({"erased_runs": [], "remembering_sessions": []}));
     served.get(&format!("/api/documents/{id}/content")).await.assert_problem(404, "document.unknown");
     assert!(files(&served).is_empty());
     assert_eq!(served.engine.store().tenant_bytes(&served.tenant).await.unwrap(), 0);
@@ -122,16 +129,20 @@ async fn what_cannot_be_stored_is_refused_and_leaves_nothing() {
         let request = served.request("POST", address).header("content-type", "text/plain").body("x");
         Reply::of(request.send().await.unwrap()).await.assert_problem(422, "document.name");
     }
+    let gzip = served.request("POST", "/api/documents?name=a").header("content-type", "text/plain");
+    let gzip = gzip.header("content-encoding", "gzip").body("x").send().await.unwrap();
+    Reply::of(gzip).await.assert_problem(415, "request.media_type");
     assert!(files(&served).is_empty());
     let first = upload(&served, None, "a.txt", "text/plain", vec![b'a'; 300_000]).await;
     assert_eq!(first.status, 201, "{first:#?}");
     let full = upload(&served, None, "b.txt", "text/plain", vec![b'b'; 300_000]).await;
     let full = full.assert_problem(507, "store.quota");
     assert!(full["detail"].as_str().unwrap().contains("has 300000 bytes"), "{full:#}");
-    assert_eq!(upload(&served, None, "b.txt", "text/plain", "b").await.status, 201);
+    let second = upload(&served, None, "..%2F..%2Fb.txt", "text/plain", "b").await;
+    assert_eq!((second.status, &second.json()["name"]), (201, &json!("../../b.txt")));
     upload(&served, None, "c.txt", "text/plain", "c").await.assert_problem(409, "document.too_many");
     let listed = served.get("/api/documents?limit=1").await.json();
-    assert_eq!(listed["documents"][0]["name"], "b.txt");
+    assert_eq!(listed["documents"][0]["name"], "../../b.txt");
     let next = format!("/api/documents?limit=1&after={}", listed["next"].as_str().unwrap());
     assert_eq!(served.get(&next).await.json()["documents"][0]["name"], "a.txt");
     served.get("/api/documents?after=x").await.assert_problem(404, "document.unknown");
@@ -141,11 +152,25 @@ async fn what_cannot_be_stored_is_refused_and_leaves_nothing() {
 
 #[tokio::test]
 async fn slow_or_interrupted_upload_is_ended_and_leaves_nothing() {
-    let served = ServedEngine::start(Setup::offline().set("documents.upload_timeout_ms", 150)).await;
-    let head = "POST /api/documents?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n";
+    let setup =
+        Setup::offline().set("documents.upload_timeout_ms", 400).set("documents.idle_timeout_ms", 100);
+    let served = ServedEngine::start(setup).await;
+    let head = "POST /api/documents?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\n";
     let mut slow = served.raw(format!("{head}abc").as_bytes()).await;
     let reply = read_to_end(&mut slow).await;
-    assert!(reply.starts_with("HTTP/1.1 408") && reply.contains("request.slow"), "{reply}");
+    assert!(reply.starts_with("HTTP/1.1 408") && reply.contains("documents.idle_timeout_ms"), "{reply}");
+    // Dripping bytes do not extend the whole time.
+    let (mut reader, mut writer) = served.raw(head.as_bytes()).await.into_split();
+    let drip = tokio::spawn(async move {
+        while writer.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+        }
+    });
+    let mut reply = Vec::new();
+    let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut reply).await;
+    drip.abort();
+    let reply = String::from_utf8_lossy(&reply);
+    assert!(reply.starts_with("HTTP/1.1 408") && reply.contains("documents.upload_timeout_ms"), "{reply}");
     let mut cut = served.raw(format!("{head}abc").as_bytes()).await;
     cut.shutdown().await.unwrap();
     let _ = read_to_end(&mut cut).await;
@@ -193,7 +218,7 @@ async fn documents_belong_to_their_user_and_tenant() {
     let prompt = &requests(&shelf.llm, QuestionKind::Plan)[0];
     let shown = section(prompt, "documents").unwrap();
     assert!(shown.contains(&id) && shown.contains("Invoice 7") && !shown.contains("4711"), "{shown}");
-    assert_eq!(send(&admin, "DELETE", &one).await.status, 204);
+    assert_eq!(send(&admin, "DELETE", &one).await.json()["erased_runs"].as_array().unwrap().len(), 1);
     send(&ada, "GET", &one).await.assert_problem(404, "document.unknown");
 }
 
@@ -270,7 +295,7 @@ async fn instruction_in_a_document_has_no_effect_without_the_users_yes() {
 }
 
 #[tokio::test]
-async fn tools_read_only_documents_of_the_request_and_not_deleted_ones() {
+async fn tools_read_only_documents_of_the_request_and_their_runs_are_erased_with_them() {
     let log = CallLog::default();
     let model = ModelRules::of(plan(json!([step(1, "Desk", &["Read"], Value::Null)])));
     let llm = model
@@ -288,31 +313,78 @@ async fn tools_read_only_documents_of_the_request_and_not_deleted_ones() {
         let mut body = ask(id);
         body["documents"] = json!(named);
         let answer = served.post("/api/chat", &body).await.json();
-        answer["steps"][0]["tool_calls"][0].clone()
+        (answer["run_id"].as_str().unwrap().to_owned(), answer["steps"][0]["tool_calls"][0].clone())
     };
-    assert_eq!(read(&ids[0], &[&ids[0], &ids[1]]).await["result"], json!({"text": "first"}));
-    let other = read(&ids[2], &[&ids[0], &ids[1]]).await;
-    assert_eq!(other["error"]["code"], "document.unknown", "{other:#}");
-    assert_eq!(read(&ids[2], &[]).await["error"]["code"], "document.unknown");
+    let (first, call) = read(&ids[0], &[&ids[0], &ids[1]]).await;
+    assert_eq!(call["result"], json!({"text": "first"}), "{call:#}");
+    for named in [&[&ids[0], &ids[1]][..], &[]] {
+        let (_, call) = read(&ids[2], named).await;
+        assert_eq!(call["error"]["code"], "document.unknown", "{call:#}");
+    }
 
-    // Deleted between the request and the read: the plan is approved in between.
+    // While a run that names it waits, a document is not deleted; once it has ended, its run goes with it.
     let mut body = ask(&ids[1]);
     (body["documents"], body["require_approval"]) = (json!([ids[1]]), json!(true));
+    body["session_id"] = json!("waits");
     let waits = served.post("/api/chat", &body).await.json();
-    let gone = served.request("DELETE", &format!("/api/documents/{}", ids[1])).send().await.unwrap();
-    assert_eq!(gone.status(), 204);
-    let task = waits["task_id"].as_str().unwrap();
-    let approved = served.post(&format!("/api/plans/{task}/approve"), &json!({})).await;
-    assert!(approved.status < 300, "{approved:#?}");
-    let run = format!("/api/runs/{}", waits["run_id"].as_str().unwrap());
+    let (run, one) = (waits["run_id"].as_str().unwrap(), format!("/api/documents/{}", ids[1]));
+    let refused = Reply::of(served.request("DELETE", &one).send().await.unwrap()).await;
+    assert!(refused.assert_problem(409, "document.in_use")["detail"].as_str().unwrap().contains(run));
+    let cancelled = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
+    assert!(cancelled.status < 300, "{cancelled:#?}");
+    let mut deleted = Value::Null;
     super::support::eventually("the run has ended", async || {
-        served.get(&run).await.json()["status"] != "waiting"
-            && served.get(&run).await.json()["status"] != "running"
+        let reply = Reply::of(served.request("DELETE", &one).send().await.unwrap()).await;
+        deleted = reply.json();
+        reply.status == 200
     })
     .await;
-    let answer = served.get(&run).await.json();
-    let call = &answer["steps"][0]["tool_calls"][0];
-    assert_eq!(call["error"]["code"], "document.deleted", "{answer:#}");
+    assert!(deleted["erased_runs"].as_array().unwrap().contains(&json!(run)), "{deleted:#}");
+    assert!(deleted["remembering_sessions"].as_array().unwrap().contains(&json!("waits")), "{deleted:#}");
+    served.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
+    served.get(&format!("/api/runs/{first}")).await.assert_problem(404, "run.unknown");
+}
+
+#[tokio::test]
+async fn reply_to_a_question_still_names_the_documents_of_its_request() {
+    let log = CallLog::default();
+    let model = ModelRules::of(plan(json!([step(1, "Desk", &["Read"], Value::Null)])));
+    let llm = model
+        .scene(|request, _| {
+            let words = section(request, "request").unwrap();
+            match (words.as_str(), tool_results(request).len()) {
+                ("Read it.", _) => {
+                    let question = json!({"question": "Which one?", "tool": "Read", "missing": ["document"], "known": {}});
+                    calls(&[("AskUser", question)])
+                }
+                (_, 0) => {
+                    let documents = section(request, "documents").unwrap();
+                    let named: Value = serde_json::from_str(documents.lines().last().unwrap()).unwrap();
+                    calls(&[("Read", json!({"document": named["id"]}))])
+                }
+                _ => super::support::Scripted::Text("Done.".to_owned()),
+            }
+        })
+        .start();
+    let served = ServedEngine::start(Setup::scripted(&llm).alone().scene(desk(&log))).await;
+    for (session, is_deleted) in [("kept", false), ("deleted", true)] {
+        let id = add(&served, None, session).await["id"].as_str().unwrap().to_owned();
+        let mut body = ask("Read it.");
+        (body["documents"], body["session_id"]) = (json!([id]), json!(session));
+        let asked = served.post("/api/chat", &body).await.json();
+        assert_eq!(asked["status"], "needs_input", "{asked:#}");
+        if is_deleted {
+            assert_eq!(delete(&served, &id).await["erased_runs"], json!([asked["run_id"]]));
+        }
+        let mut reply = ask("The first one.");
+        reply["session_id"] = json!(session);
+        let answer = served.post("/api/chat", &reply).await.json();
+        let call = &answer["steps"][0]["tool_calls"][0];
+        match is_deleted {
+            false => assert_eq!(call["result"], json!({"text": "kept"}), "{answer:#}"),
+            true => assert_eq!(call["error"]["code"], "document.deleted", "{answer:#}"),
+        }
+    }
 }
 
 #[tokio::test]
@@ -367,14 +439,13 @@ fn documents_are_added_listed_shown_and_deleted_on_the_command_line() {
         (&["documents", "add", "none.txt"][..], "document.file"),
         (&["documents", "add", "bad.txt"], "document.encoding"),
         (&["documents", "show", "01976c8e-0000-7000-8000-000000000001"], "document.unknown"),
-        (&["chat", "Ciao", "--document", "bad.txt"], "document.encoding"),
     ] {
         let ran = workspace.run(arguments);
         assert!(ran.status != 0 && ran.err.contains(&format!("error[{code}]")), "{ran:?}");
     }
-    assert_eq!(workspace.run(&["documents", "delete", id]).status, 0);
+    let deleted = workspace.run(&["documents", "delete", id]);
+    assert!(deleted.status == 0 && deleted.out.contains("and 1 run that named it"), "{deleted:?}");
     assert_eq!(listed(&workspace), json!([]));
-    assert_eq!(workspace.run(&["documents", "delete", id]).status, 1);
 }
 
 #[cfg(unix)]

@@ -5,10 +5,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::super::error::Error;
-use super::Documents;
 use super::content::blocking;
 use super::erase::delete_rows;
 use super::upload::PART;
+use super::{DocumentOwner, Documents};
 use crate::run::{DocumentId, TenantId};
 
 /// What was found in the directory of documents.
@@ -18,11 +18,14 @@ struct FoundFiles {
     whole: BTreeSet<DocumentId>,
     /// Files of documents that were being uploaded.
     parts: Vec<PathBuf>,
+    /// Whether the directory is there.
+    exists: bool,
 }
 
 impl Documents {
     /// Makes files and rows agree, before anything else uses them: removes what interrupted uploads and deletions left,
-    /// and the rows of documents whose file is gone. Other files are not touched. What cannot be done is logged.
+    /// and the rows of documents whose file is gone. Other files are not touched, and if the whole directory is gone (as
+    /// after a database was restored without it), neither are the rows. What cannot be done is logged.
     pub(in crate::store) async fn sweep(&self) {
         if let Err(error) = self.try_sweep().await {
             tracing::warn!(code = error.code(), %error, "documents were not cleaned up; the next start tries again");
@@ -40,9 +43,20 @@ impl Documents {
         for (id, tenant) in rows {
             let (Ok(id), Ok(tenant)) = (id.parse::<DocumentId>(), TenantId::new(&tenant)) else { continue };
             known.insert(id);
+            if !found.exists {
+                continue;
+            }
             if !found.whole.contains(&id) {
                 self.delete_lost(&tenant, id).await?;
             }
+        }
+        if !found.exists && !known.is_empty() {
+            let (path, documents) = (self.dir().display().to_string(), known.len());
+            tracing::error!(
+                path,
+                documents,
+                "the directory of documents is gone, and they cannot be read: restore it"
+            );
         }
         let orphans = found.whole.difference(&known).map(|id| self.file(*id));
         let orphans: Vec<PathBuf> = orphans.chain(found.parts).collect();
@@ -72,7 +86,7 @@ impl Documents {
         let mut writing = self.store.writer(doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
         let mut tx = sqlx::Connection::begin_with(connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
-        delete_rows(&mut tx, tenant, id, None).await.map_err(failed)?;
+        delete_rows(&mut tx, &DocumentOwner::anyone(tenant), id, None).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         tracing::warn!(%tenant, document = %id, "the file of a document is gone: the document was deleted");
         Ok(())
@@ -87,14 +101,17 @@ fn find_files(dir: &Path) -> Result<FoundFiles, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
         Err(error) => return Err(failed(error)),
     };
+    found.exists = true;
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
+        // Ids have other spellings, which this program does not use for files.
+        let id = |name: &str| name.parse::<DocumentId>().ok().filter(|id| id.to_string() == name);
         let part = name.strip_suffix(PART).and_then(|name| name.strip_suffix('.'));
-        if let Ok(id) = name.parse::<DocumentId>() {
+        if let Some(id) = id(name) {
             found.whole.insert(id);
-        } else if part.is_some_and(|id| id.parse::<DocumentId>().is_ok()) {
+        } else if part.and_then(id).is_some() {
             found.parts.push(entry.path());
         }
     }

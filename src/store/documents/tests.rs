@@ -3,8 +3,11 @@ use std::path::Path;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::super::tests::{open, tenant};
+use super::super::Record;
+use super::super::tests::{envelope, open, run_id, session, tenant};
 use super::*;
+use crate::plan::TaskId;
+use crate::run::{Event, RunQueued, RunStatus};
 
 const LIMITS: DocumentLimits = DocumentLimits { max_bytes: 8 << 20, max_per_user: 3 };
 
@@ -52,7 +55,9 @@ async fn document_is_stored_once_for_each_user_and_read_in_parts() {
     assert!(bob.is_new && bob.document.id != row.id && bob.document.sha256 == row.sha256);
     assert_eq!(files(tmp.path()).len(), 2);
 
-    let opened = documents.open(&tenant(), row.id).await.unwrap().unwrap();
+    let (acme, rival) = (tenant(), TenantId::new("rival").unwrap());
+    let (ours, ada) = (DocumentOwner::anyone(&acme), DocumentOwner::user(&acme, "ada"));
+    let opened = documents.open(&ada, row.id).await.unwrap().unwrap();
     assert_eq!(opened.read(10..40).await.unwrap(), text.as_bytes()[10..40]);
     assert_eq!(opened.read(row.bytes - 3..row.bytes + 9).await.unwrap(), text.as_bytes()[text.len() - 3..]);
     assert!(opened.read(row.bytes..row.bytes + 9).await.unwrap().is_empty());
@@ -64,16 +69,20 @@ async fn document_is_stored_once_for_each_user_and_read_in_parts() {
     assert_eq!(part.start, first + 2);
     assert_eq!(part.text, text[first as usize + 2..second as usize]);
 
-    let listed = documents.list(&tenant(), None, &Page::default()).await.unwrap();
+    let listed = documents.list(&ours, &Page::default()).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [bob.document.id, row.id]);
     let page = Page { limit: 1, after: Some(bob.document.id) };
-    assert_eq!(documents.list(&tenant(), Some("ada"), &page).await.unwrap().len(), 1);
-    let other = TenantId::new("rival").unwrap();
-    assert!(documents.open(&other, row.id).await.unwrap().is_none());
-    assert!(!documents.delete(&other, row.id).await.unwrap());
+    assert_eq!(documents.list(&ada, &page).await.unwrap().len(), 1);
+    for other in [DocumentOwner::anyone(&rival), DocumentOwner::user(&acme, "bob")] {
+        assert!(documents.open(&other, row.id).await.unwrap().is_none());
+        assert!(documents.delete(&other, row.id).await.unwrap().is_none());
+        let later = Timestamp::now().checked_add(jiff::SignedDuration::from_hours(1)).unwrap();
+        documents.mark_used(&other, &[row.id], later).await.unwrap();
+    }
+    assert!(documents.get(&ours, row.id).await.unwrap().unwrap().used <= Timestamp::now());
 
-    assert!(documents.delete(&tenant(), row.id).await.unwrap());
-    assert!(!documents.delete(&tenant(), row.id).await.unwrap());
+    assert!(documents.delete(&ada, row.id).await.unwrap().is_some());
+    assert!(documents.delete(&ada, row.id).await.unwrap().is_none());
     assert_eq!(opened.read(0..1).await.unwrap_err().code(), "document.deleted");
     assert_eq!(files(tmp.path()), [bob.document.id.to_string()]);
     assert_eq!(store.tenant_bytes(&tenant()).await.unwrap(), row.bytes);
@@ -138,10 +147,96 @@ async fn start_removes_what_a_crash_left_and_rows_whose_file_is_gone() {
     }
     let store = open(tmp.path()).await;
     assert_eq!(files(tmp.path()), [kept.id.to_string(), "README".to_owned()]);
-    assert!(store.documents().get(&tenant(), lost.id).await.unwrap().is_none());
-    assert_eq!(store.tenant_bytes(&tenant()).await.unwrap(), 4);
-    let read = store.documents().open(&tenant(), kept.id).await.unwrap().unwrap();
+    let acme = tenant();
+    let ours = DocumentOwner::anyone(&acme);
+    assert!(store.documents().get(&ours, lost.id).await.unwrap().is_none());
+    assert_eq!(store.tenant_bytes(&acme).await.unwrap(), 4);
+    let read = store.documents().open(&ours, kept.id).await.unwrap().unwrap();
     assert_eq!(read.read(0..9).await.unwrap(), b"kept");
+    // Without the whole directory, the rows are kept, and the same content takes its place again.
+    store.close().await;
+    std::fs::rename(&dir, tmp.path().join("elsewhere")).unwrap();
+    let store = open(tmp.path()).await;
+    let read = store.documents().open(&ours, kept.id).await.unwrap().unwrap();
+    assert_eq!(read.read(0..9).await.unwrap_err().code(), "document.deleted");
+    let again = add(&store, "ada", b"kept", LIMITS).await.unwrap();
+    assert_eq!((again.is_new, again.document.id), (false, kept.id));
+    assert_eq!(read.read(0..9).await.unwrap(), b"kept");
+    assert_eq!(files(tmp.path()), [kept.id.to_string()]);
+}
+
+#[tokio::test]
+async fn other_processes_leave_uploads_of_the_owner_alone() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let mut upload = store.documents().begin(new("notes.txt", "ada"), LIMITS).await.unwrap();
+    upload.write(b"half").await.unwrap();
+    let part = files(tmp.path());
+    drop(Store::open_shared(tmp.path()).await.unwrap());
+    drop(Store::open_read_only(tmp.path()).await.unwrap());
+    assert_eq!(files(tmp.path()), part);
+    assert!(upload.finish().await.unwrap().is_new);
+}
+
+#[tokio::test]
+async fn uploads_in_progress_count_in_the_quota() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    store.limit_tenant_bytes(Some(100));
+    let mut first = store.documents().begin(new("first", "ada"), LIMITS).await.unwrap();
+    let mut second = store.documents().begin(new("second", "bob"), LIMITS).await.unwrap();
+    first.write(&[b'a'; 60]).await.unwrap();
+    let error = second.write(&[b'b'; 60]).await.unwrap_err();
+    assert!(error.code() == "store.quota" && error.to_string().contains("has 60 bytes"), "{error}");
+    drop(second);
+    first.write(&[b'a'; 40]).await.unwrap();
+    drop(first);
+    assert!(add(&store, "bob", &[b'b'; 100], LIMITS).await.unwrap().is_new);
+}
+
+/// Run `n`, which names a document; ended if `status` says so.
+async fn run_naming(store: &Store, n: u128, document: &DocumentRow, status: Option<RunStatus>) {
+    let mut queued = RunQueued::new("what does it say?", "ada", TaskId(Uuid::from_u128(n)));
+    queued.documents.push(document.named());
+    let mut events = vec![Event::RunQueued(queued)];
+    events.extend(status.map(|status| Event::RunCompleted { status }));
+    for (seq, event) in events.into_iter().enumerate() {
+        let record = Record::Run(envelope(Some(run_id(n)), "s1", seq as u64 + 1, event).into());
+        let outcomes = store.write(&[vec![record.to_row().unwrap()]]).await.unwrap();
+        assert!(outcomes[0].failures.is_empty(), "{outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn deletion_erases_the_runs_that_named_a_document_once_they_have_ended() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let (documents, acme) = (store.documents(), tenant());
+    let ours = DocumentOwner::anyone(&acme);
+    let named = add(&store, "ada", b"named", LIMITS).await.unwrap().document;
+    let other = add(&store, "ada", b"other", LIMITS).await.unwrap().document;
+    run_naming(&store, 1, &named, Some(RunStatus::Completed)).await;
+    run_naming(&store, 2, &named, None).await;
+    run_naming(&store, 3, &other, Some(RunStatus::Completed)).await;
+    let later = Timestamp::now().checked_add(jiff::SignedDuration::from_hours(1)).unwrap();
+    let refused = documents.delete(&ours, named.id).await.unwrap_err();
+    assert!(refused.code() == "document.in_use" && refused.to_string().contains(&run_id(2).to_string()));
+    assert!(documents.delete(&DocumentOwner::user(&acme, "bob"), named.id).await.unwrap().is_none());
+    // Retention passes over it, and deletes the other with its run.
+    assert_eq!(documents.delete_unused(later).await.unwrap(), 1);
+    assert!(documents.get(&ours, other.id).await.unwrap().is_none());
+    assert_eq!(documents.delete_of_user(&acme, "ada").await.unwrap_err().code(), "document.in_use");
+    let end = Event::RunCompleted { status: RunStatus::Cancelled };
+    let end = Record::Run(envelope(Some(run_id(2)), "s1", 2, end).into()).to_row().unwrap();
+    store.write(&[vec![end]]).await.unwrap();
+    let deleted = documents.delete(&ours, named.id).await.unwrap().unwrap();
+    assert_eq!((deleted.runs, deleted.sessions), (vec![run_id(1), run_id(2)], vec![session("s1")]));
+    for table in ["journal", "runs", "plans", "documents", "document_uses"] {
+        let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
+        let rows: i64 = sqlx::query_scalar(sql).fetch_one(store.pool()).await.unwrap();
+        assert_eq!(rows, 0, "{table}");
+    }
+    assert_eq!(store.tenant_bytes(&acme).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -152,10 +247,12 @@ async fn unused_documents_are_deleted_and_used_ones_kept() {
     let old = add(&store, "ada", b"old", LIMITS).await.unwrap().document;
     let named = add(&store, "ada", b"named", LIMITS).await.unwrap().document;
     let since = named.used.checked_add(jiff::SignedDuration::from_secs(60)).unwrap();
-    documents.mark_used(&[named.id], since).await.unwrap();
+    let acme = tenant();
+    let ours = DocumentOwner::anyone(&acme);
+    documents.mark_used(&ours, &[named.id], since).await.unwrap();
     assert_eq!(documents.delete_unused(since).await.unwrap(), 1);
-    assert!(documents.get(&tenant(), old.id).await.unwrap().is_none());
-    assert_eq!(documents.get(&tenant(), named.id).await.unwrap().unwrap().used, since);
+    assert!(documents.get(&ours, old.id).await.unwrap().is_none());
+    assert_eq!(documents.get(&ours, named.id).await.unwrap().unwrap().used, since);
 }
 
 #[tokio::test]
@@ -164,10 +261,12 @@ async fn only_the_owner_of_the_directory_changes_documents() {
     let store = open(tmp.path()).await;
     let row = add(&store, "ada", b"text", LIMITS).await.unwrap().document;
     let shared = Store::open_shared(tmp.path()).await.unwrap();
-    assert_eq!(shared.documents().delete(&tenant(), row.id).await.unwrap_err().code(), "store.read_only");
+    let acme = tenant();
+    let ours = DocumentOwner::anyone(&acme);
+    assert_eq!(shared.documents().delete(&ours, row.id).await.unwrap_err().code(), "store.read_only");
     let refused = shared.documents().begin(new("x", "ada"), LIMITS).await.unwrap_err();
     assert_eq!(refused.code(), "store.read_only");
-    assert!(shared.documents().get(&tenant(), row.id).await.unwrap().is_some());
+    assert!(shared.documents().get(&ours, row.id).await.unwrap().is_some());
 }
 
 #[cfg(unix)]

@@ -1,8 +1,10 @@
 //! Adding documents: written to a temporary file piece by piece, checked and hashed on the way.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
@@ -63,10 +65,10 @@ pub struct DocumentUpload {
     documents: Documents,
     new: NewDocument,
     limits: DocumentLimits,
-    /// How many bytes fit into the tenant's quota.
-    room: Option<u64>,
-    /// All bytes so far.
-    bytes: u64,
+    /// What the tenant has stored, as last read.
+    stored: u64,
+    /// The bytes so far, which count among the tenant's uploads in progress.
+    held: HeldBytes,
     /// What is not written yet; after a write, at most the beginning of a character.
     buffer: Vec<u8>,
     /// Absent after an error.
@@ -82,20 +84,15 @@ impl Documents {
         self.check_owner()?;
         check_name(&new.name)?;
         self.store.check_room()?;
-        let room = match self.store.max_tenant_bytes() {
-            None => None,
-            Some(most) => {
-                let used = self.store.tenant_bytes(&new.tenant).await?;
-                if used >= most {
-                    return Err(tenant_bytes::quota_error(&new.tenant, used, most));
-                }
-                Some(most - used)
-            }
-        };
+        let stored = self.store.tenant_bytes(&new.tenant).await?;
+        if let Some(most) = self.store.max_tenant_bytes().filter(|most| stored >= *most) {
+            return Err(tenant_bytes::quota_error(&new.tenant, stored, most));
+        }
+        let held = HeldBytes { uploads: self.store.uploads(), tenant: new.tenant.clone(), bytes: 0 };
         let (dir, id) = (self.dir(), DocumentId(Uuid::now_v7()));
         let file = blocking(move || PartFile::create(&dir, id)).await?;
         let (documents, buffer) = (self.clone(), Vec::new());
-        Ok(DocumentUpload { documents, new, limits, room, bytes: 0, buffer, file: Some(file) })
+        Ok(DocumentUpload { documents, new, limits, stored, held, buffer, file: Some(file) })
     }
 }
 
@@ -106,8 +103,8 @@ impl DocumentUpload {
     /// `document.too_large`, `document.encoding` (not UTF-8, or with a NUL), `store.quota`, `store.full`, `store.io`.
     /// After an error, every further call fails.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
-        self.check_size()?;
+        let in_progress = self.held.add(bytes.len() as u64);
+        self.check_size(in_progress)?;
         for piece in bytes.chunks(PIECE_BYTES) {
             self.buffer.extend_from_slice(piece);
             if self.buffer.len() >= PIECE_BYTES {
@@ -124,7 +121,8 @@ impl DocumentUpload {
     pub async fn finish(mut self) -> Result<AddedDocument, Error> {
         self.flush().await?;
         if !self.buffer.is_empty() {
-            return Err(not_text(self.bytes - self.buffer.len() as u64, "it ends within a character"));
+            let at = self.held.bytes.saturating_sub(self.buffer.len() as u64);
+            return Err(not_text(at, "it ends within a character"));
         }
         let file = self.file.take().ok_or_else(given_up)?;
         let (documents, new, limits) = (self.documents.clone(), self.new.clone(), self.limits);
@@ -132,15 +130,17 @@ impl DocumentUpload {
         storing.await.unwrap_or_else(|_| Err(given_up()))
     }
 
-    fn check_size(&mut self) -> Result<(), Error> {
+    /// Checks the size so far, with `in_progress` bytes in all uploads of the tenant.
+    fn check_size(&mut self, in_progress: u64) -> Result<(), Error> {
         let most = self.limits.max_bytes;
-        let error = if self.bytes > most {
+        let error = if self.held.bytes > most {
             too_large(most)
-        } else if let Some(room) = self.room.filter(|room| self.bytes > *room) {
-            let most = self.documents.store.max_tenant_bytes().unwrap_or(u64::MAX);
-            tenant_bytes::quota_error(&self.new.tenant, most.saturating_sub(room), most)
         } else {
-            return Ok(());
+            let all = self.stored.saturating_add(in_progress);
+            let Some(most) = self.documents.store.max_tenant_bytes().filter(|most| all > *most) else {
+                return Ok(());
+            };
+            tenant_bytes::quota_error(&self.new.tenant, all.saturating_sub(self.held.bytes), most)
         };
         self.file = None;
         Err(error)
@@ -148,6 +148,9 @@ impl DocumentUpload {
 
     async fn flush(&mut self) -> Result<(), Error> {
         self.documents.store.check_room()?;
+        if self.documents.store.max_tenant_bytes().is_some() {
+            self.stored = self.documents.store.tenant_bytes(&self.new.tenant).await?;
+        }
         let mut file = self.file.take().ok_or_else(given_up)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let written = blocking(move || {
@@ -157,6 +160,48 @@ impl DocumentUpload {
         let (file, buffer) = written.await?;
         (self.file, self.buffer) = (Some(file), buffer);
         Ok(())
+    }
+}
+
+/// The bytes of documents that are being added, by tenant: they are on the disk, and in no quota yet.
+#[derive(Debug, Default)]
+pub(in crate::store) struct UploadBytes(Mutex<BTreeMap<TenantId, u64>>);
+
+impl UploadBytes {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TenantId, u64>> {
+        // Numbers that change in one step are consistent even after a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes of one upload, which count until this is dropped.
+#[derive(Debug)]
+struct HeldBytes {
+    uploads: Arc<UploadBytes>,
+    tenant: TenantId,
+    bytes: u64,
+}
+
+impl HeldBytes {
+    /// Counts more bytes. Returns those of all uploads of the tenant.
+    fn add(&mut self, more: u64) -> u64 {
+        self.bytes = self.bytes.saturating_add(more);
+        let mut uploads = self.uploads.lock();
+        let all = uploads.entry(self.tenant.clone()).or_default();
+        *all = all.saturating_add(more);
+        *all
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        let mut uploads = self.uploads.lock();
+        if let Some(all) = uploads.get_mut(&self.tenant) {
+            *all = all.saturating_sub(self.bytes);
+            if *all == 0 {
+                uploads.remove(&self.tenant);
+            }
+        }
     }
 }
 
@@ -258,6 +303,13 @@ impl PartFile {
         sync_dir(path).map_err(|error| self.failed(&error))
     }
 
+    /// Takes the place of a file with the same content that was lost.
+    fn replace(&mut self, path: &Path) -> Result<(), Error> {
+        self.keep_as(path)?;
+        self.path.0 = None;
+        Ok(())
+    }
+
     fn failed(&self, error: &std::io::Error) -> Error {
         let path = self.path.0.as_deref().unwrap_or(Path::new(""));
         Error::io(path, "write a document", error)
@@ -337,11 +389,23 @@ impl Documents {
             Ok(file)
         })
         .await?;
-        let added = self.write_row(document, limits).await?;
-        if added.is_new {
-            file.path.0 = None;
+        match self.write_row(document, limits).await {
+            Ok(added) if added.is_new => {
+                file.path.0 = None;
+                Ok(added)
+            }
+            Ok(added) => {
+                let path = self.file(added.document.id);
+                blocking(move || if path.exists() { Ok(()) } else { file.replace(&path) }).await?;
+                Ok(added)
+            }
+            Err(unstored) => {
+                if unstored.is_unclear {
+                    file.path.0 = None;
+                }
+                Err(unstored.error)
+            }
         }
-        Ok(added)
     }
 
     async fn write_row(&self, document: DocumentRow, limits: DocumentLimits) -> Result<AddedDocument, Error> {
@@ -356,18 +420,31 @@ impl Documents {
         }
         let held = held_by(&mut tx, &document).await.map_err(failed)?;
         if held >= i64::from(limits.max_per_user) {
-            return Err(too_many(held, limits.max_per_user));
+            return Err(too_many(held, limits.max_per_user).into());
         }
         let stored = tenant_bytes::stored(&mut tx, &document.tenant).await.map_err(failed)?;
         if let Some(most) = self.store.max_tenant_bytes()
             && stored.saturating_add(document.bytes) > most
         {
-            return Err(tenant_bytes::quota_error(&document.tenant, stored, most));
+            return Err(tenant_bytes::quota_error(&document.tenant, stored, most).into());
         }
         tenant_bytes::add(&mut tx, &document.tenant, document.bytes).await.map_err(failed)?;
         insert(&mut tx, &document).await.map_err(failed)?;
-        tx.commit().await.map_err(failed)?;
+        tx.commit().await.map_err(|error| UnstoredRow { error: failed(error), is_unclear: true })?;
         Ok(AddedDocument { document, is_new: true })
+    }
+}
+
+/// Why a row was not written.
+struct UnstoredRow {
+    error: Error,
+    /// Whether it may have been written nevertheless: then its file is kept, and the next start decides.
+    is_unclear: bool,
+}
+
+impl From<Error> for UnstoredRow {
+    fn from(error: Error) -> Self {
+        Self { error, is_unclear: false }
     }
 }
 
