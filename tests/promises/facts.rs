@@ -7,6 +7,7 @@ use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
 use crate::confirm::calls;
+use crate::process::Workspace;
 use crate::support::planner_engine::{CallLog, ModelRules, QuestionKind, has_results, plan, requests, step};
 use crate::support::{Reply, Scripted, ScriptedLlm, ServedEngine, Setup, TestEngine, section};
 
@@ -200,4 +201,29 @@ async fn facts_are_listed_by_kind_corrected_and_erased() {
     assert_eq!(erased.status, 204);
     served.get(path).await.assert_problem(404, "session.unknown");
     served.post(path, &json!({"claim": "x y"})).await.assert_problem(404, "session.unknown");
+}
+
+#[test]
+fn facts_are_shown_and_corrected_on_the_command_line() {
+    let workspace = Workspace::new();
+    workspace.ask("My manager is Rossi. What is the weather in Milan?", &["--session", "planning-1"]);
+    let shown = workspace.run(&["facts", "plan", "--json"]);
+    let page: Value = serde_json::from_str(&shown.out).unwrap_or_else(|error| panic!("{error}: {shown:?}"));
+    assert_eq!((&page["session_id"], claims(&page)[0]), (&json!("planning-1"), "My manager is Rossi."));
+    let verified =
+        |fact: &&Value| fact["kind"] == "verified" && fact["source"]["tool"] == "Weather.WeatherForecast_Get";
+    assert!(page["facts"].as_array().unwrap().iter().any(|fact| verified(&fact)), "{page:#}");
+    let id = page["facts"][0]["id"].as_str().unwrap();
+    let corrected = workspace.run(&["facts", "planning-1", "--correct", &id[..6], "My manager is Bianchi"]);
+    assert!(corrected.status == 0 && corrected.out.contains("My manager is Bianchi"), "{corrected:?}");
+    let markdown = workspace.run(&["facts", "planning-1", "--markdown", "--kind", "given", "--all"]);
+    assert!(markdown.out.starts_with("# Continuity of planning-1\n\n## Given"), "{markdown:?}");
+    assert!(
+        markdown.out.contains("~~My manager is Rossi.~~") && markdown.out.contains("Bianchi"),
+        "{markdown:?}"
+    );
+    let again = workspace.run(&["facts", "planning-1", "--correct", id, "My manager is Verdi"]);
+    assert!(again.status == 1 && again.err.contains("fact.superseded"), "{again:?}");
+    let unknown = workspace.run(&["facts", "nobody"]);
+    assert!(unknown.status != 0 && unknown.err.contains("session.unknown"), "{unknown:?}");
 }
