@@ -1,7 +1,5 @@
 //! The facts of conversations: read from the store, and stated or corrected by people.
 
-use jiff::Zoned;
-
 use super::Engine;
 use crate::conversation::FactStatement;
 use crate::memory::{FactLedger, LedgerFact, MAX_CLAIM_CHARS};
@@ -49,7 +47,7 @@ impl Engine {
         if !self.parts.store.has_session(tenant, session).await? {
             return Err(unknown());
         }
-        let at = Zoned::now().with_time_zone(self.zone());
+        let at = self.parts.clock.now();
         let (by, corrects) = (by.to_owned(), corrects.map(str::to_owned));
         let statement = FactStatement { claim, corrects, by, at };
         let id = self.system.registry.state_fact(tenant.clone(), session.clone(), statement).await?;
