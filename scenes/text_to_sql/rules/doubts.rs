@@ -66,6 +66,7 @@ impl Doubts<'_> {
     /// What is doubtful.
     pub fn check(self) -> Result<(), Reason> {
         self.no_idle_verb()?;
+        self.money_of_a_state()?;
         if self.draft.main_at.is_none() {
             self.no_other_table()?;
             self.more_than_a_value()?;
@@ -174,7 +175,7 @@ impl Doubts<'_> {
     fn more_than_a_value(self) -> Result<(), Reason> {
         let draft = self.draft;
         let computed = !draft.mentions.is_empty() || !draft.aggregates.is_empty() || draft.extreme.is_some();
-        let people = self.database.tables.get(draft.main).is_some_and(has_people);
+        let people = self.database.tables.get(draft.main).is_some_and(has_people) || draft.has_doer;
         let only_values = draft.conditions.iter().all(|condition| is_value(&condition.test));
         if computed
             || draft.how_much
@@ -200,6 +201,22 @@ impl Doubts<'_> {
             name.is_some_and(|name| values.iter().any(|value| value.is_text(&name)))
         };
         table.columns.iter().any(is_moment)
+    }
+
+    /// "How much money did we receive?" leaves out what failed, so the state must be said where there are states.
+    fn money_of_a_state(self) -> Result<(), Reason> {
+        let is_money = |item: &Item| matches!(&*item.text, "money" | "denaro" | "soldi");
+        let table = self.database.tables.get(self.draft.main);
+        let has_states = table.is_some_and(|table| table.columns.iter().any(is_state));
+        let is_said = self
+            .draft
+            .conditions
+            .iter()
+            .any(|condition| column_of(self.database, condition.column).is_some_and(is_state));
+        match self.items.iter().any(is_money) && has_states && !is_said {
+            true => Err(Reason::HowMuch),
+            false => Ok(()),
+        }
     }
 
     /// "Total cost" is no sum of the prices of a list, and "total amount" hardly one of payments that failed.

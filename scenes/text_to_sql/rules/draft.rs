@@ -50,6 +50,8 @@ pub struct Draft {
     pub implied_money: bool,
     /// Whether "who" was asked.
     pub who: bool,
+    /// Whether "who" was asked of those to whom the rows belong, by what they did: "who teaches Statics?"
+    pub has_doer: bool,
     /// Whether "when" was asked.
     pub when: bool,
     /// Whether "how much" was asked.
@@ -387,7 +389,10 @@ impl Draft {
         };
         // "Who graduated this year?" asks for people.
         let people = self.who && has_people(main) && !self.conditions.is_empty();
-        let named = self.main_at.is_some() || people || self.conditions.first().is_some_and(listed);
+        let named = self.main_at.is_some()
+            || people
+            || self.has_doer && !self.conditions.is_empty()
+            || self.conditions.first().is_some_and(listed);
         let nothing = !named && columns.is_empty();
         if nothing { Err(Reason::NothingAsked) } else { Ok(Answer::Rows { columns, distinct }) }
     }

@@ -218,8 +218,30 @@ fn items(
 ) -> Result<Vec<Item>, Reason> {
     let WordedQuestion { words, tongue, today, .. } = question;
     let items = vocabulary.items(words, Calendar { today, tongue }).map_err(Reason::UnclearDate)?;
+    let items = with_money(items, database);
     let items = without_modifiers(items, database, tongue);
     Ok(without_own_name(items, database, tongue))
+}
+
+/// "Money" is the amount of a table that has one, and "how much money" the sum of it.
+fn with_money(mut items: Vec<Item>, database: &DatabaseDescription) -> Vec<Item> {
+    let amounts = (0..database.tables.len()).filter_map(|table| qualities::amount(database, table));
+    let amounts: Vec<Meaning> = amounts.map(Meaning::Column).collect();
+    for at in 0..items.len() {
+        let (before, rest) = items.split_at_mut_checked(at).unwrap_or_default();
+        let Some(item) = rest.first_mut().filter(|item| {
+            item.is_unknown() && !item.quoted && matches!(&*item.text, "money" | "denaro" | "soldi")
+        }) else {
+            continue;
+        };
+        item.meanings.clone_from(&amounts);
+        // "how much scholarship money"
+        let asked = before.iter_mut().rev().take(2).find(|item| item.role == Some(Role::HowMuch));
+        if let Some(asked) = asked {
+            (asked.role, asked.text) = (Some(Role::Aggregate(lexicon::Function::Sum)), "sum of".to_owned());
+        }
+    }
+    items
 }
 
 /// The one request that a question can be understood as.

@@ -76,8 +76,9 @@ pub fn about_people(
 fn doer(items: &[Item], database: &DatabaseDescription, table: usize, tongue: Tongue) -> Option<Join> {
     let references = references_to_people(database, table);
     let verb = items.iter().skip(1).find(|item| !item.is_light())?;
-    let fits = |(at, _): &&(ColumnAt, Join)| {
+    let fits = |(at, join): &&(ColumnAt, Join)| {
         super::draft::column_of(database, *at).is_some_and(|column| is_verb_of(column, verb, tongue))
+            || database.tables.get(join.table).is_some_and(|people| is_verb_of_name(people, verb, tongue))
     };
     let mut fitting = references.iter().filter(fits);
     if let Some((_, join)) = fitting.next() {
@@ -88,6 +89,20 @@ fn doer(items: &[Item], database: &DatabaseDescription, table: usize, tongue: To
         [(_, join)] if has && !is_bridged(database, table) => Some(*join),
         _ => None,
     }
+}
+
+/// Whether a question asks for people of whom a table has one each, by a verb that they are called after: "who teaches
+/// Statics?"
+pub fn asks_for_namesake(
+    items: &[Item],
+    database: &DatabaseDescription,
+    table: usize,
+    tongue: Tongue,
+) -> bool {
+    let Some(to) = doer(items, database, table, tongue).filter(|_| asks_who(items)) else { return false };
+    let verb = items.iter().skip(1).find(|item| !item.is_light());
+    let people = database.tables.get(to.table);
+    people.zip(verb).is_some_and(|(people, verb)| is_verb_of_name(people, verb, tongue))
 }
 
 /// The foreign keys of a table to people, which every row has.
@@ -121,6 +136,13 @@ fn is_verb_of(column: &ColumnDescription, verb: &Item, tongue: Tongue) -> bool {
     let mut said = said.filter(|word| word.chars().count() >= SHARED_LETTERS);
     let is_named = verb.meanings.iter().any(|meaning| matches!(meaning, Meaning::Table(_)));
     !is_named && said.any(|word| verb.text.split(' ').any(|own| are_forms(own, word)))
+}
+
+/// Whether people are called after what they do: teachers teach, "insegnanti insegnano".
+fn is_verb_of_name(people: &TableDescription, verb: &Item, tongue: Tongue) -> bool {
+    let synonyms = people.synonyms.get(tongue.code()).into_iter().flatten();
+    let mut names = std::iter::once(&people.name).chain(synonyms).map(|name| name.to_lowercase());
+    verb.meanings.is_empty() && names.any(|name| verb.text.split(' ').any(|own| are_forms(own, &name)))
 }
 
 /// Whether two words may be forms of one verb: "received" and "receives".

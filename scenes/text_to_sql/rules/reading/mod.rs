@@ -14,7 +14,7 @@ use super::draft::{Draft, Mention, column_of};
 use super::lexicon::{Beyond, Direction, Function, Period, Quality, Role};
 use super::request::{Group, Literal, Request, Test};
 use super::vocabulary::{ColumnAt, Item, Meaning};
-use super::who::asks_who;
+use super::who::{asks_for_namesake, asks_who};
 use super::{Reason, Tongue, qualities};
 
 /// What was said just before and waits for what it is about.
@@ -74,7 +74,9 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of a question that is about this table.
     pub fn new(database: &'a DatabaseDescription, items: &'a [Item], tongue: Tongue, main: usize) -> Self {
-        let draft = Draft { main, who: asks_who(items), ..Draft::default() };
+        let who = asks_who(items);
+        let has_doer = asks_for_namesake(items, database, main, tongue);
+        let draft = Draft { main, who, has_doer, ..Draft::default() };
         Self {
             database,
             items,
