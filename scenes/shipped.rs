@@ -6,6 +6,8 @@ use proscenium::tools::NativeTools;
 
 #[path = "identity/tools.rs"]
 mod identity;
+#[path = "inventory/tools.rs"]
+mod inventory;
 #[cfg(test)]
 #[path = "testing.rs"]
 mod testing;
@@ -22,5 +24,5 @@ pub static FOLDERS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/scenes");
 /// The tools of all shipped scenes.
 pub fn tools() -> NativeTools {
     let tools = vacation_management::register(identity::register(NativeTools::new()));
-    text_to_sql::register(weather::register(tools))
+    text_to_sql::register(inventory::register(weather::register(tools)))
 }

@@ -22,6 +22,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use tables::{CommitTerms, TableSession, TenantTables};
+
 use crate::run::{FaultClass, RunId, SessionId, TenantId};
 use crate::staged::SceneTables;
 

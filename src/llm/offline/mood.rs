@@ -4,11 +4,14 @@
 use super::lexicon;
 use super::pattern::{any, end, find, is_infinitive, is_participle, is_past, is_verb, strip_fillers};
 use super::phrases::{
-    ASKS, ASKS_MARKED, CANNOT, KIN, MAY_BE, MINDS, MISSED, NOT, NOT_INSIDE, POLITE, REASONS, REMINDS,
-    REMINDS_ME_WHAT, SAID, TALES, TELLS, THANKS, THEY, THIRD, TO_KNOW, WH, WISHES, WOULD_BE,
+    ASKS, ASKS_MARKED, CANNOT, KIN, MAY_BE, MINDS, MISSED, NOT, NOT_INSIDE, POLITE, PRICE_OF, REASONS,
+    REMINDS, REMINDS_ME_WHAT, SAID, TALES, TELLS, THANKS, THEY, THIRD, TO_KNOW, WH, WISHES, WOULD_BE,
 };
 use super::speech::Act;
-use super::text::Token;
+use super::text::{Token, features};
+
+/// From this similarity on, two words mean the same.
+const SAME_WORD: f64 = 0.8;
 
 /// The speech act of a clause, and whether its words express it or it is only the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +71,7 @@ fn act_by_opening(words: &[&Token], marked: bool) -> Option<Act> {
     if addresses_third_person(words) || is_quotation(words) || any(words, 0, TALES).is_some() {
         return Some(Act::Quoted);
     }
-    if find(words, 4, WOULD_BE).is_some() {
+    if find(words, 4, WOULD_BE).is_some() || (find(words, 4, PRICE_OF).is_some() && !orders_change(words)) {
         return Some(Act::Hypothetical);
     }
     let rest = &words[any(words, 0, POLITE)?..];
@@ -76,6 +79,14 @@ fn act_by_opening(words: &[&Token], marked: bool) -> Option<Act> {
         return Some(Act::Negated);
     }
     Some(act_after_lead(rest, marked))
+}
+
+/// Whether one of the first words orders to set or change something: "set the price of …".
+fn orders_change(words: &[&Token]) -> bool {
+    let order = |token: &Token| {
+        ["set", "change"].iter().any(|verb| features(verb).similarity(&token.features()) > SAME_WORD)
+    };
+    words.iter().take(4).any(|token| order(token))
 }
 
 /// The act of clauses with a question word, a negation or an auxiliary at the beginning.

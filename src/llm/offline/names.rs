@@ -494,6 +494,8 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
         source.found.numbers.iter().any(|n| n.last == i)
             || lexicon::is_question_word(&token.norm)
             || lexicon::may_be_action(&token.features().concepts)
+            // "Quanto costano le penne?": a word of the tool's name.
+            || verbs.iter().any(|v| super::text::features(v).similarity(&token.features()) > 0.8)
             || token.is(&[
                 "of", "di", "some", "a", "an", "un", "una", "dei", "delle", "degli", "the", "il", "la", "i",
                 "le", "gli", "any", "new", "me", "mi", "my",

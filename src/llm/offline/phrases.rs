@@ -123,6 +123,9 @@ pub(super) const REASONS: &[&str] = &[
     "perche ho/sono/abbiamo/mi",
 ];
 
+/// A price that is asked for, unless the clause orders to change it.
+pub(super) const PRICE_OF: &[&str] = &["the? price/cost/fee of/for", "il? prezzo/costo di/per/del/della"];
+
 /// Questions about prices and hypothetical outcomes.
 pub(super) const WOULD_BE: &[&str] = &[
     "how much",
@@ -140,8 +143,6 @@ pub(super) const WOULD_BE: &[&str] = &[
     "what is/s/are the price/prices/cost/costs/fee/fees/rate/rates/charge",
     "qual e il prezzo/costo",
     "quali sono i prezzi/costi",
-    "the? price/cost/fee of/for",
-    "il? prezzo/costo di/per/del/della",
     "would it cost",
     "is it expensive",
     "e se io? <verb>",

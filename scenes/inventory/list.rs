@@ -1,0 +1,172 @@
+//! Lists of items with their numbers, in words: "3 espresso cups and two teapots", "una teiera e due lattiere".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proscenium::number_word;
+use proscenium::tools::ToolError;
+
+use super::names::{Item, Meant, meant, stems};
+use super::words::Words;
+
+/// The most pieces of one item.
+const MOST_PIECES: i64 = 100_000;
+
+/// Words beside the items that change nothing about them.
+const FILLERS: &[&str] = &[
+    "and",
+    "e",
+    "ed",
+    "plus",
+    "the",
+    "of",
+    "di",
+    "da",
+    "del",
+    "della",
+    "dei",
+    "delle",
+    "degli",
+    "il",
+    "lo",
+    "la",
+    "i",
+    "gli",
+    "le",
+    "to",
+    "in",
+    "into",
+    "al",
+    "allo",
+    "alla",
+    "nel",
+    "con",
+    "with",
+    "our",
+    "stock",
+    "magazzino",
+    "inventory",
+    "shop",
+    "negozio",
+    "please",
+    "per",
+    "favore",
+    "thanks",
+    "thank",
+    "you",
+    "grazie",
+    "sale",
+    "vendita",
+    "reso",
+    "return",
+    "returned",
+    "resi",
+    "delivery",
+    "consegna",
+    "piece",
+    "pieces",
+    "pezzo",
+    "pezzi",
+    "unit",
+    "units",
+    "more",
+    "altre",
+    "altri",
+    "items",
+    "articoli",
+    "x",
+    "also",
+];
+
+/// The number of pieces of each item, by its number in the shop.
+///
+/// # Errors
+/// What of the text is no item with a number, in the user's words.
+pub fn read(items: &[Item], text: &str, words: Words) -> Result<BTreeMap<String, i64>, ToolError> {
+    let mut pieces: BTreeMap<String, i64> = BTreeMap::new();
+    for (number, named) in parts(text, words)? {
+        let Some((sku, other)) = item(items, &named, words)? else { continue };
+        if let Some(other) = other {
+            return Err(words.unknown_words(&other));
+        }
+        let number = number.ok_or_else(|| words.how_many(&named.join(" ")))?;
+        let sum = pieces.entry(sku.to_owned()).or_default();
+        *sum += number;
+        if *sum > MOST_PIECES {
+            return Err(words.bad_number(&sum.to_string()));
+        }
+    }
+    if pieces.is_empty() { Err(words.no_item(text, items)) } else { Ok(pieces) }
+}
+
+/// The item that the words of a part name, and the first word that is neither its nor a filler. `None` if there are only
+/// fillers.
+fn item<'a>(
+    items: &'a [Item],
+    named: &[String],
+    words: Words,
+) -> Result<Option<(&'a str, Option<String>)>, ToolError> {
+    let said: Vec<&String> = named.iter().filter(|word| !FILLERS.contains(&plain(word).as_str())).collect();
+    if said.is_empty() {
+        return Ok(None);
+    }
+    let all: BTreeSet<String> = said.iter().flat_map(|word| stems(word)).collect();
+    match meant(items, &all) {
+        Meant::One(sku, used) => {
+            let other = said.into_iter().find(|word| stems(word).iter().any(|stem| !used.contains(stem)));
+            Ok(Some((sku, other.cloned())))
+        }
+        Meant::OneOf(places) => Err(words.which_of(&places.iter().map(|at| &items[*at]).collect::<Vec<_>>())),
+        Meant::Nothing => Err(words.no_item(&named.join(" "), items)),
+    }
+}
+
+/// A number of pieces, if one was said, and the words after it.
+type Part = (Option<i64>, Vec<String>);
+
+/// The parts of a list: each begins with a number.
+fn parts(text: &str, words: Words) -> Result<Vec<Part>, ToolError> {
+    let mut parts: Vec<Part> = vec![(None, Vec::new())];
+    for raw in text.split_whitespace() {
+        let token = raw.trim_matches(|c: char| ",;:!?.\"'()«»“”".contains(c));
+        if token.is_empty() {
+            continue;
+        }
+        match number(token, words) {
+            Some(Ok(number)) => parts.push((Some(number), Vec::new())),
+            Some(Err(())) => return Err(words.bad_number(token)),
+            None => {
+                if let Some((_, named)) = parts.last_mut() {
+                    named.push(token.to_owned());
+                }
+            }
+        }
+        // "2 teapots, milk jugs": a comma ends a part.
+        if raw.ends_with([',', ';']) {
+            parts.push((None, Vec::new()));
+        }
+    }
+    Ok(parts)
+}
+
+/// The number that a token is: an error if it is one that counts no pieces. `None` if it is a word.
+fn number(token: &str, words: Words) -> Option<Result<i64, ()>> {
+    let digits = token.trim_end_matches(['x', '×']);
+    let begins = token.trim_start_matches(['-', '−', '+']).starts_with(|c: char| c.is_ascii_digit());
+    // "3D" and the like are no numbers; "2.5", "-3" and "1e3" are numbers that count nothing.
+    if begins && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(digits.parse().ok().filter(|number| (1..=MOST_PIECES).contains(number)).ok_or(()));
+    }
+    if begins && token.chars().all(|c| c.is_ascii_digit() || "-−+.,eE".contains(c)) {
+        return Some(Err(()));
+    }
+    let word = plain(token);
+    if words.articles().contains(&word.as_str()) {
+        return Some(Ok(1));
+    }
+    let spoken = number_word(&word, words.language())?;
+    Some(if spoken == 0 { Err(()) } else { Ok(i64::from(spoken)) })
+}
+
+fn plain(word: &str) -> String {
+    deunicode::deunicode(word).to_lowercase()
+}
