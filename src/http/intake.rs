@@ -16,7 +16,7 @@ use crate::Submitted;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::public::EventId;
-use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
+use crate::run::{DocumentId, Fault, RunId, RunStatus, SessionId, TenantId};
 use crate::store::RunRow;
 use crate::{Answer, ChatRequest};
 
@@ -53,6 +53,17 @@ pub(crate) fn execution_level(request: &HttpRequest) -> Result<Option<ExecutionL
 /// Reads the header `X-Execution-Mode`.
 pub(crate) fn execution_mode(request: &HttpRequest) -> Result<Option<ExecutionMode>, Problem> {
     word_header(request, "X-Execution-Mode", "request.mode", "`strict`, `adaptive` or `creative`")
+}
+
+/// Reads the header `X-Documents`: ids of documents, separated by commas.
+pub(crate) fn document_ids(request: &HttpRequest) -> Result<Vec<DocumentId>, Problem> {
+    let Some(value) = request.headers().get("X-Documents") else { return Ok(Vec::new()) };
+    let ids = value.to_str().unwrap_or("?").split(',').map(str::trim).filter(|id| !id.is_empty());
+    let invalid = |_| {
+        let detail = "the header `X-Documents` must be ids of documents, separated by commas";
+        Problem::unprocessable("request.documents", detail)
+    };
+    ids.map(|id| id.parse::<DocumentId>().map_err(invalid)).collect()
 }
 
 /// Reads a header that is one of a fixed set of words.

@@ -212,13 +212,20 @@ async fn documents_belong_to_their_user_and_tenant() {
         let named = served.request("POST", "/api/chat").bearer_auth(key).json(&body).send().await.unwrap();
         assert_eq!(named.status(), status);
     }
+    let mut v1 = ask("look");
+    v1["model"] = json!("proscenium");
+    for (key, named, status) in [(&ada, &*id, 200), (&bob, &*id, 404), (&ada, "x", 422)] {
+        let request = served.request("POST", "/v1/chat/completions").bearer_auth(key);
+        let sent = request.header("x-documents", named).json(&v1).send().await.unwrap();
+        assert_eq!(sent.status(), status);
+    }
     body["documents"] = json!(vec![id.clone(); 17]);
     let many = served.request("POST", "/api/chat").bearer_auth(&ada).json(&body).send().await.unwrap();
     Reply::of(many).await.assert_problem(422, "request.documents");
     let prompt = &requests(&shelf.llm, QuestionKind::Plan)[0];
     let shown = section(prompt, "documents").unwrap();
     assert!(shown.contains(&id) && shown.contains("Invoice 7") && !shown.contains("4711"), "{shown}");
-    assert_eq!(send(&admin, "DELETE", &one).await.json()["erased_runs"].as_array().unwrap().len(), 1);
+    assert_eq!(send(&admin, "DELETE", &one).await.json()["erased_runs"].as_array().unwrap().len(), 2);
     send(&ada, "GET", &one).await.assert_problem(404, "document.unknown");
 }
 

@@ -29,7 +29,7 @@ impl RequestFingerprint {
         // Plain data always serializes. Absent parts are not hashed, so that new optional parts do not change
         // existing fingerprints.
         hasher.update(serde_json::to_vec(body).unwrap_or_default());
-        for name in ["x-execution-level", "x-execution-mode"] {
+        for name in ["x-execution-level", "x-execution-mode", "x-documents"] {
             if let Some(value) = request.headers().get(name) {
                 hasher.update(name);
                 hasher.update(value.as_bytes());

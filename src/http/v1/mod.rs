@@ -42,6 +42,7 @@ pub(crate) const MODEL: &str = "proscenium";
         ("X-Cache-Mode" = Option<Mode>, Header, description = "how to use the cache of model replies"),
         ("X-Execution-Level" = Option<ExecutionLevel>, Header, description = "who may be asked when something unexpected happens; has an effect where it is lower than configured"),
         ("X-Execution-Mode" = Option<ExecutionMode>, Header, description = "what may change when something unexpected happens; has an effect where it is lower than configured"),
+        ("X-Documents" = Option<String>, Header, description = "ids of the user's documents that the request is about, separated by commas; at most 16"),
         ("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
     responses(
         (status = 200, content((ChatCompletion = "application/json"), (ServerEvent = "text/event-stream"))),
@@ -64,6 +65,7 @@ pub(crate) async fn completions(
     let cache = intake::cache_mode(&request)?;
     let level = intake::execution_level(&request)?;
     let mode = intake::execution_mode(&request)?;
+    let documents = intake::document_ids(&request)?;
     let tenant = who.tenant.clone();
     let open = streamed.then(|| open_stream(&app, &request, who.keyed, key.as_ref())).transpose()?;
     let mut joined = None;
@@ -81,6 +83,7 @@ pub(crate) async fn completions(
             let asked = talk.into_request(who, session, idempotency);
             let asked = crate::ChatRequest {
                 options: RequestOptions { cache, level, mode, ..RequestOptions::default() },
+                documents,
                 fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
                 ..asked
             };
