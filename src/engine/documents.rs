@@ -7,7 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::ticket::Intake;
 use super::{ChatRequest, Engine};
 use crate::run::{DocumentId, Fault, NamedDocument, TenantId};
-use crate::store::{DocumentLimits, DocumentRow, DocumentUpload, Documents, NewDocument, OpenDocument, Page};
+use crate::store::{
+    DeletedDocument, DocumentLimits, DocumentOwner, DocumentRow, DocumentUpload, Documents, NewDocument,
+    OpenDocument, Page,
+};
 
 /// The most documents that a request may name.
 const MAX_DOCUMENTS: usize = 16;
