@@ -408,7 +408,11 @@ impl Documents {
         }
     }
 
-    async fn write_row(&self, document: DocumentRow, limits: DocumentLimits) -> Result<AddedDocument, Error> {
+    async fn write_row(
+        &self,
+        document: DocumentRow,
+        limits: DocumentLimits,
+    ) -> Result<AddedDocument, UnstoredRow> {
         let doing = "add a document";
         let failed = |e| Error::database(self.store.path(), doing, &e);
         let mut writing = self.store.writer(doing).await?;
