@@ -57,7 +57,8 @@ impl AnswerPreview {
             | Subject::Program { .. }
             | Subject::Ranking
             | Subject::Consultation { .. }
-            | Subject::Vote { .. } => return None,
+            | Subject::Vote { .. }
+            | Subject::Program { .. } => return None,
         };
         Some(Self { source, held: String::new(), begun: false })
     }
