@@ -90,6 +90,8 @@ pub struct Draft {
     pub most_common: Option<ColumnAt>,
     /// The second table.
     pub other: Option<Other>,
+    /// The table between, and a table further away that rows are grouped by.
+    pub far: Option<[Join; 2]>,
     /// How many rows of another table each row has.
     pub related: Vec<Related>,
 }
@@ -105,8 +107,9 @@ impl Draft {
         if self.other.is_some_and(|other| !other.used && other.join.to_parent) {
             return Err(Reason::Unclear(name_of(database, self.other)));
         }
-        // The rows of one more table are counted or joined.
-        if self.other.is_some() && !self.related.is_empty() {
+        // The rows of one more table are counted or joined, or those of a table further away.
+        let more = [self.other.is_some(), !self.related.is_empty(), self.far.is_some()];
+        if more.into_iter().filter(|more| *more).count() > 1 {
             return Err(Reason::Beyond(Beyond::Steps));
         }
         let is_parent_group = |group: &Group| matches!(group, Group::Parent(..));
@@ -149,6 +152,7 @@ impl Draft {
         Ok(Request {
             main: self.main,
             join,
+            far: self.far,
             answer,
             conditions: self.conditions,
             related: self.related,

@@ -62,6 +62,11 @@ impl Teller<'_> {
         let joined = self.request.join.map_or_else(String::new, |join| {
             format!("{}{}", self.say((" joined with ", " insieme a ")), self.table(join.table))
         });
+        let far: Vec<String> = self.request.far.iter().flatten().map(|join| self.table(join.table)).collect();
+        let joined = match far.as_slice() {
+            [] => joined,
+            tables => format!("{}{}", self.say((" joined with ", " insieme a ")), tables.join(", ")),
+        };
         let of = |what: String| format!("{what} {} {main}{joined}", self.say(("of", "di")));
         match &self.request.answer {
             Answer::Rows { columns, .. } if columns.is_empty() => of(self.say(("Rows", "Righe")).to_owned()),

@@ -188,6 +188,7 @@ pub fn write_sql(
             .into_iter()
             .flatten()
             .chain(request.related.iter().map(|related| related.join.table))
+            .chain(request.far.iter().flatten().map(|join| join.table))
             .filter_map(name)
             .collect(),
     })
@@ -350,7 +351,9 @@ fn without_modifiers(items: Vec<Item>, database: &DatabaseDescription, tongue: T
         });
         // "students attend" has a verb.
         let modifier = items.get(at).is_some_and(|item| !tokens::is_english_plural(&item.text));
-        !led && modifier && keys.len() == 1 && always
+        // "for each product category"
+        let owned = database.keys(first, second).len() == 1 && keys.is_empty();
+        modifier && (!led && keys.len() == 1 && always || led && owned)
     };
     let kept: Vec<bool> = (0..items.len()).map(|at| !adds_nothing(at)).collect();
     items.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(item, _)| item).collect()

@@ -126,6 +126,9 @@ pub struct Request {
     pub main: usize,
     /// The second table, if any.
     pub join: Option<Join>,
+    /// The table between the main one and a table further away by which rows are grouped, and that table: each row refers
+    /// to one of each. There is no second table then.
+    pub far: Option<[Join; 2]>,
     /// What is asked.
     pub answer: Answer,
     /// Of which rows.

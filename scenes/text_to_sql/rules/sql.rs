@@ -263,6 +263,11 @@ impl Writer<'_> {
             let kind = if self.keeps_all_rows() { "LEFT JOIN" } else { "JOIN" };
             sql.push_str(&format!(" {kind} {} ON {inner} = {outer}", name(table)));
         }
+        for join in self.request.far.iter().flatten() {
+            let table = self.database.tables.get(join.table).map_or("", |table| table.name.as_str());
+            let (key, target) = (self.column(join.key), self.column(join.target));
+            sql.push_str(&format!(" JOIN {} ON {target} = {key}", name(table)));
+        }
         sql.push_str(&self.conditions());
         if let Some(order) = order {
             sql.push_str(&format!(" ORDER BY {order}"));
@@ -381,7 +386,7 @@ impl Writer<'_> {
 
     /// A column, with its table where there are two.
     fn column(&self, at: ColumnAt) -> String {
-        if self.request.join.is_some() {
+        if self.request.join.is_some() || self.request.far.is_some() {
             return self.full_column(at);
         }
         name(column_of(self.database, at).map_or("", |column| column.name.as_str()))

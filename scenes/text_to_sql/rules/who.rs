@@ -48,6 +48,7 @@ pub fn about_people(
         return Ok(request);
     }
     let plain = request.join.is_none()
+        && request.far.is_none()
         && request.related.is_empty()
         && request.groups.is_empty()
         && request.order.is_empty();

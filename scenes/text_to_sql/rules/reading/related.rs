@@ -132,12 +132,19 @@ impl Reader<'_> {
     /// "Fewer than 3 orders" may be none, and "more than 100 sales" may be pieces.
     fn is_number_of_rows(&self, comparison: Comparison, number: u32, join: Join) -> Result<(), Reason> {
         let is_clear = matches!(comparison, Comparison::More | Comparison::AtLeast | Comparison::Equal);
+        if is_clear && number > 0 && !self.counts_pieces(join.table) {
+            Ok(())
+        } else {
+            Err(Reason::Beyond(Beyond::Steps))
+        }
+    }
+
+    /// Whether a row of a table stands for several pieces.
+    pub(super) fn counts_pieces(&self, table: usize) -> bool {
         let is_amount =
             |name: &str| ["quantity", "qty", "pieces", "count"].iter().any(|part| name.contains(part));
-        let table = self.database.tables.get(join.table);
-        let has_amount =
-            table.is_some_and(|table| table.columns.iter().any(|column| is_amount(&column.name)));
-        if is_clear && number > 0 && !has_amount { Ok(()) } else { Err(Reason::Beyond(Beyond::Steps)) }
+        let table = self.database.tables.get(table);
+        table.is_some_and(|table| table.columns.iter().any(|column| is_amount(&column.name)))
     }
 
     /// Whatever else the question says of the other table, or when, may hold of the rows that are counted.

@@ -10,6 +10,9 @@ use super::super::{Reason, Tongue, qualities};
 use super::columns::fits_unit;
 use super::{Reader, Sense, Waiting};
 
+/// How far away another way to a table is looked for.
+const FAR_STEPS: usize = 3;
+
 /// Parts of the question.
 impl Reader<'_> {
     pub(super) fn take(&mut self, sense: Sense) -> Result<(), Reason> {
@@ -304,9 +307,17 @@ impl Reader<'_> {
 
     pub(super) fn table(&mut self, table: usize, key: Option<ColumnAt>) -> Result<(), Reason> {
         let waiting = self.waiting;
-        let join = self.join(table, key)?;
         let value_follows = self.value_follows(table);
         let grouping = waiting.per || (waiting.by && (self.draft.count || !self.draft.aggregates.is_empty()));
+        if grouping
+            && !value_follows
+            && key.is_none()
+            && self.draft.other.is_none()
+            && self.group_by_far(table)?
+        {
+            return Ok(());
+        }
+        let join = self.join(table, key)?;
         if waiting.most || (waiting.counted && waiting.by_or_per() && self.draft.limit.is_some()) {
             // "più venduto" is no number of sales.
             let head =
@@ -348,6 +359,52 @@ impl Reader<'_> {
         self.clear();
         self.at += 1;
         Ok(())
+    }
+
+    /// "Average rating per category": the category of the product that is reviewed, if there is no other way to a category.
+    /// Says whether it is that.
+    fn group_by_far(&mut self, table: usize) -> Result<bool, Reason> {
+        let main = self.draft.main;
+        let is_near =
+            !self.database.keys(main, table).is_empty() || !self.database.keys(table, main).is_empty();
+        if is_near || table == main || self.draft.far.is_some() || self.asks_of_table() {
+            return Ok(false);
+        }
+        // Suppliers have ratings of their own, and "sold items" may be pieces.
+        let is_own = |meaning: &Meaning| matches!(meaning, Meaning::Column(at) if at.0 == table);
+        let others = self.items.iter().enumerate().filter(|(at, _)| *at != self.at);
+        let has_own = others.into_iter().any(|(_, item)| item.meanings.iter().any(is_own));
+        if has_own || self.counts_pieces(main) {
+            return Ok(false);
+        }
+        let ways = self.ways_up(main, table, FAR_STEPS);
+        let [way] = ways.as_slice() else { return Ok(false) };
+        let [via, to] = way.as_slice() else { return Ok(false) };
+        self.draft.far = Some([*via, *to]);
+        self.draft.groups.push(Group::Parent(to.key, table));
+        self.group_end = Some(self.at + 1);
+        self.clear();
+        self.at += 1;
+        Ok(true)
+    }
+
+    /// All ways from a table to one that it refers to, directly or by others.
+    fn ways_up(&self, from: usize, to: usize, steps: usize) -> Vec<Vec<Join>> {
+        let mut ways = Vec::new();
+        if steps == 0 {
+            return ways;
+        }
+        for table in (0..self.database.tables.len()).filter(|table| *table != from) {
+            for (key, target) in self.database.keys(from, table) {
+                let join = Join { table, key: (from, key), target: (table, target), to_parent: true };
+                let rest = match table == to {
+                    true => vec![Vec::new()],
+                    false => self.ways_up(table, to, steps - 1),
+                };
+                ways.extend(rest.into_iter().map(|rest| std::iter::once(join).chain(rest).collect()));
+            }
+        }
+        ways
     }
 
     /// Whether another table is named for a reason: something ties it to the main one, or says which of its rows.
