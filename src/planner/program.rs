@@ -17,7 +17,7 @@ use super::shortlist::{is_shortlisted, shortlist};
 use crate::llm::{Message, Purpose, Request, ToolChoice, sections};
 use crate::plan::{Plan, PlanProblem, Step, StepKind};
 use crate::program::contract::{BLOCK, STATUSES, result_of, source_of};
-use crate::program::{PastOutcome, Program, ProgramCall, ProgramFault, ProgramLimits, Stop, Unavailable};
+use crate::program::{Program, ProgramCall, ProgramFault, ProgramLimits, Stop, Unavailable};
 use crate::run::{
     CallStatus, CodeWork, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, PlanningMaker,
     ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState, StepState, Subject,
