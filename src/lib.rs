@@ -53,6 +53,7 @@ pub mod public;
 pub mod replay;
 mod retry_after;
 pub mod run;
+pub mod sandbox;
 pub mod scene;
 mod schema;
 mod sentences;

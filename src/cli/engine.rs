@@ -23,7 +23,9 @@ use crate::shipped;
 
 /// The engine with the scenes that the program ships.
 fn builder(loaded: &LoadedConfig) -> Builder {
-    Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
+    let mut config = loaded.config.clone();
+    config.sandbox.worker = config.sandbox.worker.or_else(|| std::env::current_exe().ok());
+    Engine::builder(config).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }
 
 /// Starts an engine for a terminal.

@@ -52,6 +52,7 @@ use clap::Parser;
 use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat, TelemetryConfig};
 use proscenium::plan::{self, PlanStatus};
 use proscenium::run::RequestOptions;
+use proscenium::sandbox;
 
 use args::{Cli, CliCommand, RunsCommand};
 use assistant::Assistant;
@@ -66,6 +67,10 @@ use turns::{InteractivePrompt, LineInput, Turns};
 
 /// Runs the command line and returns the exit status.
 pub fn main() -> ExitCode {
+    // Before anything of this process begins.
+    if std::env::args_os().nth(1).is_some_and(|command| command == sandbox::WORKER_COMMAND) {
+        return sandbox::worker_main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

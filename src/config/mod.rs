@@ -67,6 +67,8 @@ pub struct Config {
     pub tenants: BTreeMap<String, TenantConfig>,
     /// The memory of conversations.
     pub memory: crate::memory::Options,
+    /// The processes that execute programs.
+    pub sandbox: crate::sandbox::Options,
     /// Where scenes come from.
     pub scenes: crate::scene::Options,
     /// Logging and metrics.
@@ -153,6 +155,7 @@ impl Config {
         problems.extend(self.approval.problems());
         problems.extend(tenants::problems(self));
         problems.extend(self.memory.problems());
+        problems.extend(self.sandbox.problems());
         problems.extend(self.telemetry.problems());
         problems
     }

@@ -22,6 +22,7 @@ use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::program::Interpreter;
 use crate::run::{Fault, TenantId};
+use crate::sandbox;
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
@@ -156,13 +157,18 @@ impl Builder {
         let workers = tool_runtime()?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let workers_handle = workers.handle().clone();
+        let mut sources = self.sources;
+        if sources.replaced.interpreter.is_none() {
+            sources.replaced.interpreter =
+                sandbox::interpreter(&config.sandbox, &workers_handle, outside.programs());
+        }
         let parts = EngineParts {
             recovery_gate: RecoveryGate::new(store.clone()),
             vectors: SceneVectors::new(store.clone()),
             store,
             clock,
             workers: workers_handle,
-            sources: self.sources,
+            sources,
             current: Arc::new(ArcSwap::from_pointee(ActiveConfig {
                 config,
                 gateway,

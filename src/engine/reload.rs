@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::builder::webhook;
 use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
 use crate::config::Config;
+use crate::sandbox;
 use crate::scene::Catalogue;
 use crate::store;
 
@@ -24,6 +25,11 @@ const RESTART_ONLY_KEYS: [RestartOnlyKey; 8] = [
         (a.documents.keep_days, a.documents.max_uploads) != (b.documents.keep_days, b.documents.max_uploads)
     }),
     ("memory", |a, b| a.memory != b.memory),
+    ("sandbox", |a, b| {
+        // The program sets the worker itself where it is absent.
+        let worker = b.sandbox.worker.clone().or_else(|| a.sandbox.worker.clone());
+        a.sandbox != sandbox::Options { worker, ..b.sandbox.clone() }
+    }),
     ("telemetry", |a, b| a.telemetry != b.telemetry),
     ("execution.max_queued_requests", |a, b| {
         a.execution.max_queued_requests != b.execution.max_queued_requests

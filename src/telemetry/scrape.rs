@@ -135,6 +135,13 @@ pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, unwritten: u64, 
         &["actor"],
         Component::ALL.map(|part| (name(part), outside.restarts(part) as f64)),
     );
+    to.counter(
+        "sandbox_programs_total",
+        "Executions of programs in the sandbox, by where they stopped: at a call, at the end (finished), at a fault (its \
+         code), or before they began (busy, unavailable).",
+        &["outcome"],
+        outside.programs().by_outcome().map(|(outcome, count)| (vec![outcome.to_owned()], count as f64)),
+    );
     to.gauge(
         "mailbox_depth",
         "Queued work items by component; events for the journal and the metrics of runs.",

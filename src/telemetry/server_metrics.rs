@@ -10,6 +10,7 @@ use prometheus::{Histogram, HistogramOpts, HistogramVec};
 use strum::IntoStaticStr;
 
 use super::{PREFIX, buckets};
+use crate::sandbox::ProgramCounts;
 
 /// A component of the server that has a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
@@ -71,6 +72,7 @@ struct ServerMetricsInner {
     awake: AtomicU64,
     commits: CommitMetrics,
     waits: WaitMetrics,
+    programs: ProgramCounts,
 }
 
 /// Each metric is present: creating one fails only for an invalid name.
@@ -180,6 +182,11 @@ impl ServerMetrics {
         if let Some(batch) = commits.events.as_ref().filter(|_| ok) {
             batch.observe(events as f64);
         }
+    }
+
+    /// The counts of executed programs, for the sandbox to keep.
+    pub fn programs(&self) -> ProgramCounts {
+        self.0.programs.clone()
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

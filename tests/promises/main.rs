@@ -81,6 +81,7 @@ mod replay_cli;
 mod replays;
 mod restarts;
 mod retry_matching;
+mod sandbox;
 mod scenarios;
 mod scene_faults;
 mod scene_reference;

@@ -64,6 +64,7 @@ pub mod prometheus;
 pub mod promql;
 pub mod recordings;
 mod request;
+pub mod sandbox_programs;
 pub mod scenario;
 mod scripted;
 mod scripted_llm;

@@ -58,6 +58,7 @@ impl Setup {
             .set("execution.fixed_now", CLOCK)
             .set("execution.time_zone", ZONE)
             .set("scenes.settings.Weather.source", "bundled")
+            .set("sandbox.worker", env!("CARGO_BIN_EXE_proscenium"))
     }
 
     /// With one model, at a scripted server, and without a fallback.

@@ -1,0 +1,387 @@
+//! The execution of one program, in a worker.
+
+use monty::{MontyRepl, ReplFunctionCall, ReplNameLookup, ReplOsCall, ReplProgress, ReplStartError};
+use monty_types::{
+    CompileOptions, DictPairs, ExcType, ExtFunctionResult, MontyClassInstance, MontyClassType, MontyDate,
+    MontyDateTime, MontyException, MontyObject, MontyTimeZone, MontyUuid, NameLookupResult, OsFunctionCall,
+    PrintWriter, ResourceLimits, ResourceTracker,
+};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+use super::printed::Printed;
+use super::protocol::{MAX_ARGUMENT_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES};
+use super::source::asynchronous;
+use super::values::{from_json, to_json};
+use crate::program::{
+    Finished, PastCall, PastOutcome, Program, ProgramCall, ProgramFault, ProgramFunction, Stop,
+};
+
+/// The name under which a program catches the error of a call.
+const PRELUDE: &str = "ToolError = RuntimeError";
+
+/// The depth of calls of functions within the program.
+const MAX_RECURSION: usize = 200;
+
+/// Characters of an error's message that are kept.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// Executes a program until it stops.
+pub(super) fn execute(program: &Program) -> Stop {
+    let mut printed = Printed::new(program.limits.printed_bytes);
+    let mut execution = Execution { program, scenes: scenes(&program.functions), made: 0 };
+    match execution.run(&mut printed) {
+        Ok(Ended::Call { call, line }) => Stop::Call { call, line },
+        Ok(Ended::Finished(values)) => {
+            let [status, answer_text, answer_rows] = values;
+            let (printed, cut) = printed.into_parts();
+            Stop::Finished(Finished { printed, cut, status, answer_text, answer_rows })
+        }
+        Err(Fault { code, message, line }) => {
+            let (printed, _) = printed.into_parts();
+            Stop::Fault(ProgramFault { code: code.to_owned(), message, line, printed })
+        }
+    }
+}
+
+enum Ended {
+    Call { call: ProgramCall, line: Option<u32> },
+    Finished([Option<Value>; 3]),
+}
+
+struct Fault {
+    code: &'static str,
+    message: String,
+    line: Option<u32>,
+}
+
+impl Fault {
+    fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), line: None }
+    }
+
+    fn at(self, line: Option<u32>) -> Self {
+        Self { line, ..self }
+    }
+}
+
+/// What a step of the interpreter came to: it continues, or the program ended.
+type Step = Result<Result<ReplProgress, Box<ReplStartError>>, Result<Ended, Fault>>;
+
+struct Execution<'p> {
+    program: &'p Program,
+    /// The names of the scenes. The place of a name is the identity of its object.
+    scenes: Vec<&'p str>,
+    /// The calls that were made.
+    made: usize,
+}
+
+impl Execution<'_> {
+    fn run(&mut self, printed: &mut Printed) -> Result<Ended, Fault> {
+        let program = self.program;
+        if program.source.len() > MAX_SOURCE_BYTES {
+            let message =
+                format!("the program has {} bytes; at most {MAX_SOURCE_BYTES}", program.source.len());
+            return Err(Fault::new("code.refused", message));
+        }
+        if let Some((word, line)) = asynchronous(&program.source) {
+            let message =
+                format!("`{word}` is not available: call functions one after the other, without `await`");
+            return Err(Fault::new("code.refused", message).at(Some(line)));
+        }
+        let limits = ResourceLimits::default()
+            .max_duration(Duration::from_millis(program.limits.time_ms))
+            .max_memory(usize::try_from(program.limits.memory_bytes).unwrap_or(usize::MAX))
+            .max_recursion_depth(MAX_RECURSION);
+        let mut repl = MontyRepl::new("program", ResourceTracker::new(limits), CompileOptions::default());
+        repl.feed_run(PRELUDE, Vec::new(), PrintWriter::Disabled).map_err(|error| fault_of(&error))?;
+        let object = |(at, name): (usize, &&str)| ((*name).to_owned(), scene_object(name, at));
+        let objects = self.scenes.iter().enumerate().map(object).collect();
+        let mut progress = repl.feed_start(&program.source, objects, printed.writer());
+        loop {
+            let step = match progress.map_err(|failed| fault_of(&failed.error))? {
+                ReplProgress::Complete { repl, .. } => return self.finish(repl),
+                ReplProgress::FunctionCall(call) => self.call(call, printed),
+                ReplProgress::NameLookup(lookup) => Ok(self.name(lookup, printed)),
+                ReplProgress::OsCall(call) => self.system(call, printed),
+                ReplProgress::ResolveFutures(_) => {
+                    return Err(Fault::new("code.refused", "functions are called without `await`"));
+                }
+            };
+            progress = match step {
+                Ok(progress) => progress,
+                Err(ended) => return ended,
+            };
+        }
+    }
+
+    /// The name of the scene whose object has this identity.
+    fn scene(&self, id: MontyUuid) -> Option<&str> {
+        self.scenes.iter().enumerate().find(|(at, _)| scene_id(*at) == id).map(|(_, name)| *name)
+    }
+
+    /// A call of a function: the recorded outcome, or the end of this execution.
+    fn call(&mut self, mut call: ReplFunctionCall, printed: &mut Printed) -> Step {
+        let name = match call.object_id {
+            Some(id) => format!("{}.{}", self.scene(id).unwrap_or("object"), call.function_name),
+            None => call.function_name.clone(),
+        };
+        let Some(function) = self.function(&name) else {
+            let message = self.unknown(&name);
+            let error = MontyException::new(ExcType::AttributeError, Some(message));
+            return Ok(call.resume(ExtFunctionResult::Error(error), printed.writer()));
+        };
+        let arguments = arguments(function, std::mem::take(&mut call.args), std::mem::take(&mut call.kwargs));
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(message) => {
+                return Err(Err(Fault::new("code.arguments", message).at(line_of(call, printed))));
+            }
+        };
+        let made = ProgramCall { function: name, arguments };
+        let at = self.made;
+        if at >= usize::try_from(self.program.limits.calls).unwrap_or(usize::MAX) {
+            let message = format!("the program makes more than {} calls", self.program.limits.calls);
+            return Err(Err(Fault::new("code.calls", message).at(line_of(call, printed))));
+        }
+        self.made += 1;
+        let Some(PastCall { call: past, outcome }) = self.program.calls.get(at) else {
+            let line = line_of(call, printed);
+            return Err(Ok(Ended::Call { call: made, line }));
+        };
+        if *past != made {
+            return Err(Err(diverged(at, &made, past).at(line_of(call, printed))));
+        }
+        let result = match outcome {
+            PastOutcome::Returned(value) => ExtFunctionResult::Return(from_json(value)),
+            PastOutcome::Raised(message) => {
+                ExtFunctionResult::Error(MontyException::new(ExcType::RuntimeError, Some(message.clone())))
+            }
+        };
+        Ok(call.resume(result, printed.writer()))
+    }
+
+    fn function(&self, name: &str) -> Option<&ProgramFunction> {
+        self.program.functions.iter().find(|function| function.name == name)
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let scene = scene_of(name);
+        let of_scene = self.program.functions.iter().filter(|function| scene_of(&function.name) == scene);
+        let names: Vec<String> = of_scene.map(|function| format!("`{}`", function.name)).collect();
+        format!("there is no function `{name}`; there are {}", names.join(", "))
+    }
+
+    /// The value of a name that the program did not define.
+    fn name(
+        &self,
+        lookup: ReplNameLookup,
+        printed: &mut Printed,
+    ) -> Result<ReplProgress, Box<ReplStartError>> {
+        let found = match lookup.object_id() {
+            None => NameLookupResult::Undefined,
+            Some(id) => {
+                let name = self.scene(id).map(|scene| format!("{scene}.{}", lookup.name));
+                match name.filter(|name| self.function(name).is_some()) {
+                    Some(name) => NameLookupResult::Value(MontyObject::Function { name, docstring: None }),
+                    None => NameLookupResult::Undefined,
+                }
+            }
+        };
+        lookup.resume(found, printed.writer())
+    }
+
+    /// What a program asks of the system: its clock, which stands still; everything else ends it.
+    fn system(&self, call: ReplOsCall, printed: &mut Printed) -> Step {
+        let now = jiff::Timestamp::from_millisecond(self.program.now_ms).unwrap_or_default();
+        let value = match &call.function_call {
+            OsFunctionCall::DateToday => date(&now.to_zoned(jiff::tz::TimeZone::UTC)),
+            OsFunctionCall::DateTimeNow(zone) => date_time(now, zone.as_ref()),
+            other => {
+                let message = format!("`{}` is not available to a program", other.name());
+                let line = line_of_error(call.abort(stopped(), printed.writer()));
+                return Err(Err(Fault::new("code.refused", message).at(line)));
+            }
+        };
+        Ok(call.resume(value, printed.writer()))
+    }
+
+    /// Reads what the program left.
+    fn finish(&self, mut repl: MontyRepl) -> Result<Ended, Fault> {
+        if let Some(past) = self.program.calls.get(self.made) {
+            let message = format!(
+                "the program ended after {} calls, and made `{}` next when it ran before",
+                self.made, past.call.function
+            );
+            return Err(Fault::new("code.diverged", message));
+        }
+        let mut values = [None, None, None];
+        for (name, place) in ["STATUS", "answer_text", "answer_rows"].into_iter().zip(&mut values) {
+            let read = repl.feed_start(name, Vec::new(), PrintWriter::Disabled);
+            let progress = read.map_err(|failed| fault_of(&failed.error))?;
+            repl = match progress {
+                ReplProgress::Complete { repl, value } => {
+                    let json = to_json(value, MAX_VALUE_BYTES);
+                    let json = json.map_err(|why| Fault::new("code.arguments", format!("`{name}` {why}")))?;
+                    *place = Some(json);
+                    repl
+                }
+                other => other.into_repl(),
+            };
+        }
+        Ok(Ended::Finished(values))
+    }
+}
+
+fn scene_of(function: &str) -> &str {
+    function.split_once('.').map_or(function, |(scene, _)| scene)
+}
+
+/// The names of the scenes that a program can write, sorted.
+fn scenes(functions: &[ProgramFunction]) -> Vec<&str> {
+    let mut names: Vec<&str> = functions.iter().map(|function| scene_of(&function.name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| is_identifier(name));
+    names
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !KEYWORDS.contains(&name)
+}
+
+/// Words that cannot be names of scenes in a program.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// The identity of the scene at this place of the sorted names.
+fn scene_id(at: usize) -> MontyUuid {
+    MontyUuid::from_u128((at as u128) << 1 | 1)
+}
+
+fn scene_object(name: &str, at: usize) -> MontyObject {
+    let class_type = MontyClassType {
+        name: name.to_owned(),
+        id: MontyUuid::from_u128((at as u128 + 1) << 1),
+        host_defined: true,
+        is_dataclass: false,
+        attrs: DictPairs::from(Vec::new()),
+    };
+    let attrs = DictPairs::from(Vec::new());
+    MontyObject::ClassInstance(Box::new(MontyClassInstance { class_type, instance_id: scene_id(at), attrs }))
+}
+
+/// The arguments by name, or what is wrong with them.
+fn arguments(
+    function: &ProgramFunction,
+    positional: Vec<MontyObject>,
+    named: Vec<(MontyObject, MontyObject)>,
+) -> Result<Map<String, Value>, String> {
+    let of = &function.name;
+    if positional.len() > function.parameters.len() {
+        let parameters = function.parameters.join(", ");
+        return Err(format!("`{of}` gets {} arguments; its parameters are ({parameters})", positional.len()));
+    }
+    let mut left = MAX_ARGUMENT_BYTES;
+    let mut arguments = Map::new();
+    let positional = function.parameters.iter().cloned().zip(positional);
+    let named = named.into_iter().map(|(name, value)| match name {
+        MontyObject::String(name) => (name, value),
+        other => (other.py_repr(), value),
+    });
+    for (name, value) in positional.chain(named) {
+        let json = to_json(value, left).map_err(|why| format!("the argument `{name}` of `{of}` {why}"))?;
+        left = left.saturating_sub(json.to_string().len() + name.len());
+        if arguments.insert(name.clone(), json).is_some() {
+            return Err(format!("`{of}` gets the argument `{name}` twice"));
+        }
+    }
+    Ok(arguments)
+}
+
+fn diverged(at: usize, made: &ProgramCall, past: &ProgramCall) -> Fault {
+    let number = at + 1;
+    let what = if made.function == past.function {
+        format!("call {number}, `{}`, has other arguments than when the program ran before", made.function)
+    } else {
+        format!(
+            "call {number} is `{}`, and was `{}` when the program ran before",
+            made.function, past.function
+        )
+    };
+    Fault::new("code.diverged", what)
+}
+
+/// The exception that ends an execution that is not continued. Programs cannot catch it.
+fn stopped() -> MontyException {
+    MontyException::new(ExcType::RuntimeError, Some("stopped".to_owned()))
+}
+
+/// The line of a call, by ending the execution there.
+fn line_of(call: ReplFunctionCall, printed: &mut Printed) -> Option<u32> {
+    line_of_error(call.abort(stopped(), printed.writer()))
+}
+
+fn line_of_error(ended: Result<ReplProgress, Box<ReplStartError>>) -> Option<u32> {
+    ended.err().and_then(|failed| line(&failed.error))
+}
+
+fn line(error: &MontyException) -> Option<u32> {
+    error.traceback().last().map(|frame| frame.start.line)
+}
+
+/// The fault that an exception of the interpreter means.
+fn fault_of(error: &MontyException) -> Fault {
+    let message = error.message().unwrap_or_default();
+    let code = match error.exc_type() {
+        ExcType::SyntaxError => "code.syntax",
+        // Syntax that the interpreter does not have.
+        ExcType::NotImplementedError if message.contains("monty") || message.starts_with("Wildcard") => {
+            "code.syntax"
+        }
+        ExcType::TimeoutError if message.starts_with("time limit exceeded") => "code.time",
+        ExcType::MemoryError => "code.memory",
+        _ => "code.error",
+    };
+    let summary: String = error.summary().chars().take(MAX_MESSAGE_CHARS).collect();
+    let message = match code {
+        "code.time" => "the program takes too much time".to_owned(),
+        "code.memory" => "the program uses too much memory".to_owned(),
+        _ => summary,
+    };
+    Fault { code, message, line: line(error) }
+}
+
+fn date(now: &jiff::Zoned) -> MontyObject {
+    MontyObject::Date(MontyDate {
+        year: now.year().into(),
+        month: positive(now.month()),
+        day: positive(now.day()),
+    })
+}
+
+fn date_time(now: jiff::Timestamp, zone: Option<&MontyTimeZone>) -> MontyObject {
+    let offset = zone.and_then(|zone| jiff::tz::Offset::from_seconds(zone.offset_seconds).ok());
+    let now = now.to_zoned(offset.map_or(jiff::tz::TimeZone::UTC, jiff::tz::TimeZone::fixed));
+    MontyObject::DateTime(MontyDateTime {
+        year: now.year().into(),
+        month: positive(now.month()),
+        day: positive(now.day()),
+        hour: positive(now.hour()),
+        minute: positive(now.minute()),
+        second: positive(now.second()),
+        microsecond: u32::try_from(now.subsec_nanosecond() / 1000).unwrap_or_default(),
+        offset_seconds: zone.map(|zone| zone.offset_seconds),
+        timezone_name: zone.and_then(|zone| zone.name.clone()),
+    })
+}
+
+/// A part of a date or time.
+fn positive(part: i8) -> u8 {
+    u8::try_from(part).unwrap_or_default()
+}

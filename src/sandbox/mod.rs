@@ -1,0 +1,65 @@
+//! Executes programs of others ([`Program`](crate::program::Program)) in worker processes that have nothing: no
+//! environment, no files, no network, no other process, and bounded time and memory.
+//!
+//! A worker is a process of its own because an interpreter that fails takes its process with it. It confines itself
+//! before it reads its first program ([`worker_main`]), gets a program with the outcomes of its calls so far in one frame,
+//! and replies in one frame where the program stopped. After an error it is discarded. [`Pool`] is the parent's
+//! side: a bounded number of workers, a bounded wait for one, and a deadline after which a worker is killed.
+//!
+//! **Invariant:** nothing of a program is executed in the process that asks for it.
+
+#[cfg(feature = "sandbox")]
+mod confinement;
+mod counts;
+#[cfg(feature = "sandbox")]
+mod execution;
+#[cfg(feature = "sandbox")]
+mod frame;
+mod options;
+#[cfg(feature = "sandbox")]
+mod pool;
+#[cfg(feature = "sandbox")]
+mod printed;
+#[cfg(feature = "sandbox")]
+mod protocol;
+#[cfg(feature = "sandbox")]
+mod source;
+#[cfg(feature = "sandbox")]
+mod values;
+#[cfg(feature = "sandbox")]
+mod watch;
+#[cfg(feature = "sandbox")]
+mod worker;
+#[cfg(feature = "sandbox")]
+mod worker_process;
+
+use std::sync::Arc;
+
+use crate::program::Interpreter;
+
+pub use counts::ProgramCounts;
+pub use options::Options;
+#[cfg(feature = "sandbox")]
+pub use pool::Pool;
+#[cfg(feature = "sandbox")]
+pub use worker::{WORKER_COMMAND, worker_main};
+
+/// What executes programs, with these settings. Processes are watched on `runtime`. None without a worker, and in a build
+/// without the feature `sandbox`.
+pub fn interpreter(
+    options: &Options,
+    runtime: &tokio::runtime::Handle,
+    counts: ProgramCounts,
+) -> Option<Arc<dyn Interpreter>> {
+    #[cfg(feature = "sandbox")]
+    return options.worker.is_some().then(|| {
+        let pool: Arc<dyn Interpreter> =
+            Arc::new(Pool::new(options.clone()).on(runtime.clone()).counted(counts));
+        pool
+    });
+    #[cfg(not(feature = "sandbox"))]
+    {
+        let _ = (options, runtime, counts);
+        None
+    }
+}

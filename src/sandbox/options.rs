@@ -1,0 +1,86 @@
+//! The configuration section `sandbox`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::program::ProgramLimits;
+use crate::setting::{SettingProblem, SettingsReview};
+
+/// Bytes that are kept of what a program prints.
+const PRINTED_BYTES: usize = 16 * 1024;
+
+/// The most calls that a program may make.
+const MAX_PROGRAM_CALLS: u32 = 200;
+
+/// The processes that execute programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// The most worker processes at once.
+    pub workers: usize,
+    /// Milliseconds that an execution may take.
+    pub time_ms: u64,
+    /// Mebibytes that an execution may use.
+    pub memory_mib: u64,
+    /// The most milliseconds that an execution waits for a worker.
+    pub wait_ms: u64,
+    /// The program whose `sandbox-worker` is the worker. The program `proscenium` uses itself if this is absent; a
+    /// library has no worker then.
+    pub worker: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { workers: 2, time_ms: 5_000, memory_mib: 128, wait_ms: 5_000, worker: None }
+    }
+}
+
+impl Options {
+    /// All problems with these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
+        review.range("sandbox.workers", self.workers, 1..=256);
+        review.range("sandbox.time_ms", self.time_ms, 50..=60_000);
+        review.range("sandbox.memory_mib", self.memory_mib, 16..=4_096);
+        review.range("sandbox.wait_ms", self.wait_ms, 0..=60_000);
+        if self.worker.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+            review.add(
+                "sandbox.worker",
+                "`sandbox.worker` is empty",
+                "write the path of a program, or leave it out",
+            );
+        }
+        review.into_problems()
+    }
+
+    /// The bounds of an execution.
+    pub fn limits(&self) -> ProgramLimits {
+        ProgramLimits {
+            time_ms: self.time_ms,
+            memory_bytes: self.memory_bytes(),
+            printed_bytes: PRINTED_BYTES,
+            calls: MAX_PROGRAM_CALLS,
+        }
+    }
+
+    /// The bound of memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_mib.saturating_mul(1024 * 1024)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_has_bounds() {
+        assert_eq!(Options::default().problems(), []);
+        let wrong =
+            Options { workers: 0, time_ms: 1, memory_mib: 1, wait_ms: 60_001, worker: Some(PathBuf::new()) };
+        let keys: Vec<String> = wrong.problems().into_iter().flat_map(|problem| problem.keys).collect();
+        let all = ["workers", "time_ms", "memory_mib", "wait_ms", "worker"];
+        assert_eq!(keys, all.map(|key| format!("sandbox.{key}")));
+    }
+}

@@ -1,0 +1,308 @@
+//! The workers of a process: how many there are, who waits for one, and what their replies mean.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use super::frame::frame;
+use super::protocol::{MAX_SOURCE_BYTES, MEMORY_EXIT, PARENT_GRACE_MS, TIME_EXIT, WORKER_GRACE_MS};
+use super::worker_process::{Lost, WorkerProcess};
+use super::{Options, ProgramCounts};
+use crate::nesting::is_too_deep;
+use crate::program::{Interpreter, Program, ProgramFault, ProgramLimits, Stop, Unavailable};
+
+/// How many programs a worker executes before another takes its place.
+const MAX_SERVED: u32 = 500;
+
+/// The most executions that wait for a worker.
+const MAX_WAITING: usize = 1_000;
+
+/// Executes programs in worker processes; clones share them.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    state: Arc<PoolState>,
+    /// Where processes are watched.
+    runtime: Option<Handle>,
+    counts: ProgramCounts,
+}
+
+#[derive(Debug)]
+struct PoolState {
+    options: Options,
+    places: Semaphore,
+    waiting: AtomicUsize,
+    idle: Mutex<Vec<WorkerProcess>>,
+    reported: AtomicBool,
+}
+
+impl Pool {
+    /// A pool without workers; they are started when they are needed.
+    pub fn new(options: Options) -> Self {
+        let state = PoolState {
+            places: Semaphore::new(options.workers.max(1)),
+            options,
+            waiting: AtomicUsize::new(0),
+            idle: Mutex::default(),
+            reported: AtomicBool::new(false),
+        };
+        Self { state: Arc::new(state), runtime: None, counts: ProgramCounts::default() }
+    }
+
+    /// Watches processes on this runtime, which outlives the pool, and not on the one of the first that asks.
+    #[must_use]
+    pub fn on(self, runtime: Handle) -> Self {
+        Self { runtime: Some(runtime), ..self }
+    }
+
+    /// Counts executions there.
+    #[must_use]
+    pub fn counted(self, counts: ProgramCounts) -> Self {
+        Self { counts, ..self }
+    }
+
+    /// The bounds of an execution.
+    pub fn limits(&self) -> ProgramLimits {
+        self.state.options.limits()
+    }
+
+    /// Starts as many workers as may be idle, so that the first programs need not wait for them.
+    ///
+    /// # Errors
+    /// If there is no worker.
+    pub async fn warm(&self) -> Result<(), Unavailable> {
+        let state = &self.state;
+        while state.idle().len() < state.options.workers {
+            let worker = self.start().await?;
+            state.idle().push(worker);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Interpreter for Pool {
+    async fn execute(&self, program: &Program) -> Result<Stop, Unavailable> {
+        let ended = self.ended(program).await;
+        self.counts.record(&ended);
+        ended
+    }
+}
+
+impl Pool {
+    async fn ended(&self, program: &Program) -> Result<Stop, Unavailable> {
+        let state = &self.state;
+        if program.source.len() > MAX_SOURCE_BYTES {
+            let message =
+                format!("the program has {} bytes; at most {MAX_SOURCE_BYTES}", program.source.len());
+            return Ok(fault("code.refused", message));
+        }
+        let program = state.bounded(program);
+        let Ok(frame) = frame(&program) else {
+            return Ok(fault("code.refused", "the program and the results of its calls are too large"));
+        };
+        let _place = state.place().await?;
+        let mut worker = self.worker().await?;
+        let grace = WORKER_GRACE_MS + PARENT_GRACE_MS;
+        let deadline = Duration::from_millis(program.limits.time_ms.saturating_add(grace));
+        match worker.execute(&frame, deadline).await {
+            Ok(reply) => {
+                let stop = checked(reply.stop, &program);
+                let good = reply.reusable && !matches!(stop, Stop::Fault(_));
+                if good && worker.served < MAX_SERVED {
+                    state.idle().push(worker);
+                }
+                Ok(stop)
+            }
+            // The worker is dropped, and with that killed.
+            Err(lost) => Ok(lost_fault(&lost)),
+        }
+    }
+
+    /// An idle worker that lives, or another one.
+    async fn worker(&self) -> Result<WorkerProcess, Unavailable> {
+        loop {
+            let idle = self.state.idle().pop();
+            let Some(mut worker) = idle else { return self.start().await };
+            if !worker.has_ended() {
+                return Ok(worker);
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<WorkerProcess, Unavailable> {
+        let options = &self.state.options;
+        let Some(path) = options.worker.clone() else {
+            let message =
+                "no program is a worker: set `sandbox.worker`, and call `worker_main` in that program";
+            return Err(unavailable(message));
+        };
+        let memory_mib = options.memory_mib;
+        // All executions of a worker together; each has its own, stricter bound.
+        let seconds = (options.time_ms / 1000 + 1).saturating_mul(u64::from(MAX_SERVED));
+        let starting = async move { WorkerProcess::start(&path, memory_mib, seconds).await };
+        let started = match &self.runtime {
+            Some(runtime) => runtime.spawn(starting).await.map_err(|error| unavailable(error.to_string()))?,
+            None => starting.await,
+        };
+        let (worker, missing) = started.map_err(unavailable)?;
+        if !missing.is_empty() && !self.state.reported.swap(true, Relaxed) {
+            let missing = missing.join(", ");
+            tracing::warn!(
+                code = "sandbox.confinement",
+                missing,
+                "the kernel lacks some of what confines programs"
+            );
+        }
+        Ok(worker)
+    }
+}
+
+impl PoolState {
+    fn idle(&self) -> MutexGuard<'_, Vec<WorkerProcess>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program, with bounds that the workers can keep.
+    fn bounded(&self, program: &Program) -> Program {
+        let most = self.options.limits();
+        let ProgramLimits { time_ms, memory_bytes, printed_bytes, calls } = program.limits;
+        let limits = ProgramLimits {
+            time_ms: time_ms.min(most.time_ms),
+            memory_bytes: memory_bytes.min(most.memory_bytes),
+            printed_bytes: printed_bytes.min(most.printed_bytes),
+            calls: calls.min(most.calls),
+        };
+        Program { limits, ..program.clone() }
+    }
+
+    /// Waits for a place among the workers, within bounds.
+    async fn place(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
+        let waiting = Waiting::enter(&self.waiting).ok_or_else(busy)?;
+        let place = timeout(Duration::from_millis(self.options.wait_ms), self.places.acquire()).await;
+        drop(waiting);
+        match place {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(busy()),
+        }
+    }
+}
+
+/// A place among those who wait.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl<'w> Waiting<'w> {
+    fn enter(waiting: &'w AtomicUsize) -> Option<Self> {
+        let waits = Self(waiting);
+        (waiting.fetch_add(1, Relaxed) < MAX_WAITING).then_some(waits)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+fn busy() -> Unavailable {
+    let message = "all workers execute other programs: try again, or raise `sandbox.workers`".to_owned();
+    Unavailable { code: "sandbox.busy", message }
+}
+
+fn unavailable(message: impl Into<String>) -> Unavailable {
+    Unavailable { code: "sandbox.unavailable", message: message.into() }
+}
+
+fn fault(code: &str, message: impl Into<String>) -> Stop {
+    let (code, message) = (code.to_owned(), message.into());
+    Stop::Fault(ProgramFault { code, message, line: None, printed: String::new() })
+}
+
+/// What the end of a worker means for its program.
+fn lost_fault(lost: &Lost) -> Stop {
+    let time = "the program takes too much time";
+    let code = |status: &ExitStatus| status.code();
+    match lost {
+        Lost::Late => fault("code.time", time),
+        Lost::Ended(Some(status)) if code(status) == Some(TIME_EXIT) => fault("code.time", time),
+        Lost::Ended(Some(status)) if status.signal() == Some(CPU_SIGNAL) => fault("code.time", time),
+        Lost::Ended(Some(status)) if code(status) == Some(MEMORY_EXIT) => {
+            fault("code.memory", "the program uses too much memory")
+        }
+        Lost::Ended(status) => {
+            let status = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
+            tracing::warn!(
+                code = "code.crashed",
+                status,
+                "a worker of the sandbox ended while it executed a program"
+            );
+            fault("code.crashed", "the interpreter failed on this program: write it in a simpler way")
+        }
+        Lost::Garbled => {
+            tracing::warn!(code = "code.crashed", "a worker of the sandbox replied something unreadable");
+            fault("code.crashed", "the interpreter failed on this program: write it in a simpler way")
+        }
+    }
+}
+
+/// SIGXCPU.
+const CPU_SIGNAL: i32 = 24;
+
+/// The reply of a worker, if it keeps the bounds that the worker was given. A worker whose interpreter was taken over could
+/// reply anything.
+fn checked(stop: Stop, program: &Program) -> Stop {
+    let limits = program.limits;
+    let holds = match &stop {
+        Stop::Call { call, .. } => {
+            program.functions.iter().any(|function| function.name == call.function)
+                && program.calls.len() < usize::try_from(limits.calls).unwrap_or(usize::MAX)
+                && !is_too_deep(call.arguments.values())
+        }
+        Stop::Finished(finished) => {
+            let values = [&finished.status, &finished.answer_text, &finished.answer_rows];
+            finished.printed.len() <= limits.printed_bytes && !is_too_deep(values.into_iter().flatten())
+        }
+        Stop::Fault(fault) => fault.printed.len() <= limits.printed_bytes && fault.code.starts_with("code."),
+    };
+    if holds { stop } else { lost_fault(&Lost::Garbled) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_worker_is_an_error_and_nothing_is_executed() {
+        let missing = Options { worker: Some("/nonexistent/worker".into()), ..Options::default() };
+        for options in [Options::default(), missing] {
+            let pool = Pool::new(options);
+            let error = pool.execute(&program("1")).await.unwrap_err();
+            assert_eq!(error.code, "sandbox.unavailable");
+            assert_eq!(pool.warm().await.unwrap_err().code, "sandbox.unavailable");
+        }
+    }
+
+    #[tokio::test]
+    async fn program_that_is_no_worker_is_none() {
+        let pool = Pool::new(Options { worker: Some("/bin/true".into()), ..Options::default() });
+        let error = pool.execute(&program("1")).await.unwrap_err();
+        assert!(error.message.contains("ended before it was confined"), "{error}");
+    }
+
+    fn program(source: &str) -> Program {
+        Program {
+            source: source.to_owned(),
+            functions: Vec::new(),
+            now_ms: 0,
+            seed: 0,
+            calls: Vec::new(),
+            limits: Options::default().limits(),
+        }
+    }
+}

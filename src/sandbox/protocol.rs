@@ -1,0 +1,58 @@
+//! What a worker and its parent tell each other. Frames are in `frame`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::program::Stop;
+
+/// The version of this protocol; a worker of another release is not used.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// The largest frame of either side, in bytes.
+pub(super) const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
+
+/// The largest source of a program, in bytes.
+pub(super) const MAX_SOURCE_BYTES: usize = 64 * 1024;
+
+/// The largest arguments of a call, as JSON in bytes.
+pub(super) const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
+
+/// The largest value that a program may leave, as JSON in bytes.
+pub(super) const MAX_VALUE_BYTES: usize = 1024 * 1024;
+
+/// Milliseconds beyond the time of an execution after which its worker ends itself: what the interpreter does between two looks at the clock.
+pub(super) const WORKER_GRACE_MS: u64 = 250;
+
+/// Milliseconds beyond that after which the parent kills the worker.
+pub(super) const PARENT_GRACE_MS: u64 = 750;
+
+/// The exit code of a worker that used too much time.
+pub(super) const TIME_EXIT: i32 = 66;
+
+/// The exit code of a worker that used too much memory.
+pub(super) const MEMORY_EXIT: i32 = 65;
+
+/// The exit code of a worker that could not confine itself.
+pub(super) const CONFINEMENT_EXIT: i32 = 78;
+
+/// The exit code of a worker whose interpreter panicked.
+pub(super) const PANIC_EXIT: i32 = 70;
+
+/// The first frame of a worker, when it is confined. Programs follow, each answered by a [`Reply`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hello {
+    /// [`PROTOCOL`].
+    pub(super) protocol: u32,
+    /// What the kernel does not have of what confines a worker.
+    pub(super) missing: Vec<String>,
+}
+
+/// What became of a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reply {
+    /// Where it stopped.
+    pub(super) stop: Stop,
+    /// Whether the worker may execute another program.
+    pub(super) reusable: bool,
+}

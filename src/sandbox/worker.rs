@@ -1,0 +1,85 @@
+//! The process that executes programs, from its start to its end.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::confinement::{restrict_files, restrict_process};
+use super::execution::execute;
+use super::frame;
+use super::protocol::{CONFINEMENT_EXIT, Hello, PANIC_EXIT, PROTOCOL, Reply};
+use super::watch::{Memory, Watch};
+use crate::program::{Program, Stop};
+
+/// The command with which a worker is started, before its bounds: mebibytes of memory and seconds of processor time.
+pub const WORKER_COMMAND: &str = "sandbox-worker";
+
+/// The stack of the thread that executes programs. Only what is used of it is memory.
+const STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// Is a worker until its parent closes its standard input: confines this process, and executes the programs that it reads. A
+/// library's own program calls this first of all if its first argument is [`WORKER_COMMAND`], before it starts any
+/// thread or reads any setting.
+pub fn worker_main() -> ExitCode {
+    let mut arguments = std::env::args().skip(2).map(|argument| argument.parse::<u64>());
+    let (Some(Ok(memory_mib)), Some(Ok(seconds))) = (arguments.next(), arguments.next()) else {
+        return ExitCode::from(2);
+    };
+    let memory = Arc::new(Memory::open());
+    let watch = Arc::new(Watch::default());
+    let missing = restrict_files();
+    let executing = {
+        let (memory, watch) = (Arc::clone(&memory), Arc::clone(&watch));
+        let bytes = memory_mib.saturating_mul(1024 * 1024);
+        std::thread::Builder::new()
+            .name("program".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || serve(&memory, &watch, missing, bytes, seconds))
+    };
+    match executing {
+        Ok(_) => watch.watch(&memory),
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Ends the process with the thread that executes programs, also if that panics.
+struct EndsProcess(i32);
+
+impl Drop for EndsProcess {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the first thread watches for as long as the process lives"
+    )]
+    fn drop(&mut self) {
+        std::process::exit(self.0);
+    }
+}
+
+fn serve(memory: &Memory, watch: &Watch, mut missing: Vec<String>, memory_bytes: u64, seconds: u64) {
+    let mut end = EndsProcess(PANIC_EXIT);
+    match restrict_process(memory, memory_bytes, seconds) {
+        Ok(more) => missing.extend(more),
+        Err(_) => {
+            end.0 = CONFINEMENT_EXIT;
+            return;
+        }
+    }
+    end.0 = match programs(memory, watch, missing, memory_bytes) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    };
+}
+
+fn programs(memory: &Memory, watch: &Watch, missing: Vec<String>, memory_bytes: u64) -> io::Result<()> {
+    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    frame::write(&mut output, &Hello { protocol: PROTOCOL, missing })?;
+    while let Some(program) = frame::read::<Program>(&mut input)? {
+        watch.begin(&program.limits);
+        let stop = execute(&program);
+        watch.end();
+        // An allocator keeps what was used: the next program would be charged for it.
+        let reusable = !matches!(stop, Stop::Fault(_)) && memory.grown_bytes() < memory_bytes / 4;
+        frame::write(&mut output, &Reply { stop, reusable })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Programs of others are executed by worker processes that have nothing: whatever a program does, the host, its
+//! neighbours and the clock are safe from it, and what a model writes runs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use proscenium::program::{Finished, Interpreter, PastCall, PastOutcome, ProgramLimits, Stop};
+use proscenium::sandbox::{Options, Pool, WORKER_COMMAND};
+use serde_json::json;
+
+use crate::support::sandbox_programs::{self, HostileProgram, executed, outcome, program};
+
+fn options() -> Options {
+    let worker = Some(env!("CARGO_BIN_EXE_proscenium").into());
+    Options { workers: 2, time_ms: 5_000, memory_mib: 128, wait_ms: 60_000, worker }
+}
+
+/// Short bounds, so that programs that reach them do so soon.
+fn strict() -> Options {
+    Options { time_ms: 150, memory_mib: 64, ..options() }
+}
+
+async fn stop(pool: &Pool, source: &str) -> Stop {
+    executed(pool, program(source, pool.limits())).await.0
+}
+
+fn printed(stop: &Stop) -> &str {
+    match stop {
+        Stop::Finished(Finished { printed, .. }) => printed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn code(stop: &Stop) -> &str {
+    match stop {
+        Stop::Fault(fault) => &fault.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is wrong with the end of a hostile program, and with its neighbour's.
+async fn hostile_faults(pool: &Pool, hostile: HostileProgram) -> Vec<String> {
+    let short = ProgramLimits { time_ms: 100, memory_bytes: 64 * 1024 * 1024, ..pool.limits() };
+    let mut program = hostile.program(short);
+    let mut stop = pool.execute(&program).await.unwrap();
+    if hostile.fault(&stop).is_some() && matches!(&stop, Stop::Fault(fault) if fault.code == "code.time") {
+        // A busy machine: it gets the time that others have.
+        program.limits = pool.limits();
+        stop = pool.execute(&program).await.unwrap();
+    }
+    let mut faults: Vec<String> = hostile.fault(&stop).into_iter().collect();
+    if hostile.same && pool.execute(&program).await.unwrap() != stop {
+        faults.push(format!("`{}` differs when it is executed again", hostile.name));
+    }
+    let neighbour = self::stop(pool, "STATUS = shop.stock('pen')['quantity']").await;
+    if !matches!(&neighbour, Stop::Finished(finished) if finished.status == Some(json!(120))) {
+        faults.push(format!("after `{}` another program ends as {neighbour:?}", hostile.name));
+    }
+    faults
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_hostile_program_reaches_the_host_or_its_neighbours_or_outlives_its_deadline() {
+    let corpus = sandbox_programs::hostile();
+    assert!(corpus.len() >= 150);
+    let pool = Pool::new(options());
+    let faults =
+        futures::stream::iter(corpus).map(|hostile| hostile_faults(&pool, hostile)).buffer_unordered(2);
+    let faults: Vec<Vec<String>> = faults.collect().await;
+    let faults = faults.concat();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    for place in ["/tmp/sandbox-was-here", "/sandbox-was-here", "sandbox-was-here"] {
+        assert!(!Path::new(place).exists(), "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_as_models_write_them_run_and_come_to_the_same_each_time() {
+    let corpus = sandbox_programs::benign();
+    assert!(corpus.len() >= 80);
+    let pool = Pool::new(options());
+    let faults = futures::stream::iter(corpus).map(|benign| {
+        let pool = &pool;
+        async move {
+            let (stop, program) = executed(pool, program(&benign.source, pool.limits())).await;
+            let mut faults = benign.faults(&stop, &program);
+            for _ in 0..2 {
+                if pool.execute(&program).await.unwrap() != stop {
+                    faults.push(format!("`{}` differs when it is executed again", benign.name));
+                }
+            }
+            faults
+        }
+    });
+    let faults: Vec<Vec<String>> = faults.buffer_unordered(2).collect().await;
+    let faults = faults.concat();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[tokio::test]
+async fn program_stops_at_each_call_with_its_line_and_goes_on_from_its_outcome() {
+    let pool = Pool::new(options());
+    let source = "a = 1\nb = shop.stock(\n    'pen')\ntry:\n    shop.sell('pear', 50)\nexcept ToolError as e:\n    print(e)\n";
+    let mut program = program(source, pool.limits());
+    for (function, line) in [("shop.stock", 2), ("shop.sell", 5)] {
+        let Stop::Call { call, line: at } = pool.execute(&program).await.unwrap() else { panic!("no call") };
+        assert_eq!((call.function.as_str(), at), (function, Some(line)));
+        program.calls.push(PastCall { outcome: outcome(&call), call });
+    }
+    let end = pool.execute(&program).await.unwrap();
+    assert_eq!(printed(&end), "only 3 left\n");
+    program.calls[1].outcome = PastOutcome::Returned(json!({"left": 0}));
+    assert_eq!(printed(&pool.execute(&program).await.unwrap()), "");
+    program.calls.truncate(1);
+    program.calls[0].outcome = PastOutcome::Raised("closed today".to_owned());
+    let Stop::Fault(fault) = pool.execute(&program).await.unwrap() else { panic!("no fault") };
+    assert_eq!((fault.code.as_str(), fault.line), ("code.error", Some(2)));
+    assert!(fault.message.contains("closed today"), "{}", fault.message);
+}
+
+#[tokio::test]
+async fn faults_say_what_is_wrong_and_where() {
+    let pool = Pool::new(strict());
+    let programs = [
+        "x = 1\ny = (",
+        "x = 1\n\nprint(y)",
+        "\nshop.drop('pen')",
+        "shop.stock('pen', 2)",
+        "shop.stock(item={1, 2})",
+        "x = 1\nopen('x')",
+        "\nasync def f():\n    pass",
+        "answer_rows = [float('inf')]",
+        "while True: pass",
+        "print('before')\nx = 'x' * 10 ** 10",
+        "print('kept')\nraise ValueError('mine')",
+    ];
+    let mut told = Vec::new();
+    for source in programs {
+        let Stop::Fault(fault) = stop(&pool, source).await else { panic!("{source}") };
+        let line = fault.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
+        told.push(format!("{} {line}: {} [{}]", fault.code, fault.message, fault.printed.trim()));
+    }
+    insta::assert_snapshot!(told.join("\n"), @r"
+    code.syntax 2: SyntaxError: unexpected EOF while parsing []
+    code.error 3: NameError: name 'y' is not defined []
+    code.error 2: AttributeError: there is no function `shop.drop`; there are `shop.items`, `shop.stock`, `shop.sell`, `shop.set_price`, `shop.sales` []
+    code.arguments 1: `shop.stock` gets 2 arguments; its parameters are (item) []
+    code.arguments 1: the argument `item` of `shop.stock` has a value of type `set`: use numbers, text, lists and dictionaries []
+    code.refused 2: `open` is not available to a program []
+    code.refused 2: `async` is not available: call functions one after the other, without `await` []
+    code.arguments -: `answer_rows` has the number `inf`, which is not finite []
+    code.time -: the program takes too much time []
+    code.memory 2: the program uses too much memory [before]
+    code.error 2: ValueError: mine [kept]
+    ");
+}
+
+#[tokio::test]
+async fn executions_beyond_the_workers_wait_and_give_up() {
+    let pool = Pool::new(Options { workers: 1, wait_ms: 0, ..strict() });
+    let long = program("while True: pass", pool.limits());
+    let (first, second) = tokio::join!(pool.execute(&long), pool.execute(&long));
+    let ended = [&first, &second].map(|end| match end {
+        Ok(stop) => code(stop),
+        Err(error) => error.code,
+    });
+    assert_eq!(BTreeSet::from(ended), BTreeSet::from(["code.time", "sandbox.busy"]));
+    let patient = Pool::new(Options { workers: 1, wait_ms: 60_000, ..strict() });
+    let short = program("STATUS = 1", patient.limits());
+    let (first, second) = tokio::join!(patient.execute(&long), patient.execute(&short));
+    assert_eq!(code(&first.unwrap()), "code.time");
+    assert!(matches!(second.unwrap(), Stop::Finished(_)));
+}
+
+#[tokio::test]
+async fn execution_that_nobody_waits_for_ends_with_its_worker() {
+    let pool = Pool::new(Options { workers: 1, time_ms: 60_000, ..options() });
+    pool.warm().await.unwrap();
+    let long = program("while True: pass", pool.limits());
+    tokio::select! {
+        biased;
+        ended = pool.execute(&long) => panic!("{ended:?}"),
+        // Another future of the same task: the execution is dropped when it is under way.
+        () = tokio::task::yield_now() => {}
+    }
+    assert!(matches!(stop(&pool, "STATUS = 1").await, Stop::Finished(_)));
+}
+
+/// Lines of `/proc/PID` of a worker that is confined.
+#[cfg(target_os = "linux")]
+#[test]
+fn worker_has_no_environment_no_descriptors_and_a_filter() {
+    use std::io::Read;
+
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_proscenium"))
+        .args([WORKER_COMMAND, "64", "10"])
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The first byte comes when the worker is confined.
+    let mut byte = [0];
+    worker.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    let proc = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", worker.id())).unwrap();
+    assert_eq!(proc("environ"), "");
+    let status = proc("status");
+    for line in ["Seccomp:\t2", "NoNewPrivs:\t1", "Threads:\t2"] {
+        assert!(status.contains(line), "{line}\n{status}");
+    }
+    let limits = proc("limits");
+    for resource in ["Max file size", "Max core file size", "Max processes"] {
+        let line = limits.lines().find(|line| line.starts_with(resource)).unwrap();
+        assert_eq!(
+            line[resource.len()..].split_whitespace().take(2).collect::<Vec<_>>(),
+            ["0", "0"],
+            "{line}"
+        );
+    }
+    // Its end of the pipes, where errors go, and the kernel's figures of its memory.
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", worker.id())).unwrap();
+    let targets =
+        descriptors.map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap().display().to_string());
+    let own =
+        |target: &String| target.starts_with("pipe:") || target == "/dev/null" || target.ends_with("/statm");
+    let other: Vec<String> = targets.filter(|target| !own(target)).collect();
+    assert_eq!(other, Vec::<String>::new());
+    // The end of its input is its end.
+    drop(worker.stdin.take());
+    assert_eq!(worker.wait().unwrap().code(), Some(0));
+}
+
+/// What a worker does with bytes that are no program.
+#[tokio::test]
+async fn bytes_that_are_no_program_end_a_worker_and_nothing_else() {
+    use std::io::Write;
+
+    let frames: [&[u8]; 6] = [
+        b"\x00",
+        b"\x02\x00\x00\x00{}",
+        b"\xff\xff\xff\xff",
+        b"\x04\x00\x00\x00\xff\xfe\xfd\xfc",
+        b"\x10\x00\x00\x00{\"source\": 1}    ",
+        b"\x05\x00\x00\x00[[[[[",
+    ];
+    for frame in frames {
+        let mut worker = Command::new(env!("CARGO_BIN_EXE_proscenium"))
+            .args([WORKER_COMMAND, "64", "10"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = worker.stdin.take().unwrap();
+        // It may have ended before all is written.
+        let _ = input.write_all(frame);
+        drop(input);
+        let status = worker.wait().unwrap();
+        assert!(matches!(status.code(), Some(0 | 1)), "{frame:?}: {status}");
+    }
+    let pool = Arc::new(Pool::new(options()));
+    assert!(matches!(stop(&pool, "STATUS = 1").await, Stop::Finished(_)));
+}
