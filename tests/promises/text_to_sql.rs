@@ -310,6 +310,23 @@ async fn answer_over_http_has_the_table_and_the_document_the_status() {
 }
 
 #[tokio::test]
+async fn every_kind_of_request_completes_without_a_model() {
+    let test = Setup::offline().start().await;
+    // Those of `benches/text_to_sql`.
+    for words in [
+        "How many products are there?",
+        "Which customers have no orders in 2026?",
+        "Fix this SQL: SELEC nme FROM products",
+        "Run this SQL: SELECT id, name, price FROM products ORDER BY id",
+        "Explain this SQL: SELECT count(*) FROM orders WHERE status = 'new'",
+        "Which tables are in the database?",
+    ] {
+        let run = ask(&test, words, json!({})).await;
+        assert_eq!(run.answer.status, RunStatus::Completed, "{words}: {:#?}", run.answer);
+    }
+}
+
+#[tokio::test]
 async fn sample_file_is_not_changed_by_questions() {
     let test = Setup::offline().start().await;
     ask(&test, "How many products are there?", json!({})).await;

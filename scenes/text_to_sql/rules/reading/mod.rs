@@ -17,6 +17,9 @@ use super::vocabulary::{ColumnAt, Item, Meaning};
 use super::who::{asks_for_namesake, asks_who};
 use super::{Reason, Tongue, qualities};
 
+/// Periods in the plural.
+const PERIODS: [&str; 6] = ["months", "years", "days", "mesi", "anni", "giorni"];
+
 /// What was said just before and waits for what it is about.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -358,30 +361,31 @@ impl<'a> Reader<'a> {
             }
             Role::Period(period) if super::asked_period(self.items) == Some(self.at) => {
                 self.waiting.which = false;
-                self.draft.which_period = Some((
-                    period,
-                    matches!(&*item.text, "months" | "years" | "days" | "mesi" | "anni" | "giorni"),
-                ));
+                self.draft.which_period = Some((period, PERIODS.contains(&item.text.as_str())));
             }
             Role::Period(period) if waiting.by && self.draft.count => {
                 self.waiting.by = false;
                 self.period(period)?;
             }
             Role::Beyond(beyond) => return Err(Reason::Beyond(beyond)),
-            Role::Ascending | Role::Descending if is_about_price(&item.text) => {
-                let column = qualities::column(self.database, self.draft.main, Quality::Price)
-                    .ok_or(Reason::Unsure)?;
-                let direction = if role == Role::Ascending { Direction::Up } else { Direction::Down };
-                self.draft.order.push((column, direction));
-            }
-            // "Orders by channel, highest first"
-            Role::Ascending | Role::Descending if self.ends_with_groups() => {
-                let direction = if role == Role::Ascending { Direction::Up } else { Direction::Down };
-                self.draft.ranked = Some(direction);
-            }
+            Role::Ascending => self.directed(item, Direction::Up)?,
+            Role::Descending => self.directed(item, Direction::Down)?,
             _ => return Err(Reason::Unclear(item.written.clone())),
         }
         self.at += 1;
+        Ok(())
+    }
+
+    /// "Cheapest first", and "orders by channel, highest first".
+    fn directed(&mut self, item: &Item, direction: Direction) -> Result<(), Reason> {
+        if is_about_price(&item.text) {
+            let column = qualities::column(self.database, self.draft.main, Quality::Price);
+            self.draft.order.push((column.ok_or(Reason::Unsure)?, direction));
+        } else if self.ends_with_groups() {
+            self.draft.ranked = Some(direction);
+        } else {
+            return Err(Reason::Unclear(item.written.clone()));
+        }
         Ok(())
     }
 
