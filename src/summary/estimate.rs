@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{SummaryPart, SummaryTree};
+use super::tree::{GROUP, SummaryPart, SummaryTree};
 use super::{ByteSpan, compose};
 
 /// The most bytes of a chunk: 4,000 tokens by the rule of two tokens for seven bytes.
@@ -30,7 +30,7 @@ pub struct SummaryEstimate {
 
 /// The estimate for the chunks at these places.
 pub fn estimate(chunks: &[ByteSpan]) -> SummaryEstimate {
-    let tree = SummaryTree::new(u32::try_from(chunks.len()).unwrap_or(u32::MAX));
+    let tree = SummaryTree::new(u32::try_from(chunks.len()).unwrap_or(u32::MAX), GROUP);
     let mut sum = SummaryEstimate { questions: tree.parts(), ..SummaryEstimate::default() };
     for number in 1..=tree.parts() {
         let (input, output) = match tree.part(number) {

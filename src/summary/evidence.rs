@@ -20,6 +20,8 @@ pub(super) struct StatedFigures {
     codes: HashSet<String>,
     /// All words, in lower case and without accents, and their stems.
     words: HashSet<String>,
+    /// The stems of the words that are written without a capital.
+    ordinary: HashSet<String>,
 }
 
 impl StatedFigures {
@@ -34,6 +36,7 @@ impl StatedFigures {
             weekdays: HashSet::new(),
             codes: HashSet::new(),
             words: HashSet::new(),
+            ordinary: HashSet::new(),
         }
     }
 
@@ -94,7 +97,11 @@ impl StatedFigures {
         }
         for word in words(sentence) {
             self.words.insert(crate::language::fold(word));
-            self.words.insert(self.stems.stem(word));
+            let stem = self.stems.stem(word);
+            if word.starts_with(char::is_lowercase) {
+                self.ordinary.insert(stem.clone());
+            }
+            self.words.insert(stem);
         }
     }
 
@@ -115,6 +122,12 @@ impl StatedFigures {
                 (*leads && is_function_word(norm)) || self.has_word(&figure.written)
             }
         }
+    }
+
+    /// Whether the word occurs without a capital.
+    pub fn has_ordinary_word(&mut self, figure: &Figure) -> bool {
+        let stem = self.stems.stem(&figure.written);
+        self.ordinary.contains(&stem)
     }
 
     fn has_number(&self, number: &NumberFigure) -> bool {

@@ -7,6 +7,8 @@ use super::{ByteSpan, sentences};
 
 /// The most bytes of a quotation.
 const MAX_QUOTE: usize = 600;
+/// The fewest letters and digits of a quotation.
+const LEAST_QUOTE: usize = 8;
 /// The most bytes of a claim.
 const MAX_CLAIM: usize = 400;
 /// What a fact takes beside its texts, in bytes, where its size is counted.
@@ -178,7 +180,8 @@ impl<'t> PlainText<'t> {
     fn find(&self, quote: &str) -> Option<ByteSpan> {
         let wanted = PlainText::of(quote.trim().trim_matches(['"', '“', '”', '«', '»', '…'])).plain;
         let wanted = wanted.trim().trim_end_matches("...");
-        if wanted.is_empty() {
+        // A few letters stand anywhere.
+        if wanted.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_QUOTE {
             return None;
         }
         let at = self.plain.find(wanted)?;
@@ -210,6 +213,7 @@ mod tests {
                 reported("Rent rose by 300 euros.", "rose to 1,200 euros in March"),
                 reported("Nothing.", "it was never said"),
                 reported("Before.", "Before."),
+                reported("The.", "The"),
             ],
             Some("en"),
         );
@@ -221,7 +225,7 @@ mod tests {
                 ("rose to **1,200 euros** in March".to_owned(), "rose to **1,200 euros** in March"),
             ]
         );
-        assert_eq!(dropped, 2);
+        assert_eq!(dropped, 3);
     }
 
     #[test]

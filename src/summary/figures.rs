@@ -35,6 +35,13 @@ pub(super) struct Figure {
     pub kind: FigureKind,
 }
 
+impl Figure {
+    /// Whether it may be an ordinary word that begins a sentence.
+    pub fn leads(&self) -> bool {
+        matches!(self.kind, FigureKind::Name { leads: true, .. })
+    }
+}
+
 /// What a figure is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FigureKind {

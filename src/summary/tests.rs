@@ -45,7 +45,7 @@ trait Summariser {
 fn by_tree(summariser: &dyn Summariser, text: &str, language: &str, chunk_bytes: usize) -> Told {
     let mut told = Told::default();
     let parts: Vec<ByteSpan> = chunks(text, chunk_bytes).into_iter().map(|chunk| chunk.span).collect();
-    let tree = SummaryTree::new(u32::try_from(parts.len()).unwrap());
+    let tree = SummaryTree::new(u32::try_from(parts.len()).unwrap(), GROUP);
     let mut facts: Vec<Vec<QuotedFact>> = vec![Vec::new()];
     for number in 1..=tree.parts() {
         let below =

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// How many parts are rolled up into one.
+/// How many parts are rolled up into one, in a summary that begins now.
 pub const GROUP: u32 = 8;
 
 /// A part of a summary.
@@ -23,22 +23,26 @@ pub enum SummaryPart {
 pub struct SummaryTree {
     /// The first part of each level, and the number after the last part.
     starts: Vec<u32>,
+    /// How many parts are rolled up into one.
+    group: u32,
 }
 
 impl SummaryTree {
-    /// The tree over so many chunks. Every level has at most an eighth of the parts of the one before it, rounded up.
-    pub fn new(chunks: u32) -> Self {
+    /// The tree over so many chunks, with groups of `group` parts, 2 at least: a level has at most a `group`th of the parts
+    /// of the one before it, rounded up.
+    pub fn new(chunks: u32, group: u32) -> Self {
+        let group = group.max(2);
         let mut starts = vec![1];
         let mut width = chunks.max(1);
         let mut next = width.saturating_add(1);
         starts.push(next);
-        while width > GROUP {
-            width = width.div_ceil(GROUP);
+        while width > group {
+            width = width.div_ceil(group);
             next = next.saturating_add(width);
             starts.push(next);
         }
         starts.push(next.saturating_add(1));
-        Self { starts }
+        Self { starts, group }
     }
 
     /// The number of parts, and so of questions.
@@ -60,8 +64,8 @@ impl SummaryTree {
         if number == self.parts() {
             return Some(SummaryPart::Whole(first..end));
         }
-        let from = first + (number - start) * GROUP;
-        Some(SummaryPart::RollUp(from..end.min(from + GROUP)))
+        let from = first + (number - start) * self.group;
+        Some(SummaryPart::RollUp(from..end.min(from + self.group)))
     }
 }
 
@@ -73,13 +77,13 @@ mod tests {
 
     #[test]
     fn a_few_chunks_make_the_whole_at_once() {
-        let tree = SummaryTree::new(3);
+        let tree = SummaryTree::new(3, GROUP);
         assert_eq!(
             (tree.parts(), tree.part(3), tree.part(4)),
             (4, Some(SummaryPart::Chunk(2)), Some(SummaryPart::Whole(1..4)))
         );
         assert_eq!(tree.part(5), None);
-        assert_eq!(SummaryTree::new(20).part(23), Some(SummaryPart::RollUp(17..21)));
+        assert_eq!(SummaryTree::new(20, GROUP).part(23), Some(SummaryPart::RollUp(17..21)));
     }
 
     proptest! {
@@ -87,7 +91,7 @@ mod tests {
 
         #[test]
         fn every_part_is_used_once_and_levels_shrink(chunks in 1_u32..2_000) {
-            let tree = SummaryTree::new(chunks);
+            let tree = SummaryTree::new(chunks, GROUP);
             let parts = tree.parts();
             let mut used = vec![0; parts as usize + 1];
             for number in 1..=parts {
