@@ -129,6 +129,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         registry: registry.clone(),
         days: config.store.keep_sessions_days,
         document_days: config.documents.keep_days,
+        journal: journal.clone(),
     };
     tokio::spawn(janitor.run_forever());
     let (current, serves) = (parts.current.clone(), parts.is_serving.clone());

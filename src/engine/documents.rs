@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ticket::Intake;
 use super::{ChatRequest, Engine};
-use crate::run::{DocumentId, Fault, NamedDocument, TenantId};
+use crate::run::{DocumentId, Fault, NamedDocument};
 use crate::store::{
     DeletedDocument, DocumentLimits, DocumentOwner, DocumentRow, DocumentUpload, Documents, NewDocument,
     OpenDocument, Page,

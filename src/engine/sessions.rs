@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Engine, documents};
-use crate::actors::session_registry;
+use crate::actors::{journal, session_registry};
 use crate::run::{Fault, SessionId, TenantId};
 use crate::store::Store;
 
@@ -43,6 +43,7 @@ impl Engine {
             registry: self.system.registry.clone(),
             days: self.parts.current.load().config.store.keep_sessions_days,
             document_days: 0,
+            journal: self.system.journal.clone(),
         };
         janitor.pass(now).await
     }
@@ -56,6 +57,7 @@ pub(super) struct Janitor {
     pub(super) days: u32,
     /// How long unused documents are kept; 0 for ever.
     pub(super) document_days: u32,
+    pub(super) journal: journal::Handle,
 }
 
 impl Janitor {
@@ -75,7 +77,7 @@ impl Janitor {
                     tracing::warn!(code = %fault.code, "old conversations could not be erased: {}", fault.message);
                 }
             }
-            match documents::expire(&self.store.documents(), self.document_days, Timestamp::now()).await {
+            match self.expire_documents(Timestamp::now()).await {
                 Ok(0) => {}
                 Ok(deleted) => {
                     tracing::info!(deleted, days = self.document_days, "unused documents were deleted")
@@ -85,6 +87,12 @@ impl Janitor {
                 }
             }
         }
+    }
+
+    async fn expire_documents(&self, now: Timestamp) -> Result<usize, Fault> {
+        // The runs that named a document are erased with it: none of their events may be pending.
+        self.journal.flush().await?;
+        documents::expire(&self.store.documents(), self.document_days, now).await
     }
 
     async fn pass(&self, now: Timestamp) -> Result<usize, Fault> {

@@ -57,8 +57,7 @@ impl AnswerPreview {
             | Subject::Program { .. }
             | Subject::Ranking
             | Subject::Consultation { .. }
-            | Subject::Vote { .. }
-            | Subject::Program { .. } => return None,
+            | Subject::Vote { .. } => return None,
         };
         Some(Self { source, held: String::new(), begun: false })
     }

@@ -423,8 +423,9 @@ impl RunState {
         let scene = self.steps.get(&step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
         for requested in calls {
             let scene = requested.scene.as_ref().unwrap_or(&scene).clone();
-            let state = CallState { fallback, ..CallState::requested(step, scene, requested.clone()) };
-            self.calls.insert(requested.call, state);
+            let follows_documents = self.follows_documents(requested);
+            let state = CallState::requested(step, scene, requested.clone());
+            self.calls.insert(requested.call, CallState { fallback, follows_documents, ..state });
         }
         self.step(step, |s| {
             s.round_calls = calls.iter().map(|c| c.call).collect();

@@ -300,6 +300,10 @@ pub struct CallState {
     /// Whether its tool looked at documents of the request: its result is what these say.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quotes_documents: bool,
+    /// Of a read: whether it was requested after another call had looked at documents. What it was called with, and so what
+    /// it found, may come from these.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub follows_documents: bool,
     /// Whether a model was to be asked about the shape of its result, whatever came of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) interpretation_tried: bool,
@@ -513,6 +517,7 @@ impl CallState {
             stale_since: None,
             interpreted: false,
             quotes_documents: false,
+            follows_documents: false,
             interpretation_tried: false,
             decision_tried: false,
             odd_data: None,
@@ -522,9 +527,17 @@ impl CallState {
     }
 
     /// Whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier run,
-    /// was not found by a model, and is not what a document says.
+    /// was not found by a model, and does not come from a document.
     pub fn is_evidence(&self) -> bool {
-        self.breaches.is_empty() && self.stale_since.is_none() && !self.interpreted && !self.quotes_documents
+        self.breaches.is_empty()
+            && self.stale_since.is_none()
+            && !self.interpreted
+            && !self.is_from_documents()
+    }
+
+    /// Whether its result is what documents say, or was found by what they say.
+    pub fn is_from_documents(&self) -> bool {
+        self.quotes_documents || self.follows_documents
     }
 
     /// The consultation whose end it waits for, if it waits for one.
@@ -622,6 +635,11 @@ impl RunState {
             }
         }
         all
+    }
+
+    /// Whether a read that is requested now may have its arguments from documents: a call has looked at some.
+    pub(super) fn follows_documents(&self, requested: &RequestedCall) -> bool {
+        requested.effect == Effect::Read && self.calls.values().any(CallState::is_from_documents)
     }
 
     /// Whether the request is only for a plan.

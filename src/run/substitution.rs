@@ -109,8 +109,10 @@ impl RunState {
             (original.step, original.scene.clone(), original.fallback)
         });
         let Some((step, scene, fallback)) = changed else { return };
+        let follows_documents = self.follows_documents(requested);
         let substitute = CallState::requested(step, scene, requested.clone());
-        self.calls.insert(number, CallState { fallback, replaces: Some(call), ..substitute });
+        let substitute = CallState { fallback, follows_documents, replaces: Some(call), ..substitute };
+        self.calls.insert(number, substitute);
         self.step(step, |s| {
             s.calls.push(number);
             let at = s.open_calls.iter().position(|open| *open == call).unwrap_or(0);

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use jiff::Timestamp;
-use sqlx::SqliteConnection;
+use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::super::erase::delete_run;
 use super::super::error::{Error, ErrorCode};
@@ -11,7 +11,7 @@ use super::super::read::{MAX_PAGE, Page, decode};
 use super::super::tenant_bytes;
 use super::content::blocking;
 use super::{DocumentOwner, Documents, OWNED, nanoseconds};
-use crate::run::{DocumentId, RunId, RunStatus, SessionId, TenantId};
+use crate::run::{DocumentId, RunId, SessionId, TenantId};
 
 /// What is deleted with document `?1`, in the same transaction, before its row. Each table that holds something derived
 /// from documents has a column with the document's id, and its statement here.
@@ -39,7 +39,7 @@ impl Documents {
     /// The caller must flush the journal first, so that no event of these runs is pending.
     ///
     /// # Errors
-    /// `document.in_use` if a run that named it has not ended, `store.read_only`, and database errors. If only the file
+    /// `document.in_use` if a run that named it has not ended or the outcome of one of its writes is to be decided, `store.read_only`, and database errors. If only the file
     /// could not be removed, that is logged, and done at the next start.
     pub async fn delete(
         &self,
@@ -86,15 +86,12 @@ impl Documents {
     /// As [`Documents::delete`].
     pub async fn delete_unused(&self, since: Timestamp) -> Result<usize, Error> {
         let before = nanoseconds(since);
-        let rows: Vec<(String, String)> = sqlx::query_as(
+        let sql = format!(
             "SELECT tenant, id FROM documents AS d WHERE used < ? AND NOT EXISTS (SELECT 1 FROM document_uses AS u \
-             JOIN runs AS r ON r.run = u.run WHERE u.document = d.id AND r.status IN ('queued', 'running', 'waiting')) \
-             ORDER BY used, id LIMIT 1000",
-        )
-        .bind(before)
-        .fetch_all(self.store.pool())
-        .await
-        .map_err(|e| self.read_error(&e))?;
+             JOIN runs AS r ON r.run = u.run WHERE u.document = d.id AND {IS_ACTIVE}) ORDER BY used, id LIMIT 1000"
+        );
+        let rows = sqlx::query_as(AssertSqlSafe(sql)).bind(before).fetch_all(self.store.pool()).await;
+        let rows: Vec<(String, String)> = rows.map_err(|e| self.read_error(&e))?;
         let mut deleted = 0;
         for (tenant, id) in rows {
             let tenant = decode(TenantId::new(&tenant)).map_err(|e| self.read_error(&e))?;
@@ -128,14 +125,14 @@ impl Documents {
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let uses = uses_of(&mut tx, id).await.map_err(failed)?;
-        if let Some((run, ..)) = uses.iter().find(|(.., status)| !status.is_terminal()) {
+        if let Some((run, ..)) = uses.iter().find(|(.., is_active)| *is_active) {
             // An owner who does not have it learns nothing.
             if self.get(owner, id).await?.is_none() {
                 return Ok(None);
             }
             let what = format!(
-                "the document {id} cannot be deleted while run {run}, which names it, is active: cancel the run or wait \
-                 for it to end"
+                "the document {id} cannot be deleted while run {run}, which names it, is active or has a write whose \
+                 outcome is to be decided: cancel the run, wait for it to end, or decide"
             );
             return Err(Error::new(ErrorCode::DocumentInUse, what));
         }
@@ -180,22 +177,24 @@ impl Documents {
     }
 }
 
-/// The runs that named a document, with their conversations and statuses.
+/// Whether run `r` is active, or a person has to decide about one of its writes: an erased run could not tell of it.
+const IS_ACTIVE: &str = "(r.status IN ('queued', 'running', 'waiting') OR EXISTS (SELECT 1 FROM approvals AS a \
+     WHERE a.run = r.run AND a.about = 'outcome' AND a.state = 'open'))";
+
+/// The runs that named a document, with their conversations, and whether they are active.
 async fn uses_of(
     tx: &mut SqliteConnection,
     id: DocumentId,
-) -> Result<Vec<(RunId, SessionId, RunStatus)>, sqlx::Error> {
-    let rows: Vec<(String, String, String)> = sqlx::query_as(
-        "SELECT r.run, r.session, r.status FROM document_uses AS u JOIN runs AS r ON r.run = u.run \
-         WHERE u.document = ? ORDER BY r.run",
-    )
-    .bind(id.to_string())
-    .fetch_all(tx)
-    .await?;
+) -> Result<Vec<(RunId, SessionId, bool)>, sqlx::Error> {
+    let sql = format!(
+        "SELECT r.run, r.session, {IS_ACTIVE} FROM document_uses AS u JOIN runs AS r ON r.run = u.run \
+         WHERE u.document = ? ORDER BY r.run"
+    );
+    let rows: Vec<(String, String, bool)> =
+        sqlx::query_as(AssertSqlSafe(sql)).bind(id.to_string()).fetch_all(tx).await?;
     let mut uses = Vec::with_capacity(rows.len());
-    for (run, session, status) in rows {
-        let status = decode(status.parse::<RunStatus>())?;
-        uses.push((decode(run.parse::<RunId>())?, decode(SessionId::new(&session))?, status));
+    for (run, session, is_active) in rows {
+        uses.push((decode(run.parse::<RunId>())?, decode(SessionId::new(&session))?, is_active));
     }
     Ok(uses)
 }
@@ -210,7 +209,7 @@ pub(super) async fn delete_rows(
     let id = id.to_string();
     let sql =
         format!("SELECT bytes FROM documents WHERE {OWNED} AND id = ?3 AND used < coalesce(?4, used + 1)");
-    let bytes: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+    let bytes: Option<i64> = sqlx::query_scalar(AssertSqlSafe(sql))
         .bind(owner.tenant.as_str())
         .bind(owner.user)
         .bind(&id)
