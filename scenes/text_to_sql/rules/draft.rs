@@ -163,6 +163,11 @@ impl Draft {
         })
     }
 
+    /// Whether the question is about people.
+    pub fn has_people(&self, database: &DatabaseDescription) -> bool {
+        database.tables.get(self.main).is_some_and(has_people)
+    }
+
     /// "Orders by channel, highest first": the number is meant where the groups have only names, and one number each.
     fn ranks_groups(&self, answer: &Answer, database: &DatabaseDescription) -> Result<(), Reason> {
         if self.ranked.is_none() {

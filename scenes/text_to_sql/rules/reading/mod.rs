@@ -172,6 +172,7 @@ impl<'a> Reader<'a> {
                 .any(|c| matches!(c.test, Test::Days(..)) && other_time(c.column));
             // "The last delivered order" was ordered last or delivered last.
             let dated = dated || self.draft.extreme.is_some_and(|(at, _)| other_time(at));
+            let dated = dated || self.draft.busiest.is_some_and(other_time);
             let dated = dated || self.draft.order.iter().any(|(at, _)| other_time(*at));
             let grouped =
                 self.draft.groups.iter().any(|g| matches!(g, Group::Period(at, _) if other_time(*at)));

@@ -1,6 +1,7 @@
 //! Rows of another table that refer to a row of the main one: how many there must be, or that there are none.
 
 use super::super::Reason;
+use super::super::description::ColumnType;
 use super::super::lexicon::{Beyond, Comparison, Role};
 use super::super::request::{Condition, Join, Literal, Related, Test};
 use super::super::vocabulary::{Item, Meaning};
@@ -111,22 +112,33 @@ impl Reader<'_> {
         }
     }
 
-    /// The condition that a word beside a table is: one value of an enumeration of it, and nothing of the main table.
+    /// The condition that a word beside a table is, if it is nothing of the main table: one value of an enumeration, or a
+    /// column that is true or false.
     fn adjective(&self, at: usize, table: usize) -> Option<Condition> {
         let item = self.items.get(at).filter(|item| item.role.is_none() && !item.quoted)?;
         let mut found = None;
         for meaning in &item.meanings {
-            match meaning {
-                Meaning::Value(column, value) if column.0 == table && found.is_none() => {
-                    found = Some((*column, value.clone()));
+            let condition = match meaning {
+                Meaning::Value(column, value) if column.0 == table => {
+                    let test = Test::OneOf(vec![Literal::Text(value.clone())]);
+                    self.column(*column)
+                        .filter(|described| !described.values.is_empty())
+                        .map(|_| Condition { column: *column, test })
                 }
-                Meaning::Value(column, _) if column.0 != table && column.0 != self.draft.main => {}
-                _ => return None,
+                Meaning::Column(column) if column.0 == table => self
+                    .column(*column)
+                    .filter(|described| described.kind == ColumnType::Boolean)
+                    .map(|_| Condition { column: *column, test: Test::Is(true) }),
+                Meaning::Value(column, _) | Meaning::Column(column) if column.0 != self.draft.main => {
+                    continue;
+                }
+                _ => None,
+            };
+            if found.replace(condition?).is_some() {
+                return None;
             }
         }
-        let (column, value) = found?;
-        let is_listed = self.column(column).is_some_and(|column| !column.values.is_empty());
-        is_listed.then(|| Condition { column, test: Test::OneOf(vec![Literal::Text(value)]) })
+        found
     }
 
     /// "Fewer than 3 orders" may be none, and "more than 100 sales" may be pieces.

@@ -62,6 +62,13 @@ impl Reader<'_> {
             values.push(value);
             end = self.after_light(next) + 1;
         }
+        // "Who teaches Databases and Algorithms?" asks for those who teach both, and no row has two values.
+        let main = self.draft.main;
+        let is_of_several = self.draft.who && !self.draft.has_people(self.database)
+            || column.0 != main && !self.database.keys(column.0, main).is_empty();
+        if values.len() > 1 && joint == Some(Role::And) && is_of_several {
+            return Err(Reason::Beyond(Beyond::Steps));
+        }
         // "How many in Milan and Rome?" may ask for two numbers.
         if values.len() > 1
             && (joint != Some(Role::Or) && self.is_computed() || self.role_at(end) == Some(Role::Or))
