@@ -73,6 +73,10 @@ pub struct AnswerStep {
     pub result: Option<String>,
     /// Its tool calls, in order; of a flow, those of its nodes.
     pub tool_calls: Vec<AnswerCall>,
+    /// Of a step of kind `code` that completed: the rows of its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub rows: Vec<serde_json::Map<String, Value>>,
     /// Of a flow: its path and its nodes, once the path is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<AnswerFlow>,
@@ -357,6 +361,11 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
         status: state.reported_step_status(step),
         result: step.result.clone(),
         tool_calls: calls.filter_map(|call| answer_call(state, *call)).collect(),
+        rows: step
+            .code()
+            .and_then(|work| work.finished.as_ref())
+            .map(|end| end.answer_rows.clone())
+            .unwrap_or_default(),
         flow: AnswerFlow::of(state, number, step),
         error: step.error.clone(),
     }

@@ -185,7 +185,7 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
     if !nowhere.is_empty() {
         why.push(format!("nobody said and no tool found: {}", nowhere.join(", ")));
     }
-    if !state.foresees(scene, tool) {
+    if !state.foresees(scene, tool) && !state.is_foreseen_by_program(asked.step, scene, tool) {
         why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
     }
     let most = most_writes(state, catalogue);
@@ -346,7 +346,9 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         }
     }
     // What a flow's own functions return may repeat what a model wrote.
-    let evidence = state.calls.iter().filter(|(_, call)| !state.is_of_flow(call));
+    let is_evidence =
+        |number: u32, call: &CallState| !state.is_of_flow(call) && !state.is_untraced_read(number);
+    let evidence = state.calls.iter().filter(|(number, call)| is_evidence(**number, call));
     for (number, _) in evidence {
         // A result comes with the arguments of the call that has it.
         let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());

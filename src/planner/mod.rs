@@ -61,6 +61,8 @@ pub use interpret::interpreted;
 pub(crate) use patch::{PatchReply, read as read_patch};
 pub use planned_calls::prepared;
 pub use preflight::plan_problems_before_start;
+#[cfg(test)]
+pub(crate) use program::read as read_program;
 pub use program::{program, program_replied};
 pub use prompt::{offered, request};
 pub use read::read;

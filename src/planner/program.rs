@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::approval::{call_hash, definition, hash, with_approval};
+use super::approval::{call_hash, definition, effective_definition, hash, with_approval};
 use super::completed_work::dependency_results;
-use super::confirmation::PlanDoubts;
+use super::confirmation::{PlanDoubts, untraced_arguments};
 use super::constraints::{forbidden_call, push_current_state};
+use super::planned_calls::unnamed_action;
 use super::program_functions::{arguments, function, stub};
 use super::prompt::{common, context, conversation, offered_catalogue, pending, repair};
 use super::read::{SceneReplyCall, read_call, unusable};
@@ -19,8 +20,9 @@ use crate::plan::{Plan, PlanProblem, Step, StepKind};
 use crate::program::contract::{BLOCK, STATUSES, result_of, source_of};
 use crate::program::{Program, ProgramCall, ProgramFault, ProgramLimits, Stop, Unavailable};
 use crate::run::{
-    CallStatus, CodeWork, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, PlanningMaker,
-    ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState, StepState, Subject,
+    CallStatus, CodeWork, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
+    PlanningMaker, ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState, StepState,
+    Subject,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -198,33 +200,60 @@ fn correction(work: &CodeWork) -> Option<[Message; 2]> {
 ///
 /// # Errors
 /// Why the reply has no program.
-pub(super) fn read(
+pub(crate) fn read(
     state: &RunState,
+    catalogue: &Catalogue,
     reply: &Reply,
-    (call, step): (u32, u32),
+    (call, number): (u32, u32),
 ) -> Result<Event, Vec<PlanProblem>> {
     let source = source_of(&reply.text).map_err(|what| vec![PlanProblem::new("reply.program", what)])?;
     let now_ms = state.started.as_ref().map_or(0, |started| started.now.timestamp().as_millisecond());
-    let digest = hash(&json!({"run": state.run, "step": step, "question": call}));
+    let digest = hash(&json!({"run": state.run, "step": number, "question": call}));
     let seed = digest.get(..12).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default();
-    Ok(Event::ProgramWritten { step, call, source, now_ms, seed })
+    let functions = state.steps.get(&number).map(|step| definitions(&functions(state, catalogue, step)));
+    let functions = functions.unwrap_or_default();
+    Ok(Event::ProgramWritten { step: number, call, source, now_ms, seed, functions })
+}
+
+/// A hash of what the tools are that a program may call: their names, parameters and effects.
+fn definitions(functions: &[(&Scene, Vec<&SceneTool>)]) -> String {
+    let tools = functions.iter().flat_map(|(scene, tools)| tools.iter().map(move |tool| (scene, tool)));
+    let all: Vec<Value> =
+        tools.map(|(scene, tool)| json!([scene.name, effective_definition(tool)])).collect();
+    hash(&Value::Array(all))
 }
 
 /// The program of a step as it is to be executed now, with the outcomes of its calls so far.
-pub fn program(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<Program> {
+///
+/// # Errors
+/// Why it is not executed: its tools have changed since it was written.
+pub fn program(
+    state: &RunState,
+    catalogue: &Catalogue,
+    number: u32,
+    limits: ProgramLimits,
+) -> Result<Program, ProgramFault> {
     let catalogue = &*offered_catalogue(state, catalogue);
-    let step = state.steps.get(&number)?;
-    let work = step.code()?;
-    let written = work.program.as_ref()?;
+    let refused = |code: &str, message: &str| {
+        let (code, message) = (code.to_owned(), message.to_owned());
+        ProgramFault { code, message, line: None, printed: String::new() }
+    };
+    let none = || refused("code.refused", "the step has no program that can be executed");
+    let step = state.steps.get(&number).ok_or_else(none)?;
+    let work = step.code().ok_or_else(none)?;
+    let written = work.program.as_ref().ok_or_else(none)?;
     let callable = functions(state, catalogue, step);
+    if written.functions != definitions(&callable) {
+        return Err(refused("code.changed", "the functions are others than when the program was written"));
+    }
     let functions = callable.iter().flat_map(|(scene, tools)| tools.iter().map(|tool| function(scene, tool)));
-    Some(Program {
+    Ok(Program {
         source: written.source.clone(),
         functions: functions.collect(),
         now_ms: written.now_ms,
         seed: written.seed,
-        calls: state.past_calls(work)?,
-        limits: ProgramLimits { calls: state.settings().max_calls, ..ProgramLimits::default() },
+        calls: state.past_calls(work).ok_or_else(none)?,
+        limits: ProgramLimits { calls: limits.calls.min(state.settings().max_calls), ..limits },
     })
 }
 
@@ -293,8 +322,12 @@ fn called(
             unusable(&reply, state.next_call(), tool_name, Fault::new("tool.unknown", what))
         }
     };
+    let reads = requested.effect == Effect::Read && requested.problem.is_none();
+    let tool = found.map(|(_, tool)| tool).filter(|_| reads);
+    let is_untraced =
+        tool.is_some_and(|tool| !untraced_arguments(state, catalogue, tool, &requested.arguments).is_empty());
     let requested = Box::new(RequestedCall { scene: Some(scene_name.to_owned()), ..requested });
-    ProgramStop::Call { written, line, requested }
+    ProgramStop::Call { written, line, is_untraced, requested }
 }
 
 fn reply_call(tool: &str, arguments: &Map<String, Value>) -> ReplyCall {
@@ -313,6 +346,9 @@ fn requested(
     given: &Map<String, Value>,
 ) -> RequestedCall {
     let own = step_in_scene(step, scene);
+    // No scene considers the call, so the words of the request have to name what a write does.
+    let asks = state.settings().confirm_for(scene.confirm) != ConfirmPolicy::Never;
+    let is_unnamed = asks && unnamed_action(state, scene, &tool.name).is_some();
     let reply = reply_call(&tool.name, &arguments(tool, given));
     let call = SceneReplyCall {
         call: &reply,
@@ -321,7 +357,7 @@ fn requested(
         fallback: false,
         is_question: false,
         is_prepared: true,
-        doubts: PlanDoubts::default(),
+        doubts: PlanDoubts { is_unnamed, is_conditional: false },
         stands_for: None,
     };
     let mut call = read_call(state, catalogue, scene, &own, &call);

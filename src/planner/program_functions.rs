@@ -35,7 +35,15 @@ fn parameters(tool: &SceneTool) -> Vec<(&str, String)> {
     let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let (required, optional): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| is_required(tool, name));
-    required.into_iter().chain(optional).map(|name| (name, python_name(name))).collect()
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for name in required.into_iter().chain(optional) {
+        let mut python = python_name(name);
+        while found.iter().any(|(_, taken)| *taken == python) {
+            python.push('_');
+        }
+        found.push((name, python));
+    }
+    found
 }
 
 fn is_required(tool: &SceneTool, name: &str) -> bool {

@@ -54,7 +54,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Path { step } => flow_path::read(state, reply, (call, step), fallback),
         Subject::Node { step } => flow_node::read(state, catalogue, reply, (call, step)),
-        Subject::Program { step } => program::read(state, reply, (call, step)),
+        Subject::Program { step } => program::read(state, catalogue, reply, (call, step)),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
         Subject::Consultation { consultation, .. } => {

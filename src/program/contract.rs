@@ -43,6 +43,36 @@ pub struct ProgramResult {
     pub answer_rows: Vec<Map<String, Value>>,
 }
 
+/// Most rows of a result that are written out as text.
+const SHOWN_ROWS: usize = 50;
+
+impl ProgramResult {
+    /// The result as a text: the answer, then a line for each row.
+    pub fn text(&self) -> String {
+        let mut text = self.answer_text.clone();
+        for row in self.answer_rows.iter().take(SHOWN_ROWS) {
+            let cells: Vec<String> =
+                row.iter().map(|(name, value)| format!("{name}: {}", cell(value))).collect();
+            text.push_str("\n- ");
+            text.push_str(&cells.join(", "));
+        }
+        let more = self.answer_rows.len().saturating_sub(SHOWN_ROWS);
+        if more > 0 {
+            text.push_str(&format!("\n(+{more})"));
+        }
+        text
+    }
+}
+
+/// A value of a row on one line.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// The program in a model's reply: what is between its only pair of marks.
 ///
 /// # Errors
@@ -265,7 +295,7 @@ mod tests {
         let rows = json!([{"item": "lamp", "stock": 3, "price": 2.5, "on_sale": true, "note": null}]);
         let done = result_of(&finished(json!("success"), json!(" Done. "), Some(rows)), &statuses()).unwrap();
         assert_eq!((done.status.as_str(), done.answer_text.as_str()), ("success", "Done."));
-        assert_eq!(done.answer_rows.len(), 1);
+        assert_eq!(done.text(), "Done.\n- item: lamp, note: -, on_sale: true, price: 2.5, stock: 3");
         let own = ["booked".to_owned()];
         assert!(result_of(&finished(json!("booked"), json!("Done."), None), &own).is_ok());
         assert!(result_of(&finished(json!("success"), json!("Done."), None), &own).is_err());

@@ -121,7 +121,8 @@ pub struct Finished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramFault {
     /// A stable code: `code.syntax`, `code.error`, `code.time`, `code.memory`, `code.calls`, `code.diverged`,
-    /// `code.crashed`, `code.arguments`, `code.refused`; and of the host: `code.contract`.
+    /// `code.crashed`, `code.arguments`, `code.refused`, `code.call` for the error of the last recorded call, which the
+    /// program does not handle; and of the host: `code.contract`, `code.changed`.
     pub code: String,
     /// What is wrong, for the author of the program. That of `code.error` contains the message of the exception,
     /// also of one that a call raised and that the program does not handle.
@@ -142,6 +143,11 @@ pub trait Interpreter: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Where no program can be executed now: there is no worker, or none is free in time. Nothing happened then.
     async fn execute(&self, program: &Program) -> Result<Stop, Unavailable>;
+
+    /// The bounds of an execution.
+    fn limits(&self) -> ProgramLimits {
+        ProgramLimits::default()
+    }
 }
 
 /// Why no program can be executed.

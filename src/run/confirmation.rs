@@ -114,8 +114,8 @@ impl RunState {
         false
     }
 
-    /// Whether a plan or a program names a write of `tool` and was made before the first tool result, or a plan that does
-    /// was written or changed by a person.
+    /// Whether a plan names a write of `tool` and was made before the first tool result, or was written or
+    /// changed by a person.
     pub fn foresees(&self, scene: &str, tool: &str) -> bool {
         let before = self.plans_before_results.map_or(self.plans.len(), |plans| plans as usize);
         let plans = self.plans.iter().enumerate();
@@ -123,7 +123,6 @@ impl RunState {
             .filter(|(at, made)| *at < before || matches!(made.cause, PlanCause::Edit | PlanCause::Feedback));
         let mut steps = own.flat_map(|(_, made)| &made.plan.steps);
         steps.any(|step| step.scene_name == scene && step.expected_tools.iter().any(|name| name == tool))
-            || self.is_foreseen_by_program(scene, tool)
     }
 
     /// How many writes were begun or are due. Retries and compensations do not count.

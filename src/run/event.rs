@@ -433,6 +433,9 @@ pub enum Event {
         now_ms: i64,
         /// Where its random numbers start in every execution.
         seed: u64,
+        /// SHA-256 in hex of the definitions of the tools that it may call.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        functions: String,
     },
     /// An execution of a step's program stopped. Each begins at the program's start, with the outcomes of its calls so far.
     ProgramReplied {

@@ -404,6 +404,8 @@ impl RunState {
     fn permitted_call(&self, number: u32, tool: &str) -> Option<Action> {
         match self.call_gate(number) {
             ApprovalGate::Granted => Some(Action::Call { call: number, attempt: 1 }),
+            // The user answers one question after the other, in words.
+            ApprovalGate::Ask(needed) if needed.by_user && self.has_open_question_of_program() => None,
             ApprovalGate::Ask(needed) => {
                 Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
             }
@@ -551,8 +553,10 @@ impl RunState {
             let text = planned.map_or_else(|| told.clone(), |text| format!("{text}\n{told}"));
             return vec![record(Event::Answered { text, degraded: false })];
         }
-        let by_program = self.answer_of_program().filter(|_| !more);
-        if let Some(text) = by_program.or(checked).or(planned) {
+        if let Some(text) = self.answer_of_program().filter(|_| !more) {
+            return vec![record(Event::Answered { text: self.with_omissions(&text), degraded: false })];
+        }
+        if let Some(text) = checked.or(planned) {
             return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
         }
         if !asks && !self.steps.is_empty() {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::event::{Effect, Event, Outcome, PlanMaker, ProgramStop, Subject};
+use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, Subject};
 use super::settings::PlanningMaker;
 use super::state::{AskStatus, RunState, StepState};
-use super::work::{CodeWork, StepWork, WrittenProgram};
+use super::work::{CodeWork, DIVERGED, StepWork, WrittenProgram};
 use crate::plan::{Reference, StepKind, StepStatus};
 use crate::program::{PastCall, PastOutcome};
 
@@ -37,6 +37,11 @@ impl RunState {
     /// What a program gets of a call. `None` while the call has no outcome, and where its outcome is unknown.
     pub(super) fn past_outcome(&self, call: u32) -> Option<PastOutcome> {
         match self.outcome(call)? {
+            Outcome::Ok { result, whole: None, .. } if self.is_written(call) && is_truncated(result) => {
+                // A part would be taken for the whole.
+                let note = "it was done; its result is too large for a program";
+                Some(PastOutcome::Returned(json!({"done": true, "note": note})))
+            }
             Outcome::Ok { result, whole, .. } => {
                 Some(PastOutcome::Returned(whole.as_ref().unwrap_or(result).clone()))
             }
@@ -52,26 +57,39 @@ impl RunState {
         }
     }
 
-    /// Whether a program of the run that was written before the first result of a tool calls `tool` of `scene` by name.
-    pub(super) fn is_foreseen_by_program(&self, scene: &str, tool: &str) -> bool {
+    /// Whether the program of a step was written before the first result of a tool and calls `tool` of `scene` by name.
+    pub fn is_foreseen_by_program(&self, step: &StepState, scene: &str, tool: &str) -> bool {
+        let program = step.code().and_then(|work| work.program.as_ref());
+        let Some(program) = program.filter(|program| program.is_foreseen) else { return false };
         let name = format!("{scene}.{tool}");
-        let programs = self.steps.values().filter_map(|step| step.code()?.program.as_ref());
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        programs.filter(|program| program.is_foreseen).any(|program| {
-            program.source.match_indices(&name).any(|(at, _)| {
-                let before = program.source[..at].chars().next_back();
-                let after = program.source[at + name.len()..].chars().next();
-                !before.is_some_and(is_part) && !after.is_some_and(is_part)
-            })
+        program.source.match_indices(&name).any(|(at, _)| {
+            let before = program.source[..at].chars().next_back();
+            let after = program.source[at + name.len()..].chars().next();
+            !before.is_some_and(is_part) && !after.is_some_and(is_part)
         })
     }
 
+    /// Whether a call is a read of a program whose result grounds nothing.
+    pub fn is_untraced_read(&self, number: u32) -> bool {
+        let step = self.calls.get(&number).and_then(|call| self.steps.get(&call.step));
+        let work = step.and_then(StepState::code);
+        work.is_some_and(|work| work.program_calls.iter().any(|own| own.call == number && own.is_untraced))
+    }
+
+    /// Whether a question of a program to the user is open.
+    pub(super) fn has_open_question_of_program(&self) -> bool {
+        self.approvals
+            .values()
+            .any(|put| put.is_open() && put.needed.by_user && self.is_of_program(put.matter))
+    }
+
     /// The answer that the only step of the run gave, where that is a program.
-    pub(super) fn answer_of_program(&self) -> Option<&str> {
+    pub(super) fn answer_of_program(&self) -> Option<String> {
         let mut steps = self.plan_steps().map(|(_, step)| step);
         let (Some(only), None) = (steps.next(), steps.next()) else { return None };
         let result = only.code().filter(|_| only.status == StepStatus::Completed)?.finished.as_ref()?;
-        Some(&result.answer_text)
+        Some(result.text())
     }
 
     /// Whether no check follows the steps: the plan in force is a program, or its program has answered.
@@ -104,13 +122,21 @@ impl RunState {
     /// Folds a program, or where an execution of it stopped.
     pub(super) fn fold_program(&mut self, event: &Event) {
         match event {
-            Event::ProgramWritten { step, source, now_ms, seed, .. } => {
+            Event::ProgramWritten { step, source, now_ms, seed, functions, .. } => {
                 let subject = Subject::Program { step: *step };
                 let asks = self.tries(subject).iter().filter_map(|call| self.asks.get(call));
                 let asked = asks.filter(|ask| ask.status != AskStatus::Lost).count() as u32;
-                let is_foreseen = self.plans_before_results.is_none();
-                let program =
-                    WrittenProgram { source: source.clone(), now_ms: *now_ms, seed: *seed, is_foreseen };
+                let follows = |step: &StepState| step.step.depends_on_step.iter().next().is_some();
+                let is_foreseen =
+                    self.plans_before_results.is_none() && !self.steps.get(step).is_some_and(follows);
+                let functions = functions.clone();
+                let program = WrittenProgram {
+                    source: source.clone(),
+                    now_ms: *now_ms,
+                    seed: *seed,
+                    is_foreseen,
+                    functions,
+                };
                 let keeps_calls = self.steps.get(step).and_then(StepState::code).is_some_and(|work| {
                     let calls = work.program_calls.iter().filter_map(|own| self.calls.get(&own.call));
                     calls.into_iter().any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
@@ -132,22 +158,42 @@ impl RunState {
         }
     }
 
-    /// What a step of kind code keeps when it begins again: a program that did not fail by itself, with its calls up to the
-    /// first that was not done, or was undone. So it goes on where it was.
+    /// What a step of kind code keeps when it begins again: its program, unless it failed by itself before it changed anything,
+    /// and its calls up to the last write that took effect, or up to the first that was not done. A program that failed by
+    /// itself is kept with its fault: another one makes the same calls first.
     pub(super) fn kept_program(&self, number: u32) -> Option<CodeWork> {
         let work = self.steps.get(&number)?.code()?;
         let program = work.program.clone()?;
+        let calls = &work.program_calls;
+        let call_of = |call: u32| self.calls.get(&call);
         let stands = |call: u32| {
-            let is_ok = matches!(self.outcome(call), Some(Outcome::Ok { .. }));
-            is_ok && self.calls.get(&call).is_some_and(|call| !self.is_undone(call))
+            matches!(self.outcome(call), Some(Outcome::Ok { .. }))
+                && call_of(call).is_some_and(|call| !self.is_undone(call))
         };
-        let is_whole = work.program_calls.iter().all(|own| stands(own.call));
-        // Where all calls stand, the program itself has failed: another one is written.
-        if is_whole && work.fault.is_some() {
+        let has_effect = |call: u32| {
+            self.is_written(call) && stands(call) && call_of(call).is_some_and(|call| call.attempts > 0)
+        };
+        let written = calls.iter().rposition(|own| has_effect(own.call)).map_or(0, |at| at + 1);
+        let is_own = work.has_own_fault(self);
+        if is_own && written == 0 {
             return None;
         }
-        let kept = work.program_calls.iter().take_while(|own| stands(own.call)).cloned().collect();
-        Some(CodeWork { program: Some(program), program_calls: kept, ..CodeWork::default() })
+        let standing = calls.iter().take_while(|own| stands(own.call)).count();
+        let kept = if is_own { calls.len().min(written.max(standing)) } else { written.max(standing) };
+        let undone =
+            calls[..kept].iter().any(|own| call_of(own.call).is_some_and(|call| self.is_undone(call)));
+        // It would be told that what was undone was done.
+        let unavailable = undone.then(|| {
+            let why = "a write in the middle of the program was undone, so that it cannot go on";
+            Fault::new("code.undone", why)
+        });
+        let fault = work.fault.clone().filter(|fault| is_own || fault.code == DIVERGED);
+        let program_calls = calls[..kept].to_vec();
+        Some(CodeWork { program: Some(program), program_calls, fault, unavailable, ..CodeWork::default() })
+    }
+
+    fn is_written(&self, call: u32) -> bool {
+        self.calls.get(&call).is_some_and(|call| call.requested.effect == Effect::Write)
     }
 
     /// What an execution of a program came to must be due; a call has the next ordinal, and names its scene.
@@ -171,4 +217,10 @@ impl RunState {
     pub fn is_program(&self, step: u32) -> bool {
         self.steps.get(&step).is_some_and(|step| step.step.kind == StepKind::Code)
     }
+}
+
+/// Whether a stored result is only a part of what the tool returned.
+fn is_truncated(result: &Value) -> bool {
+    let has_sizes = ["shown_bytes", "total_bytes"].iter().all(|name| result.get(name).is_some());
+    has_sizes && result.get("truncated") == Some(&Value::Bool(true))
 }

@@ -15,6 +15,7 @@ use super::event::Event;
 use super::state::{RunState, StepState};
 use crate::plan::StepKind;
 
+pub(super) use code::DIVERGED;
 pub use code::{CodeWork, ProgramStepCall, WrittenProgram};
 pub use flow::{FlowWork, PlannedPath};
 pub use node::NodeWork;

@@ -12,19 +12,20 @@ use crate::program::{Interpreter, Program, Stop, Unavailable};
 use crate::run::{Action, Fault};
 
 /// The delays before an execution is tried again where no worker was free.
-const BUSY_DELAYS_MS: [u64; 3] = [100, 400, 1600];
+const BUSY_DELAYS_MS: [u64; 5] = [100, 400, 1_600, 5_000, 10_000];
 
 impl Driver {
     /// Starts to execute the program of a step as it is now.
     pub(super) fn start_execution(&mut self, step: u32) {
-        let program = planner::program(&self.state, &self.shared.catalogue, step);
         let interpreter = self.shared.replaced.interpreter.clone();
+        let limits = interpreter.as_ref().map(|interpreter| interpreter.limits()).unwrap_or_default();
+        let program = planner::program(&self.state, &self.shared.catalogue, step, limits);
         self.executing.insert(step);
         self.executions.push(Box::pin(async move {
             let stop = match (program, interpreter) {
-                (Some(program), Some(interpreter)) => execute(interpreter, program).await,
-                (None, _) => Err(unavailable("the step has no program that can be executed")),
-                (_, None) => Err(unavailable(
+                (Err(fault), _) => Ok(Stop::Fault(fault)),
+                (Ok(program), Some(interpreter)) => execute(interpreter, program).await,
+                (Ok(_), None) => Err(unavailable(
                     "there is no sandbox for programs: use a build with the feature `sandbox`, or give the engine an \
                      interpreter",
                 )),

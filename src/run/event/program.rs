@@ -16,6 +16,9 @@ pub enum ProgramStop {
         /// The line of the program, from 1, where it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<u32>,
+        /// Of a read: whether a value of its arguments is neither said nor found, so that its result grounds nothing.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_untraced: bool,
         /// The call as it is made.
         requested: Box<RequestedCall>,
     },

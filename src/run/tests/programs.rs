@@ -8,10 +8,12 @@ use super::sim::Sim;
 use super::world::{Dice, World, worlds};
 use crate::plan::{PROGRAM, Plan, Step, StepKind, StepStatus};
 use crate::planner;
-use crate::program::{Finished, PastOutcome, Program, ProgramCall, ProgramFault, Stop, Unavailable};
+use crate::program::{
+    Finished, PastOutcome, Program, ProgramCall, ProgramFault, ProgramLimits, Stop, Unavailable,
+};
 use crate::run::{
     Action, CallStatus, Effect, Event, Fault, Outcome, PlanMaker, PlanningMaker, ProgramStop, RULES_REVISION,
-    RunState, RunStatus, Settings, Subject,
+    Reply, RunState, RunStatus, Settings, Subject,
 };
 
 /// The lines of a program: `A.look 1` calls, `A.book 0 catch` goes on if the call fails, `flip` makes another call whenever
@@ -97,6 +99,13 @@ pub fn execute(program: &Program) -> Stop {
         }
     }
     fault("code.error", "no end", 0)
+}
+
+/// The event of a program, as the reading of a reply has it.
+pub fn written(state: &RunState, (step, call): (u32, u32), source: String, reloaded: bool) -> Event {
+    let [begin, end] = crate::program::contract::BLOCK;
+    let reply = Reply { text: format!("{begin}{source}{end}"), ..Reply::default() };
+    planner::read_program(state, super::approvers::catalogue(reloaded), &reply, (call, step)).unwrap()
 }
 
 /// Worlds whose plans have programs.
@@ -211,8 +220,8 @@ impl Written {
     /// A model replies with this program, which is executed until something is to be awaited.
     fn program(&mut self, source: &str) {
         let call = self.script.reply(Subject::Program { step: 1 });
-        let source = source.to_owned();
-        self.script.record(Event::ProgramWritten { step: 1, call, source, now_ms: 1, seed: 1 });
+        let written = written(&self.script.state, (1, call), source.to_owned(), false);
+        self.script.record(written);
         self.go_on();
     }
 
@@ -220,7 +229,8 @@ impl Written {
         self.script.settle();
         while self.script.state.next().contains(&Action::Execute { step: 1 }) {
             let catalogue = super::approvers::catalogue(false);
-            let program = planner::program(&self.script.state, catalogue, 1).unwrap();
+            let program =
+                planner::program(&self.script.state, catalogue, 1, ProgramLimits::default()).unwrap();
             let stop = Ok(execute(&program));
             let event = planner::program_replied(&self.script.state, catalogue, 1, stop);
             self.script.record(event);
@@ -363,6 +373,37 @@ fn without_a_sandbox_the_step_fails_and_resuming_goes_on_where_it_was() {
     run.script.reopen();
     run.go_on();
     assert_eq!((run.status(), run.script.begun().len()), (StepStatus::Completed, 1));
+}
+
+#[test]
+fn resumed_program_keeps_its_writes_whatever_is_written_then() {
+    let mut run = Written::new(Settings { max_retries: 0, ..free() });
+    run.program("A.look 1\nA.book 1\nbad");
+    run.done(1, json!({"value": 1}));
+    run.done(2, json!({"value": 1}));
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "code.contract"));
+    run.script.check(None, true, None);
+    if !run.state().status.is_terminal() {
+        run.script.answer("done");
+    }
+    run.script.reopen();
+    run.program("A.look 1\nA.book 2\nend");
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "code.diverged"));
+    assert_eq!(run.script.begun().len(), 2, "{:?}", run.script.begun());
+}
+
+#[test]
+fn person_refuses_once_more_and_the_program_ends() {
+    use crate::run::{ApprovalPolicy, ApprovalScope, Decision};
+    let approval = ApprovalPolicy { calls: ApprovalScope::Writes, ..free().approval };
+    let mut run = Written::new(Settings { approval, ..free() });
+    run.program("A.book 1 catch\nA.book 2 catch\nA.look 1\nend");
+    run.script.decide(1, Decision::No, "hockney");
+    run.go_on();
+    run.script.decide(2, Decision::No, "hockney");
+    run.go_on();
+    assert_eq!((run.status(), run.error()), (StepStatus::Failed, "approval.refused"));
+    assert_eq!(run.script.begun().len(), 0);
 }
 
 #[test]

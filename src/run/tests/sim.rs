@@ -12,7 +12,7 @@ use super::world::{Dice, Style, World};
 use crate::adapt::{MappedPlace, RecoveryAction};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command, PatchReply};
-use crate::program::Unavailable;
+use crate::program::{ProgramLimits, Stop, Unavailable};
 use crate::run::{
     Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Effect,
     Event, Fault, FaultClass, InterpretedResult, Outcome, POSTCONDITION, PlanMade, PlanMaker, PlanRecall,
@@ -533,7 +533,7 @@ impl Sim {
             }
             Subject::Program { step } => {
                 let source = programs::source(&mut self.dice);
-                Event::ProgramWritten { step, call, source, now_ms: 1, seed: 1 }
+                programs::written(&self.state, (step, call), source, self.reloaded)
             }
             Subject::Path { .. } | Subject::Node { .. } => unreachable!("no flow is planned in this world"),
             Subject::Continuation { round } => Event::Continuation {
@@ -557,16 +557,19 @@ impl Sim {
 
     /// A program is executed, as the real driver has it. Nothing but what its execution came to is admitted.
     fn execute(&mut self, step: u32) {
-        let program = planner::program(&self.state, self.catalogue(), step).unwrap();
-        let stop = match self.dice.chance(self.world.trouble, 96) {
-            true => Err(Unavailable { code: "sandbox.busy", message: "no worker is free".to_owned() }),
-            false => Ok(programs::execute(&program)),
+        let program = planner::program(&self.state, self.catalogue(), step, ProgramLimits::default());
+        let stop = match (self.dice.chance(self.world.trouble, 96), program) {
+            (true, _) => Err(Unavailable { code: "sandbox.busy", message: "no worker is free".to_owned() }),
+            (false, Ok(program)) => Ok(programs::execute(&program)),
+            (false, Err(fault)) => Ok(Stop::Fault(fault)),
         };
         let event = planner::program_replied(&self.state, self.catalogue(), step, stop);
-        if let Event::ProgramReplied { stop: ProgramStop::Call { written, line, requested }, .. } = &event {
+        if let Event::ProgramReplied { stop: ProgramStop::Call { written, line, requested, .. }, .. } = &event
+        {
             let mut forged = requested.clone();
             forged.call += 1;
-            let stop = ProgramStop::Call { written: written.clone(), line: *line, requested: forged };
+            let (written, line) = (written.clone(), *line);
+            let stop = ProgramStop::Call { written, line, is_untraced: false, requested: forged };
             let forged = Event::ProgramReplied { step, stop };
             assert!(self.state.check(&forged).is_err(), "a call with another ordinal is admitted");
         }

@@ -4,17 +4,26 @@
 use serde::Serialize;
 
 use super::super::action::Action;
-use super::super::event::{Event, Fault, Outcome, ProgramStop, Subject};
+use super::super::event::{Effect, Event, Fault, Outcome, ProgramStop, Subject};
 use super::super::next::record;
-use super::super::state::{DueQuestion, RunState, StepState};
+use super::super::state::{DueQuestion, RunState};
 use crate::plan::StepStatus;
 use crate::program::{PastOutcome, ProgramCall, ProgramFault, ProgramResult};
 
 /// The fault code of a program that makes other calls when it is executed again.
-const DIVERGED: &str = "code.diverged";
+pub(in crate::run) const DIVERGED: &str = "code.diverged";
 
 /// The fault code of an exception that the program does not handle.
 const ERROR: &str = "code.error";
+
+/// The fault code of the error of a call, where the interpreter names it.
+const CALL: &str = "code.call";
+
+/// The fault code of what a person did not approve.
+const NOT_APPROVED: &str = "approval.refused";
+
+/// How many refusals of people a program may get.
+const MAX_REFUSALS: usize = 1;
 
 /// How much of a raised message is looked for in the fault of a program, in characters.
 const COMPARED_CHARS: usize = 100;
@@ -54,8 +63,10 @@ pub struct WrittenProgram {
     pub now_ms: i64,
     /// Where its random numbers start.
     pub seed: u64,
-    /// Whether it was written before the first result of a tool, so that no result can have led to what it calls.
+    /// Whether it was written before the first result of a tool or step, so that none can have led to what it calls.
     pub is_foreseen: bool,
+    /// SHA-256 in hex of the definitions of the tools that it may call.
+    pub functions: String,
 }
 
 /// A call of a program.
@@ -65,6 +76,8 @@ pub struct ProgramStepCall {
     pub call: u32,
     /// The call as the program wrote it.
     pub written: ProgramCall,
+    /// Of a read: whether its result grounds nothing, since a value of its arguments is neither said nor found.
+    pub is_untraced: bool,
 }
 
 impl CodeWork {
@@ -72,8 +85,9 @@ impl CodeWork {
         let Event::ProgramReplied { stop, .. } = event else { return };
         self.executions += 1;
         match stop {
-            ProgramStop::Call { written, requested, .. } => {
-                self.program_calls.push(ProgramStepCall { call: requested.call, written: written.clone() });
+            ProgramStop::Call { written, is_untraced, requested, .. } => {
+                let (call, written) = (requested.call, written.clone());
+                self.program_calls.push(ProgramStepCall { call, written, is_untraced: *is_untraced });
             }
             ProgramStop::Finished { result, printed, .. } => {
                 self.finished = Some(result.clone());
@@ -97,7 +111,7 @@ impl CodeWork {
     /// The end of the step, the next execution of the program, or the question for one.
     pub(super) fn actions(&self, run: &RunState, number: u32) -> Vec<Action> {
         if let Some(result) = &self.finished {
-            return vec![record(Event::StepCompleted { step: number, result: result.answer_text.clone() })];
+            return vec![record(Event::StepCompleted { step: number, result: result.text() })];
         }
         if let Some(error) = self.unavailable.clone().or_else(|| self.lasting_fault(run)) {
             return vec![record(failed(number, error))];
@@ -134,8 +148,13 @@ impl CodeWork {
         if let Some(Outcome::Unknown { error }) = outcome {
             return Some(error.clone());
         }
+        let refused = self.program_calls.iter().filter_map(|own| run.outcome(own.call)?.fault());
+        if let Some(error) = refused.filter(|error| error.code == NOT_APPROVED).nth(MAX_REFUSALS) {
+            return Some(error.clone());
+        }
         let fault = self.fault.as_ref()?;
-        if fault.code == DIVERGED {
+        // What a dry run reports has not the shape of a result.
+        if fault.code == DIVERGED || (run.is_dry_run() && self.has_dry_write(run)) {
             return Some(fault_of_program(fault));
         }
         let called = last.and_then(|last| run.calls.get(&last.call))?;
@@ -143,9 +162,23 @@ impl CodeWork {
             Some(PastOutcome::Raised(message)) => message.chars().take(COMPARED_CHARS).collect::<String>(),
             _ => return None,
         };
-        let is_unhandled = fault.code == ERROR && fault.message.contains(&raised);
+        let is_unhandled = fault.code == CALL
+            || (fault.code == ERROR && !raised.trim().is_empty() && fault.message.contains(&raised));
         // Arguments that do not fit are the program's own fault.
         outcome?.fault().filter(|_| is_unhandled && called.requested.problem.is_none()).cloned()
+    }
+}
+
+impl CodeWork {
+    /// Whether a write was only reported.
+    fn has_dry_write(&self, run: &RunState) -> bool {
+        let mut calls = self.program_calls.iter().filter_map(|own| run.calls.get(&own.call));
+        calls.any(|call| call.requested.effect == Effect::Write && call.attempts == 0)
+    }
+
+    /// Whether the last program failed by itself, so that another one may help.
+    pub(in crate::run) fn has_own_fault(&self, run: &RunState) -> bool {
+        self.fault.is_some() && self.lasting_fault(run).is_none()
     }
 }
 
