@@ -20,8 +20,8 @@ mod sql_pair;
 const TODAY: Date = date(2026, 11, 20);
 /// The share of questions that the rules have to answer, in percent.
 const MIN_RIGHT: usize = 60;
-/// The same of the second set, none of which was looked at while the rules were written.
-const MIN_SECOND_RIGHT: usize = 50;
+/// The same of the second set, which was written without looking at the rules.
+const MIN_SECOND_RIGHT: usize = 60;
 
 /// A sample database, opened as the flow opens it.
 async fn opened(sample: SampleDatabase, dir: &Path) -> KnownDatabase {
@@ -99,7 +99,7 @@ async fn rules_answer_most_questions_and_none_wrongly() {
 }
 
 #[tokio::test]
-async fn rules_answer_half_of_the_second_set_and_none_wrongly() {
+async fn rules_answer_most_of_the_second_set_and_none_wrongly() {
     let [_, second] = counted(SampleDatabase::second_pairs).await;
     second.print("second set, held out");
     assert!(second.wrong.is_empty(), "wrong but confident: {:?}", second.wrong);
