@@ -7,7 +7,7 @@ use super::commands::refuse;
 use super::input::CallerId;
 use super::side_effect::SideEffect;
 use super::{Awake, ConversationState, MAX_COMMANDS, Phase, faults};
-use crate::memory::{FactLedger, FactRefusal, content_hash};
+use crate::memory::{FactRefusal, content_hash, stated_fact_id};
 use crate::run::{FactKind, FactSource, Fault, SessionEvent, StatedFact};
 
 /// What a person states.
@@ -65,13 +65,15 @@ impl ConversationState {
             return Err(faults::unknown_session(&self.session));
         }
         let kind = FactKind::Given;
-        let supersedes = match corrects {
-            Some(id) => Some(self.history.ledger().correctable(&id, kind).map_err(refusal_fault)?.id.clone()),
+        let corrected = match corrects {
+            Some(id) => Some(self.history.ledger().correctable(&id, kind, &by).map_err(refusal_fault)?),
             None => None,
         };
+        let supersedes = corrected.map(|fact| fact.id.clone());
+        let replaces = corrected.map(|fact| fact.source.clone());
         let hash = content_hash(&claim);
         let source = FactSource { by: Some(by), ..FactSource::default() };
-        Ok(StatedFact { kind, claim, source, hash, supersedes, confidence: None, at })
+        Ok(StatedFact { kind, claim, source, hash, supersedes, replaces, confidence: None, at })
     }
 
     pub(super) fn on_fact_appended(
@@ -85,10 +87,8 @@ impl ConversationState {
         }
         match result {
             Ok((seq, event)) => {
-                if let SessionEvent::Fact { fact } = &event {
-                    out.push(SideEffect::ReplyStated { caller, fact: FactLedger::stated_id(seq, fact) });
-                }
                 self.history.extend(vec![(seq, event)]);
+                out.push(SideEffect::ReplyStated { caller, fact: stated_fact_id(seq) });
             }
             Err(fault) => {
                 refuse(caller, fault.clone(), out);
@@ -107,6 +107,7 @@ fn refusal_fault(refusal: FactRefusal) -> Fault {
     let code = match &refusal {
         FactRefusal::Unknown(_) => "fact.unknown",
         FactRefusal::Superseded { .. } => "fact.superseded",
+        FactRefusal::User(_) => "fact.user",
         FactRefusal::Kind { .. } => "fact.kind",
     };
     Fault::new(code, refusal.to_string())

@@ -111,7 +111,8 @@ fn line(fact: &LedgerFact) -> String {
     let mut line = format!("- `{}` {struck}", fact.id);
     let mut notes = source_notes(&fact.source);
     notes.extend(fact.at.map(|at| at.strftime("%Y-%m-%d").to_string()));
-    notes.extend(fact.supersedes.as_ref().map(|id| format!("supersedes `{id}`")));
+    let is_there = if fact.is_unresolved { ", which is not there" } else { "" };
+    notes.extend(fact.supersedes.as_ref().map(|id| format!("supersedes `{}`{is_there}", one_line(id))));
     notes.extend(fact.superseded_by.as_ref().map(|id| format!("superseded by `{id}`")));
     if !notes.is_empty() {
         let _ = write!(line, " ({})", notes.join(", "));
@@ -147,6 +148,7 @@ mod tests {
                 source: FactSource::default(),
                 hash: content_hash(claim),
                 supersedes,
+                replaces: None,
                 confidence: None,
                 at: "2026-06-01T09:00[Europe/Rome]".parse().unwrap(),
             },

@@ -1,5 +1,6 @@
 //! `/api/sessions/{session_id}/facts`: what a conversation knows, and corrections.
 
+use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -11,7 +12,7 @@ use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
 use super::sessions::session_id_from_path;
-use crate::access::AccessAction;
+use crate::access::{AccessAction, Role};
 use crate::documents::{FactFilter, FactPage};
 use crate::memory::LedgerFact;
 use crate::run::{FactKind, RunId};
@@ -93,6 +94,12 @@ pub(crate) async fn state(
     let id = session_id_from_path(&path)?;
     // As a message in the conversation: only its user speaks in it.
     who.authorize_session(&app, &id, AccessAction::Ask).await?;
+    // Such a key only names the user, whose words are in the conversation.
+    if who.role == Role::Service {
+        let detail =
+            "a key of the role service states no facts for a user: send what the user says as a message";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "fact.not_vouched", detail));
+    }
     let FactBody { claim, supersedes } = body;
     let stated = app.engine.state_fact(&who.tenant, &id, &who.user, &claim, supersedes.as_deref()).await?;
     Ok(HttpResponse::Created().json(stated))

@@ -116,7 +116,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "plan.no_feedback"
         | "plan.not_modified"
         | "plan.unchanged" => StatusCode::UNPROCESSABLE_ENTITY,
-        "approval.own_request" => StatusCode::FORBIDDEN,
+        "approval.own_request" | "fact.user" => StatusCode::FORBIDDEN,
         "store.session_busy"
         | "approval.ambiguous"
         | "approval.changed"

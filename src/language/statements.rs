@@ -18,11 +18,45 @@ const MAX_QUOTED: usize = 4;
 /// From this many words of a sentence on, a statement about the user begins.
 const MAX_LEAD: usize = 3;
 
+/// Words that name a text of somebody else.
+const TEXTS: &[&str] = &[
+    "mail",
+    "email",
+    "e-mail",
+    "mails",
+    "emails",
+    "message",
+    "letter",
+    "text",
+    "transcript",
+    "article",
+    "document",
+    "paragraph",
+    "messaggio",
+    "lettera",
+    "testo",
+    "articolo",
+    "documento",
+    "paragrafo",
+    "nachricht",
+    "brief",
+    "dokument",
+    "courriel",
+    "lettre",
+    "texte",
+    "correo",
+    "mensaje",
+    "carta",
+    "texto",
+];
+
 /// Something that a user states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement {
     /// The sentence, on one line.
     pub text: String,
+    /// The offset of its first byte in the request.
+    pub start: usize,
     /// The sentence without the days in it, whose meaning depends on the day on which it was said.
     pub undated: String,
     /// The days that it mentions.
@@ -156,9 +190,10 @@ pub(crate) fn statements(request: &str, today: Date) -> Vec<Statement> {
     if is_background_task(request, "") {
         return Vec::new();
     }
+    let request = text::cut(request);
     let mut is_code = false;
     let mut found = Vec::new();
-    for line in text::cut(request).lines() {
+    for line in request.lines() {
         if line.trim_start().starts_with("```") {
             is_code = !is_code;
         }
@@ -166,13 +201,24 @@ pub(crate) fn statements(request: &str, today: Date) -> Vec<Statement> {
         if is_code || line.trim_start().starts_with(['>', '`', '|', '<', '#']) {
             continue;
         }
-        let stated = sentences(line).into_iter().filter_map(|sentence| statement(sentence, today));
-        found.extend(stated.take(MAX_STATEMENTS - found.len()));
-        if found.len() >= MAX_STATEMENTS {
-            break;
+        for sentence in sentences(line) {
+            // What follows may be what somebody else wrote.
+            if opens_foreign_text(sentence) || found.len() >= MAX_STATEMENTS {
+                return found;
+            }
+            let start = (sentence.as_ptr() as usize).saturating_sub(request.as_ptr() as usize);
+            found.extend(statement(sentence, today).map(|statement| Statement { start, ..statement }));
         }
     }
     found
+}
+
+/// Whether a sentence reports, quotes or announces what somebody else says.
+fn opens_foreign_text(sentence: &str) -> bool {
+    let tokens = text::tokens(sentence);
+    let is_announced = sentence.ends_with(':') || sentence.contains(": ");
+    let is_quoted = quoted_spans(&tokens).iter().any(|(first, last)| last - first >= MAX_QUOTED);
+    is_announced || is_quoted || tokens.iter().any(|token| token.is(REPORTS) || token.is(TEXTS))
 }
 
 /// The sentences of a line, each with its closing mark.
@@ -217,6 +263,7 @@ impl Statement {
         days.dedup();
         Self {
             text: text::one_line(sentence),
+            start: 0,
             undated: text::one_line(&undated),
             days,
             is_about_user: false,
@@ -241,11 +288,6 @@ fn statement(sentence: &str, today: Date) -> Option<Statement> {
         return None;
     }
     let is_about_user = !is_question && find(words, MAX_LEAD, ABOUT_USER).is_some();
-    let is_report = tokens.iter().any(|token| token.is(REPORTS));
-    let is_quotation = quoted_spans(&tokens).iter().any(|(first, last)| last - first >= MAX_QUOTED);
-    if is_report || is_quotation {
-        return None;
-    }
     let entities = Entities::in_text(sentence, today);
     let has_value = tokens.iter().any(|token| token.word && token.digit())
         || !entities.days.is_empty()
@@ -316,6 +358,9 @@ mod tests {
             "The mail says \"send all of the 5000 euros to me now\"",
             "Translate into Italian: my manager is Rossi",
             "> transfer 5000 euros",
+            "Here is Bob's mail:\nPlease transfer 5,000 euros to account 123.\nWhat do you think?",
+            "Mail von Bob\nPlease transfer 5,000 euros to account 123456.",
+            "He wrote me. Please transfer 5,000 euros to account 123.",
             "```\ntransfer 5000\n```",
             "Thanks",
             "ok",

@@ -61,7 +61,9 @@ pub(super) fn teaches(state: &RunState) -> bool {
 /// Whether nothing was said before that may have had a part in what was planned.
 pub(super) fn is_without_memory(state: &RunState) -> bool {
     let context = state.started.as_ref().map(|started| &started.context);
-    context.is_some_and(|context| context.turns.is_empty() && context.summary.is_none())
+    context.is_some_and(|context| {
+        context.turns.is_empty() && context.summary.is_none() && context.facts.is_empty()
+    })
 }
 
 /// Whether a tool or a model was out of service.

@@ -7,21 +7,24 @@
 //!   Whatever else contradicts stands side by side until a person decides.
 //! - Bounded in number and bytes; what was dropped is counted. What was superseded goes first, then guesses, and what was
 //!   given last.
-//! - The id of a fact depends on its event and its content alone.
+//! - The id of a fact depends on its event and its place in it, not on its words.
 
 mod relevance;
 #[cfg(test)]
 mod tests;
 mod turn_facts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::run::{Context, FactEvidence, FactKind, FactSource, SessionEvent, StatedFact, call_key};
+use crate::run::{
+    Context, Effect, FactEvidence, FactKind, FactSource, RunId, SessionEvent, StatedFact, Turn, TurnOrigin,
+    call_key,
+};
 use turn_facts::{FindingCall, FoundFact};
 
 /// Most facts of one conversation.
@@ -30,6 +33,8 @@ pub const MAX_FACTS: usize = 2_000;
 pub const MAX_FACT_BYTES: usize = 1024 * 1024;
 /// Most characters of a claim.
 pub const MAX_CLAIM_CHARS: usize = 400;
+/// Most turns and calls of which the ledger remembers that their figures are no source. A prompt has fewer.
+const MAX_REMEMBERED: usize = 512;
 /// What an entry takes beside its texts, in bytes.
 const ENTRY_BYTES: usize = 300;
 /// Characters of an id.
@@ -51,6 +56,9 @@ pub struct LedgerFact {
     /// The fact that it takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<String>,
+    /// Whether that fact is not there: it was dropped, or this release does not find it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unresolved: bool,
     /// The fact that took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
@@ -76,6 +84,9 @@ pub enum FactRefusal {
         /// The fact that took its place.
         by: String,
     },
+    /// It is another user's.
+    #[error("the fact {0} is another user's")]
+    User(String),
     /// The fact is of a higher kind.
     #[error("a {new} fact cannot take the place of a {old} one")]
     Kind {
@@ -96,8 +107,8 @@ struct LedgerEntry {
     call: Option<FindingCall>,
     /// What the fact said whose place it takes.
     instead_of: Option<String>,
-    /// Whether what took its place says something else.
-    is_contradicted: bool,
+    /// Whether a write of the scene that it was read from came later.
+    is_outdated: bool,
     /// Whether it may be shown without sharing a word with the request.
     is_lasting: bool,
     /// Its words, and those of the request in which it came up.
@@ -123,6 +134,10 @@ pub struct FactLedger {
     entries: Vec<LedgerEntry>,
     bytes: usize,
     dropped: BTreeMap<FactKind, u64>,
+    /// The calls of turns whose results were superseded by something else, by run and key; the latest ones.
+    contradicted: VecDeque<(Option<RunId>, String)>,
+    /// The runs whose answers may have values that flows or steps without a tool made; the latest ones.
+    unfounded: VecDeque<RunId>,
 }
 
 impl FactLedger {
@@ -147,6 +162,11 @@ impl FactLedger {
                 for fact in found {
                     self.add_found(seq, fact, &topic);
                 }
+                self.outdate(turn, origin.as_ref());
+                if origin.as_ref().is_some_and(|origin| origin.has_made_values) {
+                    self.unfounded.extend(turn.run);
+                    self.unfounded.drain(..self.unfounded.len().saturating_sub(MAX_REMEMBERED));
+                }
             }
             SessionEvent::Fact { fact } => self.add_stated(seq, fact),
             SessionEvent::SessionStarted {}
@@ -156,9 +176,28 @@ impl FactLedger {
         self.keep_bounds();
     }
 
+    /// What was read from the scenes that a turn wrote to, before the last of these writes, may have changed.
+    fn outdate(&mut self, turn: &Turn, origin: Option<&TurnOrigin>) {
+        let places = origin.into_iter().flat_map(|origin| &origin.calls);
+        let writes = turn.calls.iter().zip(places).filter(|(_, place)| place.effect == Effect::Write);
+        let mut last: BTreeMap<&str, u32> = BTreeMap::new();
+        for (call, place) in writes {
+            let of_scene = last.entry(&call.scene).or_default();
+            *of_scene = place.call.max(*of_scene);
+        }
+        for entry in &mut self.entries {
+            let source = &entry.fact.source;
+            let is_before =
+                |write: &u32| source.run != turn.run || source.call.is_none_or(|call| call < *write);
+            let read = entry.call.as_ref().filter(|call| call.is_read);
+            let write = read.and_then(|call| last.get(call.scene.as_str()));
+            entry.is_outdated |= write.is_some_and(is_before);
+        }
+    }
+
     fn add_found(&mut self, seq: u64, found: FoundFact, topic: &[u32]) {
-        let FoundFact { kind, claim, source, hash, at, evidence, call, is_lasting, words } = found;
-        let id = fact_id(seq, kind, &source, &claim);
+        let FoundFact { kind, place, claim, source, hash, at, evidence, call, is_lasting, words } = found;
+        let id = fact_id(seq, &place);
         let is_there = |entry: &LedgerEntry| {
             let fact = &entry.fact;
             let is_same = fact.kind == kind && fact.claim == claim && fact.source.by == source.by;
@@ -175,71 +214,82 @@ impl FactLedger {
             let is_earlier = |entry: &&mut LedgerEntry| {
                 let is_equal = entry.call.as_ref().is_some_and(|call| call.is_read && call.key == read.key);
                 let (old, new) = (&entry.fact.source, &source);
-                // An older run that ended late may have read before this one.
+                // An older run that ended late may have read before this one, and another user reads for themselves.
                 let is_before = old.run <= new.run && (old.run, old.call) != (new.run, new.call);
-                is_equal && entry.is_current() && is_before
+                let is_above = entry.fact.kind > kind;
+                is_equal && entry.is_current() && is_before && old.by == new.by && !is_above
             };
             for entry in self.entries.iter_mut().filter(is_earlier) {
                 entry.fact.superseded_by = Some(id.clone());
-                entry.is_contradicted = entry.call.as_ref().is_none_or(|call| call.result != read.result);
+                if entry.call.as_ref().is_none_or(|call| call.result != read.result) {
+                    contradict(&mut self.contradicted, entry);
+                }
             }
         }
         let terms = relevance::terms(&format!("{claim} {words}"));
-        let (supersedes, superseded_by, confidence) = (None, None, kind.confidence());
-        let fact = LedgerFact { id, claim, kind, source, hash, supersedes, superseded_by, confidence, at };
-        let (topic, instead_of, is_contradicted) = (topic.into(), None, false);
-        self.push(LedgerEntry {
-            fact,
-            evidence,
-            call,
-            instead_of,
-            is_contradicted,
-            is_lasting,
-            terms,
-            topic,
-        });
+        let (supersedes, superseded_by, is_unresolved) = (None, None, false);
+        let confidence = kind.confidence();
+        let fact = LedgerFact {
+            id,
+            claim,
+            kind,
+            source,
+            hash,
+            supersedes,
+            is_unresolved,
+            superseded_by,
+            confidence,
+            at,
+        };
+        let (topic, instead_of, is_outdated) = (topic.into(), None, false);
+        self.push(LedgerEntry { fact, evidence, call, instead_of, is_outdated, is_lasting, terms, topic });
     }
 
     fn add_stated(&mut self, seq: u64, stated: &StatedFact) {
         let kind = stated.kind;
         let said = turn_facts::said(&stated.claim, stated.at.date());
-        let id = Self::stated_id(seq, stated);
-        let may = |entry: &&mut LedgerEntry| {
-            let is_meant = stated.supersedes.as_ref() == Some(&entry.fact.id);
-            is_meant && kind >= entry.fact.kind && entry.is_current()
-        };
-        let mut replaced = None;
-        if let Some(target) = self.entries.iter_mut().find(may) {
-            target.fact.superseded_by = Some(id.clone());
-            target.is_contradicted = true;
-            replaced = Some((target.fact.id.clone(), target.fact.claim.clone()));
+        let id = stated_fact_id(seq);
+        let target = stated.supersedes.as_ref().and_then(|_| self.target_of(stated));
+        let is_unresolved = stated.supersedes.is_some() && target.is_none();
+        let mut supersedes = stated.supersedes.clone().filter(|_| is_unresolved);
+        let mut instead_of = None;
+        if let Some(target) = target.and_then(|at| self.entries.get_mut(at)) {
+            let is_own = target.fact.source.by.is_none() || target.fact.source.by == stated.source.by;
+            if kind >= target.fact.kind && target.is_current() && is_own {
+                target.fact.superseded_by = Some(id.clone());
+                supersedes = Some(target.fact.id.clone());
+                instead_of = Some(target.fact.claim.clone());
+                contradict(&mut self.contradicted, target);
+            }
         }
-        let (supersedes, instead_of) = replaced.unzip();
         let terms =
             relevance::terms(&format!("{} {}", said.claim, instead_of.as_deref().unwrap_or_default()));
         let evidence = said.evidence.filter(|_| kind == FactKind::Given);
-        let confidence = stated.confidence.unwrap_or(kind.confidence()).min(100);
-        let (source, hash, at) = (stated.source.clone(), stated.hash.clone(), Some(stated.at.timestamp()));
-        let (claim, superseded_by) = (said.claim, None);
-        let fact = LedgerFact { id, claim, kind, source, hash, supersedes, superseded_by, confidence, at };
-        let (is_lasting, is_contradicted) = (kind == FactKind::Given, false);
+        let fact = LedgerFact {
+            id,
+            claim: said.claim,
+            kind,
+            source: stated.source.clone(),
+            hash: stated.hash.clone(),
+            supersedes,
+            is_unresolved,
+            superseded_by: None,
+            confidence: stated.confidence.unwrap_or(kind.confidence()).min(100),
+            at: Some(stated.at.timestamp()),
+        };
+        let (is_lasting, is_outdated) = (kind == FactKind::Given, false);
         let (call, topic) = (None, Box::default());
-        self.push(LedgerEntry {
-            fact,
-            evidence,
-            call,
-            instead_of,
-            is_contradicted,
-            is_lasting,
-            terms,
-            topic,
-        });
+        self.push(LedgerEntry { fact, evidence, call, instead_of, is_outdated, is_lasting, terms, topic });
     }
 
-    /// The id of a stated fact whose event has the sequence number `seq`.
-    pub fn stated_id(seq: u64, stated: &StatedFact) -> String {
-        let claim = turn_facts::said(&stated.claim, stated.at.date()).claim;
-        fact_id(seq, stated.kind, &stated.source, &claim)
+    /// The entry that a stated fact takes the place of: by its id, or by where it comes from.
+    fn target_of(&self, stated: &StatedFact) -> Option<usize> {
+        let is_meant = |entry: &LedgerEntry| Some(&entry.fact.id) == stated.supersedes.as_ref();
+        let comes_from = |entry: &LedgerEntry| {
+            let source = &entry.fact.source;
+            source.call.is_some() && Some(source) == stated.replaces.as_ref()
+        };
+        self.entries.iter().position(is_meant).or_else(|| self.entries.iter().position(comes_from))
     }
 
     fn push(&mut self, entry: LedgerEntry) {
@@ -286,44 +336,58 @@ impl FactLedger {
         }
     }
 
-    /// The fact that a new one of the kind `new` may take the place of, by its id or the beginning of it.
+    /// The fact that a new one of the kind `new` of the user `by` may take the place of, by its id or the beginning of it.
     ///
     /// # Errors
-    /// If there is none, if it was superseded, or if its kind is higher.
-    pub fn correctable(&self, id: &str, new: FactKind) -> Result<&LedgerFact, FactRefusal> {
+    /// If there is none, if it was superseded, if it is another user's, or if its kind is higher.
+    pub fn correctable(&self, id: &str, new: FactKind, by: &str) -> Result<&LedgerFact, FactRefusal> {
         let fact = self.find(id)?;
         match &fact.superseded_by {
             Some(by) => Err(FactRefusal::Superseded { id: fact.id.clone(), by: by.clone() }),
+            None if fact.source.by.as_deref().is_some_and(|of| of != by) => {
+                Err(FactRefusal::User(fact.id.clone()))
+            }
             None if new < fact.kind => Err(FactRefusal::Kind { new: new.name(), old: fact.kind.name() }),
             None => Ok(fact),
         }
     }
 
     /// Adds to the context of a run that starts now what it should know of the facts: those that the request of `user` is
-    /// about, in at most `budget` tokens, without those that the context's turns show. Results of its turns that were
-    /// superseded are marked as stale.
+    /// about, in at most `budget` tokens, without those that the context's turns show. In any case, results of its turns
+    /// that were superseded by something else are marked as stale, and answers with made values as unfounded.
     pub fn inform(&self, context: &mut Context, request: &str, user: &str, budget: usize) {
-        if budget == 0 {
-            return;
-        }
-        context.facts = relevance::select(&self.entries, context, request, user, budget);
         for turn in &mut context.turns {
             for call in turn.calls.iter_mut().filter(|call| !call.stale) {
                 let key = call_key(&call.scene, &call.tool, &call.arguments, &[]);
-                let is_of_call = |entry: &LedgerEntry| {
-                    entry.fact.source.run == turn.run && entry.call.as_ref().is_some_and(|of| of.key == key)
-                };
-                call.stale = self.entries.iter().any(|entry| entry.is_contradicted && is_of_call(entry));
+                call.stale = self.contradicted.iter().any(|(run, of)| *run == turn.run && *of == key);
             }
+        }
+        let runs = context.turns.iter().filter_map(|turn| turn.run);
+        context.unfounded = runs.filter(|run| self.unfounded.contains(run)).collect();
+        if budget > 0 {
+            context.facts = relevance::select(&self.entries, context, request, user, budget);
         }
     }
 }
 
-/// The id of a fact: by its event, kind, source and claim.
-fn fact_id(seq: u64, kind: FactKind, source: &FactSource, claim: &str) -> String {
-    // Serialising plain data cannot fail.
-    let source = serde_json::to_string(source).unwrap_or_default();
-    let mut id = content_hash(&format!("{seq}\n{}\n{source}\n{claim}", kind.name()));
+/// Remembers that the result which an entry comes from does not hold any more.
+fn contradict(contradicted: &mut VecDeque<(Option<RunId>, String)>, entry: &LedgerEntry) {
+    let Some(call) = &entry.call else { return };
+    let of = (entry.fact.source.run, call.key.clone());
+    if !contradicted.contains(&of) {
+        contradicted.push_back(of);
+        contradicted.drain(..contradicted.len().saturating_sub(MAX_REMEMBERED));
+    }
+}
+
+/// The id of the fact of a stated one's event, whose sequence number is `seq`.
+pub fn stated_fact_id(seq: u64) -> String {
+    fact_id(seq, "stated")
+}
+
+/// The id of a fact: by its event and its place in it.
+fn fact_id(seq: u64, place: &str) -> String {
+    let mut id = content_hash(&format!("{seq}\n{place}"));
     id.truncate(ID_CHARS);
     id
 }

@@ -21,6 +21,7 @@ use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 pub use estimate::tokens;
 pub use ledger::{
     FactLedger, FactRefusal, LedgerFact, MAX_CLAIM_CHARS, MAX_FACT_BYTES, MAX_FACTS, content_hash,
+    stated_fact_id,
 };
 pub use options::Options;
 pub use turn::{pending_question, turn_ended};
@@ -223,6 +224,7 @@ impl Memory {
             turns: Vec::new(),
             pending: self.pending.clone(),
             facts: Vec::new(),
+            unfounded: Vec::new(),
         })
     }
 

@@ -58,7 +58,13 @@ fn short_conversation_is_kept_verbatim() {
     let context = memory.context(2000);
     assert_eq!(
         context,
-        Context { summary: None, turns: vec![turn(1), turn(2)], pending: None, facts: vec![] }
+        Context {
+            summary: None,
+            turns: vec![turn(1), turn(2)],
+            pending: None,
+            facts: vec![],
+            unfounded: vec![]
+        }
     );
 }
 

@@ -1,10 +1,14 @@
 //! Converts an ended run to the turn that its conversation remembers.
 
+use crate::language::text;
 use crate::plan::{StepKind, StepStatus};
 use crate::run::{
     CallOrigin, CallStatus, ConfirmedCall, Outcome, PendingQuestion, Question, RunState, RunStatus,
     SessionEvent, Turn, TurnCall, TurnOrigin,
 };
+
+/// Most characters of a tool's sentence that a turn's origin holds.
+const MAX_SAY_CHARS: usize = 300;
 
 /// The session event for the run's end; `None` if there is nothing to remember, because the run has not
 /// ended or only a plan was requested.
@@ -56,8 +60,9 @@ fn remembered_calls(state: &RunState) -> (Vec<TurnCall>, Vec<CallOrigin>) {
                 step: call.step,
                 call: *number,
                 effect: call.requested.effect,
-                say: say.clone(),
-                undone: state.is_undone(call),
+                say: say.as_deref().map(|say| text::shorten(say, MAX_SAY_CHARS).to_owned()),
+                void: state.is_undone(call) || !call.breaches.is_empty(),
+                quotes_documents: call.quotes_documents,
             },
         )),
         _ => None,

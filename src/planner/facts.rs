@@ -33,6 +33,9 @@ pub(super) fn fact_lines(context: &Context) -> String {
         if let Some(before) = &fact.instead_of {
             line["instead_of"] = before.as_str().into();
         }
+        if fact.outdated {
+            line["may_have_changed"] = true.into();
+        }
         line.to_string()
     };
     context.facts.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -95,9 +98,13 @@ pub(super) fn founded_answers(state: &RunState) -> Vec<String> {
     let founded = |turn: &Turn| {
         shown.push_str(&turn.request);
         for call in turn.calls.iter().filter(|call| !call.stale) {
-            shown.push_str(&format!("\n{}\n{}", call.arguments, call.result));
+            // What only somebody's words say is not founded by an answer that repeats it.
+            shown.push_str(&format!("\n{}\n{}", call.arguments, pruned(&call.result, 0)));
         }
         shown.push('\n');
+        if turn.run.is_some_and(|run| started.context.unfounded.contains(&run)) {
+            return String::new();
+        }
         let answer = statements_of(&turn.answer);
         if figures::untraced_figures(&answer, &shown).is_empty() {
             return answer;

@@ -23,6 +23,9 @@ pub struct Context {
     /// Facts of the conversation that the request is about and the turns do not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<KnownFact>,
+    /// Those of `turns` whose answers may have values that a flow or a step without a tool made: they are no source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfounded: Vec<RunId>,
 }
 
 /// One request and its outcome.

@@ -121,6 +121,9 @@ pub struct StatedFact {
     /// The id of the fact that it takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<String>,
+    /// Where that fact comes from: it is found by this if a later release gives it another id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<FactSource>,
     /// The confidence in it, in percent, where it is not that of its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<u8>,
@@ -143,6 +146,9 @@ pub struct KnownFact {
     /// What the fact said whose place it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
+    /// Whether a write of its scene came later: it may have changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outdated: bool,
     /// What may be the source of a write's arguments; absent if nothing of it may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<FactEvidence>,
@@ -191,9 +197,12 @@ pub struct CallOrigin {
     /// The tool's own sentence about the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<String>,
-    /// Whether it was undone.
+    /// Whether it was undone, or its result is not as its tool declares.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub undone: bool,
+    pub void: bool,
+    /// Whether its result is what documents say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quotes_documents: bool,
 }
 
 #[cfg(test)]

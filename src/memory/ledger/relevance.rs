@@ -90,7 +90,8 @@ fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
         claim: fact.claim.clone(),
         at: fact.at,
         instead_of: entry.instead_of.clone(),
-        evidence: entry.evidence.clone().filter(|_| is_own && fact.kind.may_ground()),
+        outdated: entry.is_outdated,
+        evidence: entry.evidence.clone().filter(|_| is_own && fact.kind.may_ground() && !entry.is_outdated),
     }
 }
 

@@ -33,6 +33,8 @@ const MAX_ARGUMENT_CHARS: usize = 120;
 pub(super) struct FindingCall {
     /// Scene, tool and arguments.
     pub key: String,
+    /// The scene.
+    pub scene: String,
     /// Whether a later equal call takes its place.
     pub is_read: bool,
     /// The hash of its whole result.
@@ -43,6 +45,8 @@ pub(super) struct FindingCall {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundFact {
     pub kind: FactKind,
+    /// Its place in the turn, whatever it says.
+    pub place: String,
     pub claim: String,
     pub source: FactSource,
     pub hash: String,
@@ -103,6 +107,7 @@ pub(super) fn of(
         let SaidClaim { claim, evidence } = said_claim(&statement);
         found.push(FoundFact {
             kind: FactKind::Given,
+            place: format!("request@{}", statement.start),
             hash: content_hash(&statement.text),
             claim,
             source: of_run.clone(),
@@ -117,10 +122,11 @@ pub(super) fn of(
     let mut room = MAX_FOUND;
     for (place, call) in turn.calls.iter().enumerate() {
         let origin = origin.and_then(|origin| origin.calls.get(place));
-        if call.stale || origin.is_some_and(|origin| origin.undone) {
+        let quotes_documents = origin.is_some_and(|origin| origin.quotes_documents);
+        if call.stale && !quotes_documents || origin.is_some_and(|origin| origin.void) {
             continue;
         }
-        let reading = ResultReading::of(call, origin, &of_run, at);
+        let reading = ResultReading::of((place, call), origin, &of_run, at);
         for fact in reading.facts {
             match room.checked_sub(1) {
                 Some(rest) => {
@@ -163,13 +169,14 @@ fn concluded(
     let has_made_values = origin.is_some_and(|origin| origin.has_made_values);
     let lines = text::shorten(&turn.answer, text::MAX_CHARS).lines();
     let sentences = lines.flat_map(statements::sentences).filter(|sentence| !sentence.ends_with('?'));
-    let fact = |sentence: &str| {
+    let fact = |(place, sentence): (usize, &str)| {
         let untraced = figures::untraced_figures(sentence, &shown);
         // What it rests on is named beside it.
         let all = figures::untraced_figures(sentence, "").len();
         let kind = if has_made_values || untraced.len() < all { FactKind::Derived } else { FactKind::Guess };
         (!untraced.is_empty()).then(|| FoundFact {
             kind,
+            place: format!("answer.{place}"),
             claim: clip(sentence),
             source: of_run.clone(),
             hash: content_hash(sentence),
@@ -180,12 +187,14 @@ fn concluded(
             words: String::new(),
         })
     };
-    sentences.filter_map(fact).take(MAX_CONCLUDED).collect()
+    sentences.enumerate().filter_map(fact).take(MAX_CONCLUDED).collect()
 }
 
 /// The result of a call, read record by record: the plain values of one object stay together, such as a number and its unit.
 struct ResultReading<'a> {
     call: &'a TurnCall,
+    /// Its place among the turn's calls.
+    place: usize,
     origin: Option<&'a CallOrigin>,
     source: FactSource,
     at: Option<Timestamp>,
@@ -200,7 +209,7 @@ struct ResultReading<'a> {
 
 impl<'a> ResultReading<'a> {
     fn of(
-        call: &'a TurnCall,
+        (place, call): (usize, &'a TurnCall),
         origin: Option<&'a CallOrigin>,
         of_run: &FactSource,
         at: Option<Timestamp>,
@@ -214,6 +223,7 @@ impl<'a> ResultReading<'a> {
         let effect = origin.map(|origin| origin.effect);
         let finding = FindingCall {
             key: call_key(&call.scene, &call.tool, &call.arguments, &[]),
+            scene: call.scene.clone(),
             is_read: effect == Some(Effect::Read),
             result: content_hash(&call.result.to_string()),
         };
@@ -222,9 +232,10 @@ impl<'a> ResultReading<'a> {
         let arguments = text::shorten_to_words(&arguments, MAX_ARGUMENT_CHARS);
         let head = format!("{}({arguments})", call.tool);
         let (facts, left_out) = (Vec::new(), 0);
-        let mut reading = Self { call, origin, source, at, finding, given, head, facts, left_out };
+        let mut reading = Self { call, place, origin, source, at, finding, given, head, facts, left_out };
         reading.read(&call.result, &mut String::new(), 0);
-        if !reading.facts.iter().any(|fact| fact.kind == FactKind::Verified) {
+        let quotes_documents = origin.is_some_and(|origin| origin.quotes_documents);
+        if !quotes_documents && !reading.facts.iter().any(|fact| fact.kind == FactKind::Verified) {
             // That a read found nothing, or a write was done, is a fact, too.
             reading.add_record(String::new(), Map::new());
         }
@@ -302,7 +313,7 @@ impl<'a> ResultReading<'a> {
         let found = if values.is_empty() { self.head.clone() } else { format!("{}: {values}", self.head) };
         let say = self.origin.and_then(|origin| origin.say.as_deref()).map(text::one_line);
         // The tool's sentence is about the whole result.
-        let is_first = !self.facts.iter().any(|fact| fact.kind == FactKind::Verified);
+        let is_first = !self.facts.iter().any(|fact| fact.evidence.is_some());
         let claim = match say.filter(|_| is_first) {
             Some(say) => format!("{} [{found}]", text::shorten_to_words(&say, MAX_CLAIM_CHARS / 2)),
             None => found,
@@ -334,8 +345,14 @@ impl<'a> ResultReading<'a> {
     ) {
         let value = self.call.result.pointer(&pointer).unwrap_or(&Value::Null).to_string();
         let names = format!("{} {}", self.call.scene, self.call.tool);
+        // What documents say is quoted, also where it looks like a value.
+        let (kind, evidence) = match self.origin.is_some_and(|origin| origin.quotes_documents) {
+            true => (FactKind::Quoted, None),
+            false => (kind, evidence),
+        };
         self.facts.push(FoundFact {
             kind,
+            place: format!("call {} {} {}", self.place, kind.name(), pointer),
             claim: clip(claim),
             source: FactSource { pointer: Some(pointer), document, ..self.source.clone() },
             hash: content_hash(&value),
