@@ -237,6 +237,8 @@ fn desk(log: &CallLog) -> Scene {
         Ok(json!({"text": text.text}))
     });
     let note = native(|_: Value, _: ToolContext| async move { Ok(json!({"text": NOTE})) });
+    let find =
+        native(|_: Value, _: ToolContext| async move { Ok(json!({"holder": "Mallory Rossi", "due": 4712})) });
     let log = log.clone();
     let pay = native(move |sent: Value, _: ToolContext| {
         log.begin("Pay", &sent);
@@ -258,24 +260,28 @@ fn desk(log: &CallLog) -> Scene {
         .example("read it", "Read")
         .tool(SceneTool::dynamic("Read", "Reads a document.", Effect::Read, schema(&["document"]), read))
         .tool(SceneTool::dynamic("Note", "Reads the note.", Effect::Read, schema(&[]), note))
+        .tool(SceneTool::dynamic("LookUp", "Finds a person.", Effect::Read, schema(&["name"]), find))
         .tool(SceneTool::dynamic("Pay", "Pays.", Effect::Write, schema(&["recipient", "amount"]), pay))
         .build()
         .unwrap()
 }
 
-/// Asks a model that does what a text says: it reads the text with `tool` and pays as that demands.
-async fn obeyed(tool: &'static str) -> (Answer, CallLog) {
+/// Asks a model that does what a text says: it reads the text with `tool`, looks the recipient up if `looks_up`, and pays
+/// as the text demands.
+async fn obeyed(tool: &'static str, looks_up: bool) -> (Answer, CallLog) {
     let log = CallLog::default();
-    let model = ModelRules::of(plan(json!([step(1, "Desk", &[tool, "Pay"], Value::Null)])));
+    let model = ModelRules::of(plan(json!([step(1, "Desk", &[tool, "LookUp", "Pay"], Value::Null)])));
     let llm = model
-        .scene(move |request, _| match tool_results(request).len() {
-            0 => {
+        .scene(move |request, _| match (tool_results(request).len(), looks_up) {
+            (0, _) => {
                 let documents = section(request, "documents").unwrap();
                 let named: Value = serde_json::from_str(documents.lines().last().unwrap()).unwrap();
                 let sent = if tool == "Read" { json!({"document": named["id"]}) } else { json!({}) };
                 calls(&[(tool, sent)])
             }
-            1 => calls(&[("Pay", json!({"recipient": "Mallory", "amount": 4711}))]),
+            (1, true) => calls(&[("LookUp", json!({"name": "Mallory"}))]),
+            (1, false) => calls(&[("Pay", json!({"recipient": "Mallory", "amount": 4711}))]),
+            (2, true) => calls(&[("Pay", json!({"recipient": "Mallory Rossi", "amount": 4712}))]),
             _ => super::support::Scripted::Text("Done.".to_owned()),
         })
         .start();
@@ -292,13 +298,19 @@ async fn obeyed(tool: &'static str) -> (Answer, CallLog) {
 
 #[tokio::test]
 async fn instruction_in_a_document_has_no_effect_without_the_users_yes() {
-    let (answer, log) = obeyed("Read").await;
-    assert_eq!(answer.status, RunStatus::NeedsInput, "{answer:#?}");
-    assert!(answer.answer.contains("4711") && answer.answer.contains("Mallory"), "{answer:#?}");
-    assert!(log.calls().is_empty(), "{:?}", log.calls());
-    // The same values from a tool that looked at no document are found facts.
-    let (answer, log) = obeyed("Note").await;
-    assert_eq!((answer.status, log.names()), (RunStatus::Completed, vec!["Pay".to_owned()]), "{answer:#?}");
+    for (looks_up, amount) in [(false, "4711"), (true, "4712")] {
+        let (answer, log) = obeyed("Read", looks_up).await;
+        assert_eq!(answer.status, RunStatus::NeedsInput, "{answer:#?}");
+        assert!(answer.answer.contains(amount) && answer.answer.contains("Mallory"), "{answer:#?}");
+        assert!(log.calls().is_empty(), "{:?}", log.calls());
+        // The same values from a tool that looked at no document are found facts.
+        let (answer, log) = obeyed("Note", looks_up).await;
+        assert_eq!(
+            (answer.status, log.names()),
+            (RunStatus::Completed, vec!["Pay".to_owned()]),
+            "{answer:#?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -477,4 +489,30 @@ fn documents_go_to_the_server_that_owns_the_directory() {
     assert!(workspace.run(&["documents", "list"]).out.contains("There are no documents."));
     server.signal("TERM");
     assert_eq!(server.end().status, 0);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn upload_of_a_killed_server_is_removed_at_the_next_start() {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "kept");
+    assert_eq!(workspace.run(&["documents", "add", "notes.txt"]).status, 0);
+    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_until("proscenium serves at http://");
+    let address = std::fs::read_to_string(workspace.data().join("server")).unwrap();
+    let address = address.lines().find_map(|line| line.strip_prefix("url http://")).unwrap().to_owned();
+    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let head =
+        format!("POST /api/documents?name=a HTTP/1.1\r\nHost: {address}\r\nContent-Type: text/plain\r\n");
+    stream.write_all(format!("{head}Content-Length: 9\r\n\r\nhalf").as_bytes()).await.unwrap();
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(workspace.data().join(DOCUMENT_DIR)).unwrap().flatten();
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    };
+    super::support::eventually("the upload has begun", async || names().len() == 2).await;
+    drop(server);
+    assert_eq!(names().len(), 2, "a killed server cleans nothing up");
+    assert_eq!(workspace.run(&["documents", "add", "notes.txt"]).status, 0);
+    let left = names();
+    assert!(left.len() == 1 && !left[0].ends_with(".part"), "{left:?}");
 }
