@@ -29,14 +29,17 @@ fn python_name(name: &str) -> String {
     out
 }
 
-/// The parameters of a tool in the order of its schema, required ones first: their names in the schema and in Python.
+/// The parameters of a tool, the required ones first in the order in which its schema requires them: their names in the schema
+/// and in Python.
 fn parameters(tool: &SceneTool) -> Vec<(&str, String)> {
     let properties = tool.parameters.get("properties").and_then(Value::as_object);
-    let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    let (required, optional): (Vec<&str>, Vec<&str>) =
-        names.into_iter().partition(|name| is_required(tool, name));
+    let is_known = |name: &&str| properties.is_some_and(|all| all.contains_key(*name));
+    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required = required.filter_map(Value::as_str).filter(is_known);
+    let all = properties.into_iter().flatten().map(|(name, _)| name.as_str());
+    let optional = all.filter(|name| !is_required(tool, name));
     let mut found: Vec<(&str, String)> = Vec::new();
-    for name in required.into_iter().chain(optional) {
+    for name in required.chain(optional) {
         let mut python = python_name(name);
         while found.iter().any(|(_, taken)| *taken == python) {
             python.push('_');

@@ -5,6 +5,7 @@ mod commands;
 mod consultations;
 mod patches;
 mod prepared;
+mod programs;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

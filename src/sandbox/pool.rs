@@ -93,6 +93,10 @@ impl Interpreter for Pool {
         self.counts.record(&ended);
         ended
     }
+
+    fn limits(&self) -> ProgramLimits {
+        self.state.options.limits()
+    }
 }
 
 impl Pool {

@@ -71,6 +71,7 @@ mod prepared_calls;
 mod prepared_worth;
 mod prepared_writes;
 mod process;
+mod programs;
 mod provider_outage;
 mod python;
 mod readme;

@@ -115,6 +115,11 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
         if let Some(error) = &step.error {
             value["error"] = json!(error);
         }
+        if let Some(end) =
+            step.code().and_then(|work| work.finished.as_ref()).filter(|end| !end.answer_rows.is_empty())
+        {
+            value["rows"] = json!(end.answer_rows);
+        }
         value
     });
     steps.collect()

@@ -1,0 +1,324 @@
+//! Programs as plans: a model writes one, it runs in the real sandbox, and its calls are calls of the run.
+
+use std::sync::{Arc, Mutex};
+
+use proscenium::adapt::ExecutionLevel;
+use proscenium::run::{Event, PlanMaker, PlanningMaker, ProgramStop, RequestOptions, RunStatus, SessionId};
+use proscenium::tools::{ToolContext, ToolError, native};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::process::{RunningProcess, Workspace};
+use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
+use crate::support::{Backend, Reply, Scripted, ScriptedLlm, forced_tool, last_message, section};
+
+const SHOP: &str = r#"
+name = "Shop"
+description = "The stock of a shop, and orders of more."
+instructions = "Call the tools."
+
+[[examples]]
+say = "Order lamps"
+tool = "Order"
+
+[[tools]]
+name = "List"
+description = "Lists the items with their stock."
+effect = "read"
+native = "test.list"
+[tools.parameters]
+type = "object"
+[tools.parameters.properties.from]
+type = "string"
+description = "The shelf"
+
+[[tools]]
+name = "Order"
+description = "Orders more of an item."
+effect = "write"
+native = "test.order"
+[tools.parameters]
+type = "object"
+required = ["item", "quantity"]
+[tools.parameters.properties.item]
+type = "string"
+[tools.parameters.properties.quantity]
+type = "integer"
+minimum = 1
+"#;
+
+const ORDERS: &str = r#"
+items = Shop.List()["items"]
+low = [item for item in items if item["stock"] < 5]
+ordered = []
+for item in low:
+    try:
+        done = Shop.Order(item=item["name"], quantity=5 - item["stock"])
+        ordered.append({"item": item["name"], "quantity": done["ordered"]})
+    except ToolError as error:
+        print("not ordered", item["name"], error)
+STATUS = "success" if ordered else "no_match"
+answer_text = f"I ordered {len(ordered)} items."
+answer_rows = ordered
+"#;
+
+fn block(source: &str) -> Scripted {
+    Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>").into())
+}
+
+/// An engine with the shop and what was ordered there.
+struct Shop {
+    test: TestEngine,
+    llm: ScriptedLlm,
+    orders: Arc<Mutex<Vec<Value>>>,
+    _scenes: tempfile::TempDir,
+}
+
+impl Shop {
+    /// With a model that replies to the nth question for a program with the nth of these replies, or the last one.
+    async fn start(programs: &[&str], more: impl FnOnce(Setup) -> Setup) -> Self {
+        let programs: Vec<String> = programs.iter().map(|source| (*source).to_owned()).collect();
+        let llm = ScriptedLlm::start(move |request, nth| match forced_tool(request) {
+            Some("CreateExecutionPlan") => Scripted::forced(
+                request,
+                json!({"needs_execution": true, "reasoning": "", "unserved": [], "steps": [{"step_number": 1,
+                    "scene_name": "PROGRAM", "purpose": "Order what is low", "scenes": ["Shop"], "depends_on_step": null}]}),
+            ),
+            _ => match programs.get(nth).or(programs.last()) {
+                Some(text) if text.starts_with("plain: ") => Scripted::Text(text.clone().into()),
+                Some(source) => block(source),
+                None => Scripted::status(500),
+            },
+        });
+        let (scenes, orders) = (tempfile::tempdir().unwrap(), Arc::<Mutex<Vec<Value>>>::default());
+        std::fs::create_dir_all(scenes.path().join("shop")).unwrap();
+        std::fs::write(scenes.path().join("shop/scene.toml"), SHOP).unwrap();
+        let ordered = orders.clone();
+        let setup = more(Setup::scripted(&llm).alone().scenes(scenes.path()).set("planning.maker", "code"))
+            .native(
+                "test.list",
+                native(|_: Value, _: ToolContext| async {
+                    Ok::<_, ToolError>(json!({"items": [
+                        {"name": "lamp", "stock": 2}, {"name": "desk", "stock": 9}, {"name": "chair", "stock": 4}]}))
+                }),
+            )
+            .native(
+                "test.order",
+                native(move |sent: Value, _: ToolContext| {
+                    ordered.lock().unwrap().push(sent.clone());
+                    async move { Ok::<_, ToolError>(json!({"ordered": sent["quantity"]})) }
+                }),
+            );
+        Self { test: setup.start().await, llm, orders, _scenes: scenes }
+    }
+
+    async fn ask(&self, options: RequestOptions) -> FinishedRun {
+        let words = "Order more of what is running out";
+        let mut request = self.test.engine.request(words, Some(SessionId::new("s").unwrap()));
+        request.options = options;
+        let ticket = self.test.engine.submit(request).await.unwrap();
+        self.test.finish(ticket).await
+    }
+
+    async fn run(&self) -> FinishedRun {
+        self.ask(RequestOptions::default()).await
+    }
+
+    fn orders(&self) -> Vec<Value> {
+        self.orders.lock().unwrap().clone()
+    }
+}
+
+fn same(setup: Setup) -> Setup {
+    setup
+}
+
+#[tokio::test]
+async fn program_loops_over_a_read_and_writes_with_one_model_call() {
+    let shop = Shop::start(&[ORDERS], same).await;
+    let run = shop.run().await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(
+        shop.orders(),
+        [json!({"item": "lamp", "quantity": 3}), json!({"item": "chair", "quantity": 1})]
+    );
+    assert_eq!(
+        run.answer.answer,
+        "I ordered 2 items.\n- item: lamp, quantity: 3\n- item: chair, quantity: 1"
+    );
+    assert_eq!(run.answer.steps[0].rows[1]["item"], "chair");
+    assert_eq!(
+        (run.answer.steps[0].scene_name.as_str(), run.answer.steps[0].tool_calls.len()),
+        ("PROGRAM", 3)
+    );
+    assert_eq!((run.state.plans[0].maker, shop.llm.count()), (PlanMaker::Code, 1));
+    let prompt = shop.llm.request(0);
+    let functions = section(&prompt, "functions").unwrap();
+    assert!(
+        functions.contains("def Order(item: str, quantity: int) -> Any:  # changes something"),
+        "{functions}"
+    );
+    assert!(functions.contains("def List(from_: str | None = None)"), "{functions}");
+    // Each execution stopped at a call, and the last one at the end.
+    let stops = run.events.iter().filter(|event| event.body.name() == "program_replied").count();
+    assert_eq!(stops, 4);
+}
+
+#[tokio::test]
+async fn broken_contract_is_sent_back_with_the_exact_fault_and_writes_are_not_repeated() {
+    let broken = ORDERS.replace("\"success\" if ordered", "\"done\" if ordered");
+    let shop = Shop::start(&[&broken, "plain: I corrected it.", ORDERS], same).await;
+    let run = shop.run().await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!((shop.orders().len(), shop.llm.count()), (2, 3));
+    let request = shop.llm.request(1);
+    let told = last_message(&request).unwrap();
+    assert!(told.contains("STATUS is \"done\"") && told.contains("insufficient_stock"), "{told}");
+    let request = shop.llm.request(2);
+    let told = last_message(&request).unwrap();
+    assert!(told.contains("the reply has no program"), "{told}");
+}
+
+#[tokio::test]
+async fn program_that_stays_wrong_fails_its_step_clearly() {
+    let shop = Shop::start(&["STATUS = 'success'"], |setup| setup.set("planning.max_retries", 1)).await;
+    let run = shop.run().await;
+    let error = run.answer.steps[0].error.as_ref().unwrap();
+    assert_eq!((run.answer.status, error.code.as_str()), (RunStatus::Failed, "code.contract"), "{error:?}");
+    assert!(error.message.contains("answer_text is not set"), "{error:?}");
+    assert_eq!(shop.llm.count(), 2);
+}
+
+#[tokio::test]
+async fn without_a_sandbox_nothing_is_executed() {
+    let shop = Shop::start(&[ORDERS], |setup| setup.set("sandbox.worker", "/nowhere/at/all")).await;
+    let run = shop.run().await;
+    let error = run.answer.steps[0].error.as_ref().unwrap();
+    assert_eq!(
+        (run.answer.status, error.code.as_str()),
+        (RunStatus::Failed, "sandbox.unavailable"),
+        "{error:?}"
+    );
+    assert!(shop.orders().is_empty() && run.answer.steps[0].tool_calls.is_empty());
+}
+
+#[tokio::test]
+async fn program_reaches_nothing_but_its_functions() {
+    let source = "import os\nos.remove('/etc/passwd')\nSTATUS = 'success'\nanswer_text = 'Gone.'";
+    let shop = Shop::start(&[source], |setup| setup.set("planning.max_retries", 0)).await;
+    let run = shop.run().await;
+    assert_eq!(run.answer.status, RunStatus::Failed, "{:#?}", run.answer);
+    let stopped = run.events.iter().find_map(|event| match &event.body {
+        Event::ProgramReplied { stop: ProgramStop::Fault { fault }, .. } => Some(fault.clone()),
+        _ => None,
+    });
+    assert!(stopped.unwrap().code.starts_with("code."));
+}
+
+#[tokio::test]
+async fn planner_may_choose_a_program_and_a_request_may_rule_it_out() {
+    let shop = Shop::start(&["", ORDERS], |setup| setup.set("planning.maker", "auto")).await;
+    let run = shop.run().await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!((run.state.plans[0].maker, shop.orders().len()), (PlanMaker::Deterministic, 2));
+    assert!(shop.llm.request(0).to_string().contains("PROGRAM"));
+    let narrowed = RequestOptions { maker: Some(PlanningMaker::Scenes), ..RequestOptions::default() };
+    let before = shop.llm.count();
+    let run = shop.ask(narrowed).await;
+    // The plan names what it may not contain, and is sent back until the planner gives up.
+    assert_eq!(run.answer.status, RunStatus::Failed, "{:#?}", run.answer);
+    assert!(!shop.llm.request(before).to_string().contains("one Python program"));
+    assert_eq!(shop.orders().len(), 2);
+}
+
+#[tokio::test]
+async fn at_basic_no_program_is_written() {
+    let shop = Shop::start(&[ORDERS], same).await;
+    let basic = RequestOptions { level: Some(ExecutionLevel::Basic), ..RequestOptions::default() };
+    let run = shop.ask(basic).await;
+    assert_eq!(run.answer.steps[0].error.as_ref().unwrap().code, "level.basic");
+    assert_eq!((shop.llm.count(), shop.orders().len()), (0, 0));
+}
+
+/// A server that is killed while a program waits in the middle of a line.
+struct Server {
+    process: RunningProcess,
+    address: String,
+    client: reqwest::Client,
+}
+
+impl Server {
+    fn start(workspace: &Workspace) -> Self {
+        let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
+        let mut process = workspace.spawn(&line);
+        process.read_until("serves at ");
+        let line = process.output().lines().last().unwrap().to_owned();
+        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        Self { process, address, client }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let request = self.client.request(method, format!("{}{path}", self.address));
+        let request = match &body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let reply = Reply::of(request.send().await.unwrap()).await;
+        if path.ends_with("/events") { Value::Null } else { reply.json() }
+    }
+
+    /// Approves the only pending approval, and waits until the run has ended or waits again.
+    async fn approve(&self, run: &str) -> Value {
+        let open = self.send(Method::GET, "/api/approvals", None).await;
+        let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{open:#}") };
+        let path = format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap());
+        self.send(Method::POST, &path, Some(json!({"decision": "yes"}))).await;
+        self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await;
+        self.send(Method::GET, &format!("/api/runs/{run}"), None).await
+    }
+}
+
+#[tokio::test]
+async fn waiting_program_goes_on_in_the_middle_of_a_line_after_a_kill() {
+    let backend = Backend::start(|reached| json!({"done": reached.place}));
+    let llm = ScriptedLlm::start(|_, _| {
+        block(
+            "first = Shelf.Look(book='emma')\n\
+             both = [Shelf.Reserve(book='emma'), Shelf.Reserve(book='ulysses')]\n\
+             STATUS = 'success'\nanswer_text = f'{len(both)} books are reserved.'",
+        )
+    });
+    let workspace = Workspace::bare();
+    let scene = crate::crash::scene("Shelf", &[("Look", "read"), ("Reserve", "write")], backend.address());
+    workspace.write("scenes/shelf/scene.toml", &scene);
+    let config = "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n\
+         [planning]\nmaker = \"code\"\n[approval]\ncalls = \"writes\"\n";
+    let model = format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\n", llm.base_url());
+    workspace.write("house.toml", &format!("{config}{model}"));
+
+    let server = Server::start(&workspace);
+    let words = json!({"messages": [{"role": "user", "content": "Reserve both books"}], "session_id": "s"});
+    let waits = server.send(Method::POST, "/api/chat", Some(words)).await;
+    assert_eq!(waits["status"], "waiting", "{waits:#}");
+    let run = waits["run_id"].as_str().unwrap().to_owned();
+    server.process.kill();
+
+    let server = Server::start(&workspace);
+    let waits = server.approve(&run).await;
+    assert_eq!(waits["status"], "waiting", "{waits:#}");
+    server.process.kill();
+
+    let server = Server::start(&workspace);
+    let done = server.approve(&run).await;
+    assert_eq!(
+        (&done["status"], &done["answer"]),
+        (&json!("completed"), &json!("2 books are reserved.")),
+        "{done:#}"
+    );
+    let reached: Vec<String> = backend.take_requests().into_iter().map(|call| call.place).collect();
+    assert_eq!(reached.iter().filter(|place| *place == "GET /Look").count(), 1, "{reached:?}");
+    assert_eq!(reached.iter().filter(|place| *place == "POST /Reserve").count(), 2, "{reached:?}");
+    assert_eq!(llm.count(), 1);
+    server.process.kill();
+}
