@@ -184,7 +184,7 @@ impl Handle {
             return run_tool(&self.scene, &self.options, call, HeldPlace { _place: place, _permit: permit })
                 .await;
         }
-        let effect = self.scene.tool(&call.tool).map_or(Effect::Read, |t| t.effect);
+        let effect = self.scene.program_tool(&call.tool).map_or(Effect::Read, |t| t.effect);
         let (reply, answer) = oneshot::channel();
         if let Err(error) = self.send(call, reply, permit) {
             return Outcome::Failed { error }.into();

@@ -412,7 +412,10 @@ pub fn tool_definitions(catalogue: &Catalogue, plan: &Plan) -> BTreeMap<String, 
 }
 
 fn definition_of(catalogue: &Catalogue, scene: &str, tool: &str) -> String {
-    catalogue.get(scene).and_then(|scene| scene.tool(tool)).map_or_else(|| GONE.to_owned(), definition)
+    catalogue
+        .get(scene)
+        .and_then(|scene| scene.program_tool(tool))
+        .map_or_else(|| GONE.to_owned(), definition)
 }
 
 /// A hash of a tool's definition: everything that models and people see of it, and what it calls.

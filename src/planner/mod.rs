@@ -31,6 +31,7 @@ mod planned_calls;
 mod preflight;
 mod program;
 mod program_functions;
+mod program_tables;
 mod prompt;
 mod read;
 mod recall;

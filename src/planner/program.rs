@@ -12,17 +12,20 @@ use super::confirmation::{PlanDoubts, untraced_arguments};
 use super::constraints::{forbidden_call, push_current_state};
 use super::planned_calls::unnamed_action;
 use super::program_functions::{arguments, function, stub};
+use super::program_tables::{self, EndOfProgram};
 use super::prompt::{common, context, conversation, offered_catalogue, pending, repair};
 use super::read::{SceneReplyCall, read_call, unusable};
 use super::shortlist::{is_shortlisted, shortlist};
 use crate::llm::{Message, Purpose, Request, ToolChoice, sections};
 use crate::plan::{Plan, PlanProblem, Step, StepKind};
 use crate::program::contract::{BLOCK, STATUSES, result_of, source_of};
-use crate::program::{Program, ProgramCall, ProgramFault, ProgramLimits, Stop, Unavailable};
+use crate::program::{
+    Finished, Program, ProgramCall, ProgramFault, ProgramLimits, ProgramResult, Stop, Unavailable,
+};
 use crate::run::{
     CallStatus, CodeWork, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    PlanningMaker, ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState, StepState,
-    Subject,
+    PlanningMaker, ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState, STAGED_CONFLICT,
+    StepState, Subject,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -107,6 +110,11 @@ pub(super) fn program_problems(state: &RunState, plan: &Plan) -> Vec<PlanProblem
     programs.map(problem).collect()
 }
 
+/// The stub of a scene, with its tables.
+fn own_stub(state: &RunState, scene: &Scene, tools: &[&SceneTool]) -> String {
+    stub(scene, tools) + &program_tables::stub(state, scene)
+}
+
 /// The tools of a scene that a program may call. A flow has none: its nodes call them.
 fn callable<'a>(state: &RunState, scene: &'a Scene) -> Vec<&'a SceneTool> {
     let tools = scene.tools.iter().filter(|_| scene.flow.is_none());
@@ -133,8 +141,10 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
     let mut data = String::new();
     let mut messages = Vec::new();
     if let Some(step) = state.steps.get(&number) {
-        let stubs: Vec<String> =
-            functions(state, catalogue, step).iter().map(|(scene, tools)| stub(scene, tools)).collect();
+        let stubs: Vec<String> = functions(state, catalogue, step)
+            .iter()
+            .map(|(scene, tools)| own_stub(state, scene, tools))
+            .collect();
         sections::push(&mut data, "functions", stubs.join("\n").trim_end());
         sections::push(&mut data, "modules", &MODULES.join("\n"));
         sections::push(&mut data, "statuses", &statuses().join("\n"));
@@ -247,12 +257,13 @@ pub fn program(
         return Err(refused("code.changed", "the functions are others than when the program was written"));
     }
     let functions = callable.iter().flat_map(|(scene, tools)| tools.iter().map(|tool| function(scene, tool)));
+    let tables = program_tables::functions(state, callable.iter().map(|(scene, _)| *scene));
     Ok(Program {
         source: written.source.clone(),
-        functions: functions.collect(),
+        functions: functions.chain(tables).collect(),
         now_ms: written.now_ms,
         seed: written.seed,
-        calls: state.past_calls(work).ok_or_else(none)?,
+        calls: program_tables::staged(state, catalogue, work).ok_or_else(none)?.calls,
         limits: ProgramLimits { calls: limits.calls.min(state.settings().max_calls), ..limits },
     })
 }
@@ -265,10 +276,14 @@ pub fn program_replied(
     stop: Result<Stop, Unavailable>,
 ) -> Event {
     let catalogue = &*offered_catalogue(state, catalogue);
+    let conflict = conflict(state, catalogue, number);
     let stop = match stop {
+        Ok(_) if conflict.is_some() => {
+            fault(STAGED_CONFLICT, conflict.unwrap_or_default(), None, String::new())
+        }
         Ok(Stop::Call { call, line }) => called(state, catalogue, number, call, line),
         Ok(Stop::Finished(finished)) => match result_of(&finished, &statuses()) {
-            Ok(result) => ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut },
+            Ok(result) => ended(state, catalogue, number, (result, finished)),
             Err(message) => fault("code.contract", message, None, finished.printed),
         },
         Ok(Stop::Fault(fault)) => ProgramStop::Fault { fault },
@@ -277,6 +292,34 @@ pub fn program_replied(
         }
     };
     Event::ProgramReplied { step: number, stop }
+}
+
+/// What changed of the rows that the program of a step has read, while it was under way.
+fn conflict(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<String> {
+    let work = state.steps.get(&number)?.code()?;
+    // Writes that were made are not forgotten: such a program gets the conflict as an error of its call.
+    let may_begin_again = !program_tables::has_written(state, work);
+    Some(program_tables::staged(state, catalogue, work)?.conflict.filter(|_| may_begin_again)?.message)
+}
+
+/// The end of a program that fulfilled its contract, or the commit of what it staged.
+fn ended(
+    state: &RunState,
+    catalogue: &Catalogue,
+    number: u32,
+    (result, finished): (ProgramResult, Finished),
+) -> ProgramStop {
+    let known = state.steps.get(&number).and_then(|step| Some((step, step.code()?)));
+    let end = known.map_or(EndOfProgram::Ended, |known| {
+        program_tables::end_of_program(state, catalogue, known, &result.status)
+    });
+    match end {
+        EndOfProgram::Ended => ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut },
+        EndOfProgram::Commit(written, requested) => {
+            ProgramStop::Call { written, line: None, is_untraced: false, requested }
+        }
+        EndOfProgram::Fault(code, message) => fault(code, message, None, finished.printed),
+    }
 }
 
 fn fault(code: &str, message: String, line: Option<u32>, printed: String) -> ProgramStop {
@@ -310,10 +353,26 @@ fn called(
     let Some((scene_name, tool_name)) = written.function.split_once('.') else {
         return fault("code.refused", format!("{} is no function", written.function), line, String::new());
     };
+    match program_tables::table_call(state, catalogue, work, &written) {
+        // Tables hold what programs and people put there: no row grounds a write.
+        Ok(Some(requested)) => {
+            let requested = Box::new(requested);
+            return ProgramStop::Call { written, line, is_untraced: true, requested };
+        }
+        Ok(None) => {}
+        Err(message) => return fault("code.refused", message, line, String::new()),
+    }
     let offered = functions(state, catalogue, step);
     let found = offered.iter().find(|(scene, _)| scene.name == scene_name);
     let found =
         found.and_then(|(scene, tools)| Some((*scene, *tools.iter().find(|tool| tool.name == tool_name)?)));
+    if found.is_some_and(|(_, tool)| tool.effect == Effect::Write)
+        && program_tables::has_staged(catalogue, work)
+    {
+        let what =
+            "a program that stages changes cannot call a function that changes something, too".to_owned();
+        return fault("code.refused", what, line, String::new());
+    }
     let requested = match found {
         Some((scene, tool)) => requested(state, catalogue, (scene, tool), (step, work), &written.arguments),
         None => {

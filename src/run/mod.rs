@@ -93,6 +93,6 @@ pub use state::{
 pub use timers::RunTimer;
 pub use vote::Vote;
 pub use work::{
-    CodeWork, FlowWork, NodeWork, PlannedPath, ProgramStepCall, Round, SceneWork, StepWork, SynthesisWork,
-    WrittenProgram,
+    CodeWork, FlowWork, NodeWork, PlannedPath, ProgramStepCall, Round, STAGED_CONFLICT, SceneWork, StepWork,
+    SynthesisWork, WrittenProgram,
 };

@@ -16,7 +16,7 @@ use super::state::{RunState, StepState};
 use crate::plan::StepKind;
 
 pub(super) use code::DIVERGED;
-pub use code::{CodeWork, ProgramStepCall, WrittenProgram};
+pub use code::{CodeWork, ProgramStepCall, STAGED_CONFLICT, WrittenProgram};
 pub use flow::{FlowWork, PlannedPath};
 pub use node::NodeWork;
 pub use scene::{Round, SceneWork};

@@ -105,6 +105,8 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     }
     check_level(draft.level.as_ref(), &tools, report);
     let declared = tables::check(draft.tables, report);
+    let table_tools =
+        if declared.is_empty() { Vec::new() } else { tables::functions(&names, around, report) };
     if report.has_errors() {
         return None;
     }
@@ -112,6 +114,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     Some(Scene {
         schema_sql: with_declared(&name, &declared, draft.schema_sql),
         tables: Arc::new(declared),
+        table_tools,
         name,
         description: draft.description?.value.trim().to_owned(),
         instructions: draft.instructions?.value.trim().to_owned(),

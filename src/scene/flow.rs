@@ -459,6 +459,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
         schema_sql: draft.schema_sql,
         tables: Arc::default(),
+        table_tools: Vec::new(),
         confirm: None,
         max_writes: None,
         level: draft.level,

@@ -70,6 +70,9 @@ pub struct Scene {
     /// The tables that it declares for programs and for its tools.
     #[serde(skip_serializing_if = "no_tables")]
     pub tables: Arc<SceneTables>,
+    /// What programs call about these tables, and the commit of what they stage. No model and no plan is offered them.
+    #[serde(skip)]
+    pub table_tools: Vec<SceneTool>,
     /// Which of its writes the user has to confirm, if different from the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<ConfirmPolicy>,
@@ -389,6 +392,11 @@ impl Scene {
     /// The tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&SceneTool> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The tool called `name`, or the function of its tables.
+    pub fn program_tool(&self, name: &str) -> Option<&SceneTool> {
+        self.tool(name).or_else(|| self.table_tools.iter().find(|tool| tool.name == name))
     }
 
     /// What its embedding is made of: name, description, examples and tools. What says most comes first, since a long

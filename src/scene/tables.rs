@@ -2,14 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::SceneTool;
+use super::check::{CheckContext, check_flow_tool};
 use super::document::{Located, LocatedTexts, PointerLines, Presence, TableReader};
 use super::fault::FaultReport;
 use crate::nearest::{did_you_mean, name_list};
+use crate::run::{Effect, Repeat};
 use crate::staged::{
-    ColumnDefinition, ColumnKind, EntryRule, FilledBy, SceneTables, TableDefinition, check_expression,
+    COMMIT, ColumnDefinition, ColumnKind, EntryRule, FilledBy, SceneTables, TableCall, TableDefinition,
+    check_expression,
 };
+use crate::tools::tables::{TableCommit, TableFunction};
+
+/// How much a read of a program may return, in bytes of JSON.
+const MAX_READ_BYTES: u64 = 64 * 1024;
 
 /// The most tables of a scene.
 const MOST_TABLES: usize = 16;
@@ -373,6 +381,30 @@ impl TableChecker<'_> {
             }
         }
     }
+}
+
+/// The functions of programs about the scene's tables, and the commit. Their names are not those of other tools.
+pub(super) fn functions(
+    tools: &[Located<String>],
+    around: &CheckContext<'_>,
+    report: &FaultReport,
+) -> Vec<SceneTool> {
+    let reserved = || TableCall::FUNCTIONS.into_iter().chain([COMMIT]);
+    for name in tools {
+        if reserved().any(|reserved| reserved.eq_ignore_ascii_case(&name.value)) {
+            let message = format!("{:?} is a function of the scene's tables", name.value);
+            report.error(name.line, "reserved_name", message, "choose another name for the tool");
+        }
+    }
+    let open = || json!({"type": "object"});
+    let read = |name: &'static str| {
+        SceneTool::dynamic(name, "Reads a table.", Effect::Read, open(), TableFunction(name))
+    };
+    let commit = SceneTool::dynamic(COMMIT, "Commits what was staged.", Effect::Write, open(), TableCommit);
+    let all = TableCall::FUNCTIONS.map(|name| read(name).volatile()).into_iter();
+    let all = all.chain([commit.repeat(Repeat::Key)]);
+    all.filter_map(|tool| check_flow_tool(tool.max_result_bytes(MAX_READ_BYTES).into_draft(), around, report))
+        .collect()
 }
 
 #[cfg(test)]

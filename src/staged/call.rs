@@ -56,6 +56,9 @@ struct GivenCall {
     values: Option<Map<String, Value>>,
 }
 
+/// The function by which the host commits what a program staged. No program calls it.
+pub const COMMIT: &str = "commit";
+
 impl TableCall {
     /// The names of the functions.
     pub const FUNCTIONS: [&'static str; 5] = ["find", "get", "insert", "update", "delete"];
@@ -115,6 +118,24 @@ impl TableCall {
                 let key: Map<String, Value> = table.key.iter().map(of).collect();
                 Ok(TableReading::Row(table.place_of(&Value::Object(key))?))
             }
+        }
+    }
+
+    /// The table that it is about.
+    pub fn table(&self) -> &str {
+        match self {
+            Self::Find { table, .. } | Self::Insert { table, .. } => table,
+            Self::Get(place) | Self::Update(place, _) | Self::Delete(place) => &place.table,
+        }
+    }
+
+    /// The parameters of a function, in order.
+    pub fn parameters(function: &str) -> &'static [&'static str] {
+        match function {
+            "find" => &["table", "where"],
+            "insert" => &["table", "values"],
+            "update" => &["table", "key", "values"],
+            _ => &["table", "key"],
         }
     }
 

@@ -20,7 +20,7 @@ mod value;
 mod write_set;
 
 pub use base::{BaseConflict, RangeVersions, ReadBase};
-pub use call::{TableCall, TableReading};
+pub use call::{COMMIT, TableCall, TableReading};
 pub use diff::{RowChange, WriteDiff};
 pub use filter::{ColumnTest, RowFilter};
 pub use rules::check_expression;

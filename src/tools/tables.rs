@@ -4,6 +4,7 @@
 //! The version of a row is the number of the commit that wrote it, so no two states of a row share one. A commit is
 //! found again by its idempotency key.
 
+mod functions;
 mod session;
 mod sql;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
+pub use functions::{TableCommit, TableFunction};
 pub use session::TableSession;
 pub use sql::schema;
 
@@ -71,6 +73,11 @@ impl ToolContext {
             tables: tables.clone(),
         })
     }
+}
+
+/// A moment as columns of the kind `time` have it.
+pub fn moment(now: &jiff::Zoned) -> String {
+    now.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 impl TenantTables {

@@ -81,7 +81,7 @@ pub(super) async fn run_tool(
     call: SceneCall,
     held: HeldPlace,
 ) -> CallEnd {
-    let Some(tool) = scene.tool(&call.tool).cloned() else {
+    let Some(tool) = scene.program_tool(&call.tool).cloned() else {
         let message = format!("scene {} has no tool {}", scene.name, call.tool);
         return Outcome::Refused { error: Fault::new("tool.unknown", message) }.into();
     };

@@ -25,6 +25,15 @@ const NOT_APPROVED: &str = "approval.refused";
 /// How many refusals of people a program may get.
 const MAX_REFUSALS: usize = 1;
 
+/// The fault code of a program whose rows changed while it was under way: nothing of it was done, and it is executed anew.
+pub const STAGED_CONFLICT: &str = "staged.conflict";
+
+/// What the fault codes of changes begin with that were not made: no other program is asked for in their place.
+const STAGED: &str = "staged.";
+
+/// How often a program whose rows change is executed from its reads.
+const MAX_DRY_RUNS: u32 = 3;
+
 /// How much of a raised message is looked for in the fault of a program, in characters.
 const COMPARED_CHARS: usize = 100;
 
@@ -40,6 +49,9 @@ pub struct CodeWork {
     pub asked: u32,
     /// How often programs of the step were executed.
     pub executions: u32,
+    /// How often rows changed while the program was under way.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conflicts: u32,
     /// Why the last program did not come to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<ProgramFault>,
@@ -80,6 +92,10 @@ pub struct ProgramStepCall {
     pub is_untraced: bool,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl CodeWork {
     pub(super) fn fold(&mut self, event: &Event) {
         let Event::ProgramReplied { stop, .. } = event else { return };
@@ -92,6 +108,14 @@ impl CodeWork {
             ProgramStop::Finished { result, printed, .. } => {
                 self.finished = Some(result.clone());
                 self.printed.clone_from(printed);
+            }
+            ProgramStop::Fault { fault } if fault.code == STAGED_CONFLICT => {
+                self.conflicts += 1;
+                match self.conflicts < MAX_DRY_RUNS {
+                    // A program that stages changes has no other writes, so it can begin again.
+                    true => self.program_calls.clear(),
+                    false => self.fault = Some(fault.clone()),
+                }
             }
             ProgramStop::Fault { fault } => self.fault = Some(fault.clone()),
             ProgramStop::Unavailable { error } => self.unavailable = Some(error.clone()),
@@ -154,7 +178,8 @@ impl CodeWork {
         }
         let fault = self.fault.as_ref()?;
         // What a dry run reports has not the shape of a result.
-        if fault.code == DIVERGED || (run.is_dry_run() && self.has_dry_write(run)) {
+        let is_dry = run.is_dry_run() && self.has_dry_write(run);
+        if fault.code == DIVERGED || fault.code.starts_with(STAGED) || is_dry {
             return Some(fault_of_program(fault));
         }
         let called = last.and_then(|last| run.calls.get(&last.call))?;

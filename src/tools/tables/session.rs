@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{CommitTerms, TenantTables};
+use super::{CommitTerms, TenantTables, moment};
 use crate::staged::{HostValues, ReadBase, StagedLimits, TableCall, WriteDiff, WriteSet};
 use crate::tools::{ToolContext, ToolError};
 
@@ -27,7 +27,7 @@ impl ToolContext {
         let rows = self.tenant_tables()?;
         let key = self.idempotency_key.clone();
         let id = HEXLOWER.encode(&Sha256::digest(key.as_deref().unwrap_or_default()));
-        let now = self.now.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = moment(&self.now);
         let user = self.principal.user.clone();
         let host = HostValues { id: id[..16].to_owned(), now, user };
         let set = WriteSet::new(rows.definitions().clone(), host, StagedLimits::default());
