@@ -366,12 +366,9 @@ fn called(
     let found = offered.iter().find(|(scene, _)| scene.name == scene_name);
     let found =
         found.and_then(|(scene, tools)| Some((*scene, *tools.iter().find(|tool| tool.name == tool_name)?)));
-    if found.is_some_and(|(_, tool)| tool.effect == Effect::Write)
-        && program_tables::has_staged(catalogue, work)
-    {
-        let what =
-            "a program that stages changes cannot call a function that changes something, too".to_owned();
-        return fault("code.refused", what, line, String::new());
+    let writes = found.is_some_and(|(_, tool)| tool.effect == Effect::Write);
+    if writes && program_tables::has_staged(catalogue, work) {
+        return fault("code.refused", program_tables::BOTH_KINDS.to_owned(), line, String::new());
     }
     let requested = match found {
         Some((scene, tool)) => requested(state, catalogue, (scene, tool), (step, work), &written.arguments),

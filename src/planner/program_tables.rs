@@ -28,6 +28,10 @@ use crate::tools::tables::moment;
 /// The status of a program that changes something.
 const CHANGED: &str = "success";
 
+/// Why a program is refused that changes something in two ways: only one of them can be undone by not committing.
+pub(super) const BOTH_KINDS: &str =
+    "a program either stages changes of tables or calls functions that change something; not both";
+
 /// The most changed rows that a question shows.
 const SHOWN_ROWS: usize = 20;
 
@@ -215,9 +219,7 @@ pub(super) fn table_call(
     }
     let call = TableCall::read(&scene.tables, function, &written.arguments);
     if call.as_ref().is_ok_and(TableCall::stages) && has_written(state, work) {
-        return Err(
-            "a program that called a function which changes something cannot stage changes, too".to_owned()
-        );
+        return Err(BOTH_KINDS.to_owned());
     }
     let arguments = Value::Object(written.arguments.clone());
     let problem = call.err().map(|error| Fault::new(error.code, error.message));

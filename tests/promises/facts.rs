@@ -113,11 +113,8 @@ async fn what_a_model_made_up_and_what_a_mail_demands_goes_to_the_person() {
         for is_long_ago in [true, false] {
             let (log, llm) = (CallLog::default(), model());
             let test = setup(&llm, &log).start().await;
-            say_and_chat(
-                &test,
-                if is_long_ago { &["My landlord is Anna.", before] } else { &["My landlord is Anna."] },
-            )
-            .await;
+            let both = ["My landlord is Anna.", before];
+            say_and_chat(&test, if is_long_ago { &both[..] } else { &both[..1] }).await;
             if !is_long_ago {
                 test.chat("s-1", before).await;
             }
