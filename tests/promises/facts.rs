@@ -113,13 +113,8 @@ async fn what_a_model_made_up_and_what_a_mail_demands_goes_to_the_person() {
         for is_long_ago in [true, false] {
             let (log, llm) = (CallLog::default(), model());
             let test = setup(&llm, &log).start().await;
-<<<<<<< HEAD
             let both = ["My landlord is Anna.", before];
             say_and_chat(&test, if is_long_ago { &both[..] } else { &both[..1] }).await;
-=======
-            let earlier = ["My landlord is Anna.", before];
-            say_and_chat(&test, if is_long_ago { &earlier[..] } else { &earlier[..1] }).await;
->>>>>>> 4ff463ab (tests: keep what is said before for as long as it is used)
             if !is_long_ago {
                 test.chat("s-1", before).await;
             }
