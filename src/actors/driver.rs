@@ -9,6 +9,7 @@ mod perform;
 mod preflight;
 mod replaced_parts;
 mod run_timers;
+mod summary;
 mod takeover;
 mod wait_timer;
 
@@ -187,6 +188,8 @@ pub(crate) struct Driver {
     refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
     /// Keeps the run's budget account open until its end.
     account: Hold,
+    /// The texts that steps summarise, by step, as far as they were read.
+    summaries: BTreeMap<u32, Arc<planner::SummarySource>>,
 }
 
 /// The last sequence number of a session's stream, shared by its writers: the session and the drivers of
@@ -288,6 +291,7 @@ impl Driver {
             decided_in_session: false,
             refused_commands: Vec::new(),
             account,
+            summaries: BTreeMap::new(),
         }
     }
 

@@ -58,9 +58,10 @@ fn decision(state: &RunState, ask: &Ask, model: String) -> AnswerDecision {
     let decision = AnswerDecision::new(facts.purpose, model);
     match ask.subject {
         Subject::Plan { version } => AnswerDecision { version: Some(version), ..decision },
-        Subject::Scene { step } | Subject::Path { step } | Subject::Program { step } => {
-            decision.about_step(state, step)
-        }
+        Subject::Scene { step }
+        | Subject::Path { step }
+        | Subject::Summary { step, .. }
+        | Subject::Program { step } => decision.about_step(state, step),
         // The step of a node is none of the plan: its flow is named.
         Subject::Node { step } => {
             let parent = state.steps.get(&step).and_then(|step| step.node()).map(|node| node.parent);

@@ -137,6 +137,14 @@ impl Narrator {
                 self.node_prepared(*step, !calls.is_empty());
                 self.reply(*step, calls, question.as_ref())
             }
+            Event::SummaryPlanned { step, outline } => {
+                let chunks = count(outline.ends.len(), "chunk");
+                let questions = count(outline.estimate.questions as usize, "question");
+                line(
+                    Mark::Note,
+                    format!("{}: {chunks} of the documents, at most {questions}", self.step(*step)),
+                )
+            }
             Event::ProgramWritten { step, source, .. } => {
                 let lines = count(source.lines().count(), "line");
                 line(Mark::Note, format!("{}: a program of {lines}", self.step(*step)))

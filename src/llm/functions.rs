@@ -13,6 +13,12 @@ pub const PLAN_FLOW_PATH: &str = "PlanFlowPath";
 pub const REPORT_NODE: &str = "ReportNode";
 /// The forced function by which a model says what a user's reply changes in the lists of a question.
 pub const CHANGE_LISTS: &str = "ChangeLists";
+/// The forced function by which a model reports the facts of a part of a document.
+pub const REPORT_FACTS: &str = "ReportFacts";
+/// The forced function by which a model chooses the facts that a summary needs.
+pub const KEEP_FACTS: &str = "KeepFacts";
+/// The forced function by which a model writes the summary of documents.
+pub const WRITE_SUMMARY: &str = "WriteSummary";
 /// The function by which a scene's model asks the user.
 pub const ASK_USER: &str = "AskUser";
 /// The forced function of a consultation about a failed call.

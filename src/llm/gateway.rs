@@ -318,6 +318,12 @@ impl Gateway {
             .unwrap_or(0)
     }
 
+    /// The most that so many tokens cost with the first model of a purpose, in nano-USD; 0 if it is free.
+    pub fn most_cost(&self, purpose: Purpose, input: u64, output: u64) -> u64 {
+        let first = self.core.models_for(purpose).next().filter(|model| model.identity.is_some());
+        first.map_or(0, |model| model.price.most(input, output))
+    }
+
     /// The reservation for the first attempt at a question, to the only model that votes if `voter` says which;
     /// `None` if it is free.
     pub fn reserved(&self, request: &Request, voter: Option<usize>) -> Option<AskReservation> {

@@ -146,6 +146,9 @@ pub enum StepKind {
     Flow,
     /// A model, which makes the step's `output` of its `inputs`, without a tool.
     Llm,
+    /// A summary of the documents that the request names, part by part. The name of the scene is that of one that
+    /// summarises.
+    Summary,
     /// A program, which a model writes when the step begins, and which calls tools of the step's `scenes`.
     Code,
     /// A node of a flow. Such steps are added when their flow enters the node; no plan contains one.
@@ -162,9 +165,12 @@ impl Step {
     /// The name of what executes the step, for displays.
     pub fn label(&self) -> &str {
         match self.kind {
-            StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Code | StepKind::Node => {
-                &self.scene_name
-            }
+            StepKind::Scene
+            | StepKind::Flow
+            | StepKind::Llm
+            | StepKind::Summary
+            | StepKind::Code
+            | StepKind::Node => &self.scene_name,
         }
     }
 

@@ -15,6 +15,7 @@ fn known() -> KnownScenes {
     let tools = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();
     KnownScenes {
         flows: std::collections::BTreeSet::new(),
+        summaries: std::collections::BTreeSet::new(),
         scenes: BTreeMap::from([
             ("Weather".to_owned(), tools(&["WeatherForecast_Get", "AddCity"])),
             ("Identity".to_owned(), tools(&["get_user_name"])),

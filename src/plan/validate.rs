@@ -18,6 +18,8 @@ pub struct KnownScenes {
     pub scenes: BTreeMap<String, BTreeSet<String>>,
     /// Those of them that are flows.
     pub flows: BTreeSet<String>,
+    /// Those of them that summarise documents.
+    pub summaries: BTreeSet<String>,
 }
 
 /// The limits of a plan.
@@ -76,6 +78,11 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
         // Whatever its author wrote.
         step.kind = kind_of(step, known);
         normalise_synthesis(step);
+        if step.kind == StepKind::Summary {
+            step.expected_tools.clear();
+            step.if_needed.clear();
+            step.prepared_calls.clear();
+        }
         normalise_program(step, known);
         for value in step.inputs.values_mut() {
             if let Some(found) = Reference::of(value).filter(|found| numbers.contains(&found.step)) {
@@ -126,6 +133,9 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
 fn kind_of(step: &Step, known: &KnownScenes) -> StepKind {
     if known.flows.contains(&step.scene_name) {
         return StepKind::Flow;
+    }
+    if known.summaries.contains(&step.scene_name) {
+        return StepKind::Summary;
     }
     let is_program = step.kind == StepKind::Code || step.scene_name.trim().eq_ignore_ascii_case(PROGRAM);
     if is_program && !known.scenes.contains_key(&step.scene_name) {

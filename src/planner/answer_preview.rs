@@ -54,6 +54,7 @@ impl AnswerPreview {
             | Subject::Scene { .. }
             | Subject::Path { .. }
             | Subject::Node { .. }
+            | Subject::Summary { .. }
             | Subject::Program { .. }
             | Subject::Ranking
             | Subject::Consultation { .. }

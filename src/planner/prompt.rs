@@ -19,6 +19,7 @@ use super::plan_prompt;
 use super::program;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::shortlist;
+use super::summary;
 use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
 use super::window;
 use super::work;
@@ -97,6 +98,8 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Path { step } => flow_path::request(state, step),
         Subject::Node { step } => flow_node::request(state, step),
         Subject::Program { step } => program::request(state, catalogue, step),
+        // Without the text of the documents; the driver has it.
+        Subject::Summary { .. } => summary::summary_request(state, None, subject),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
         Subject::Consultation { consultation, .. } => consult::request(state, catalogue, consultation),

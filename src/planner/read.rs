@@ -55,6 +55,9 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Path { step } => flow_path::read(state, reply, (call, step), fallback),
         Subject::Node { step } => flow_node::read(state, catalogue, reply, (call, step)),
         Subject::Program { step } => program::read(state, catalogue, reply, (call, step)),
+        Subject::Summary { .. } => {
+            Err(vec![PlanProblem::new("reply.none", "it is read together with the documents")])
+        }
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
         Subject::Consultation { consultation, .. } => {

@@ -10,9 +10,12 @@ use crate::scene::Catalogue;
 pub(super) fn step_request(state: &RunState, catalogue: &Catalogue, step: u32) -> Request {
     match kind(state, step) {
         // The others ask about subjects of their own.
-        StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Code | StepKind::Node => {
-            prompt::scene(state, catalogue, step)
-        }
+        StepKind::Scene
+        | StepKind::Flow
+        | StepKind::Llm
+        | StepKind::Summary
+        | StepKind::Code
+        | StepKind::Node => prompt::scene(state, catalogue, step),
     }
 }
 
@@ -28,9 +31,12 @@ pub(super) fn read_step_reply(
     fallback: bool,
 ) -> Result<Event, Vec<PlanProblem>> {
     match kind(state, step) {
-        StepKind::Scene | StepKind::Flow | StepKind::Llm | StepKind::Code | StepKind::Node => {
-            replies::read_scene(state, catalogue, reply, call, step, fallback)
-        }
+        StepKind::Scene
+        | StepKind::Flow
+        | StepKind::Llm
+        | StepKind::Summary
+        | StepKind::Code
+        | StepKind::Node => replies::read_scene(state, catalogue, reply, call, step, fallback),
     }
 }
 

@@ -13,6 +13,8 @@
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
 //! | `forecast` | `run_id`, `step_number`, `scene_name`, `tools` that the step may call and that do not work at present: `tool`, `open` (its calls end at once), `success_percent` and `latency_ms` of its recent calls |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
+//! | `summary_planned` | `run_id`, `step_number`, `scene_name`, `parts`: how many parts the summary of the documents has, `estimate` (`questions`, `input_tokens`, `output_tokens`: what is asked of models at most), `cost_nano_usd` (what that costs at most, or null) |
+//! | `summary_part` | `run_id`, `step_number`, `scene_name`, `part`: the number of a part that is done, from 1, `is_skipped`: whether it was not read |
 //! | `program_written` | `run_id`, `step_number`, `scene_name` (`PROGRAM`), `source`: the program of a step of kind `code` |
 //! | `program_replied` | `run_id`, `step_number`, `scene_name` (`PROGRAM`), `stop`: where an execution of the program stopped (`call` with `call` and `line`; `finished` with its `status` and `answer_rows`; `fault` with `error` and `line`; `unavailable` with `error`) |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |

@@ -8,8 +8,8 @@ use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
     Adaptation, ApprovalId, ApprovalSubject, ConsultationSubject, Decision, Effect, Envelope, Event, Outcome,
-    PlanMade, ProgramStop, RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted, RunStatus,
-    UnexpectedSubject, Verdict,
+    PartOutcome, PlanMade, ProgramStop, RequestedCall, RequiredApproval, ResultNotes, RunId, RunStarted,
+    RunStatus, UnexpectedSubject, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -161,6 +161,15 @@ impl PublicProjection {
                 let part = self.nodes.get(step).map_or(1, |(_, part)| *part);
                 self.with_step(*step, json!({"part": part, "node": node, "left_path": left}))
             }
+            Event::SummaryPlanned { step, outline } => self.with_step(
+                *step,
+                json!({"parts": outline.estimate.questions, "estimate": outline.estimate,
+                    "cost_nano_usd": outline.cost_nano_usd}),
+            ),
+            Event::SummaryPart { step, part, outcome, .. } => self.with_step(
+                *step,
+                json!({"part": part, "is_skipped": matches!(outcome, PartOutcome::Skipped { .. })}),
+            ),
             Event::ProgramWritten { step, source, .. } => self.with_step(*step, json!({"source": source})),
             Event::ProgramReplied { step, stop } => self.with_step(*step, program_data(stop)),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),

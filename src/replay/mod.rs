@@ -279,6 +279,9 @@ impl<'a> ReplayWalk<'a> {
             return;
         };
         self.held.replies += 1;
+        if matches!(subject, Subject::Summary { .. }) {
+            return;
+        }
         let today = as_stored(planner::read(&self.state, self.catalogue, call, subject));
         if is_same(event, &today) {
             return;
@@ -333,6 +336,10 @@ impl<'a> ReplayWalk<'a> {
 
     fn compare_prompt(&mut self, seq: u64, event: &Event, subject: Subject, recorded: &str) {
         let Event::ModelAsked { call, .. } = event else { return };
+        // The text of its documents is not in the journal.
+        if matches!(subject, Subject::Summary { .. }) {
+            return;
+        }
         let request = planner::request(&self.state, self.catalogue, subject);
         let today = RequestDigest::of(&request).hex();
         if today == recorded {
@@ -469,6 +476,7 @@ fn describe_action(action: &Action) -> String {
                 Subject::Path { step } => format!("the question for the path of step {step}"),
                 Subject::Node { step } => format!("the question of node {step}"),
                 Subject::Program { step } => format!("the question for the program of step {step}"),
+                Subject::Summary { step, part } => format!("the question about part {part} of step {step}"),
                 Subject::Continuation { round } => format!("the question for check {round}"),
                 Subject::Answer => "the question for the answer".to_owned(),
                 Subject::Ranking => "the question for the ranking of scenes".to_owned(),
@@ -484,6 +492,7 @@ fn describe_action(action: &Action) -> String {
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
         Action::Take { version } => format!("validating the supplied plan {version}"),
         Action::LookUpPlan => "the look-up of learned plans".to_owned(),
+        Action::OutlineDocuments { step } => format!("reading the documents of step {step}"),
         Action::LookUpPath { step } => format!("the look-up of learned paths for step {step}"),
         Action::Prepare { step } => format!("preparing the calls of step {step}"),
         Action::Recall { call } => format!("looking for an earlier result of call {call}"),

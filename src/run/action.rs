@@ -35,6 +35,11 @@ pub enum Action {
         /// The flow's step.
         step: u32,
     },
+    /// Read the documents that a step summarises, and append `summary_planned` or `summary_stopped`.
+    OutlineDocuments {
+        /// The step.
+        step: u32,
+    },
     /// Validate the plan that came with the request or was recalled, and append the event that puts it in force, rejects
     /// it or withdraws it.
     Take {
@@ -90,6 +95,7 @@ impl Action {
             Action::Start => "start".to_owned(),
             Action::LookUpPlan => "look_up_plan".to_owned(),
             Action::LookUpPath { step } => format!("look_up_path/{step}"),
+            Action::OutlineDocuments { step } => format!("outline_documents/{step}"),
             Action::Record { event } => format!("record/{}", event.key()),
             Action::Ask { call, .. } => format!("ask/{call}"),
             Action::Take { version } => format!("take/{version}"),

@@ -102,6 +102,9 @@ impl RunState {
             | Event::FlowPlanned { .. }
             | Event::NodeReplied { .. } => self.admit_flow(event),
             Event::ProgramWritten { .. } | Event::ProgramReplied { .. } => self.admit_program(event),
+            Event::SummaryPlanned { .. } | Event::SummaryPart { .. } | Event::SummaryStopped { .. } => {
+                self.admit_summary(event)
+            }
             Event::Adapted { change } => self.admit_adaptation(change),
             Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
             Event::Answered { .. } => self.at(Subject::Answer),
@@ -545,6 +548,7 @@ impl RunState {
             Action::Start
             | Action::LookUpPlan
             | Action::LookUpPath { .. }
+            | Action::OutlineDocuments { .. }
             | Action::Prepare { .. }
             | Action::Substitute { .. }
             | Action::Recall { .. }

@@ -138,6 +138,9 @@ impl RunState {
             | Event::NodeStarted { .. }
             | Event::NodeReplied { .. } => self.fold_flow(event),
             Event::ProgramWritten { .. } | Event::ProgramReplied { .. } => self.fold_program(event),
+            Event::SummaryPlanned { .. } | Event::SummaryPart { .. } | Event::SummaryStopped { .. } => {
+                self.fold_summary(event)
+            }
             Event::ToolStarted { .. }
             | Event::ToolCompleted { .. }
             | Event::ToolSkipped { .. }
@@ -183,6 +186,7 @@ impl RunState {
                 // For an interrupted question, the event only carries its cost: the question is asked
                 // again.
                 if !self.is_cut_off(*call) {
+                    self.count_summary_failure(*call);
                     self.set_ask(*call, AskStatus::Failed { error: error.clone() });
                 }
                 self.settle_ask(*call);
@@ -192,6 +196,7 @@ impl RunState {
                 self.ranking = Some(scenes.clone());
             }
             Event::ReplyRejected { call, problems } => {
+                self.count_summary_failure(*call);
                 let reply = self.take_reply(*call);
                 self.set_ask(*call, AskStatus::Rejected { reply, problems: problems.clone() });
             }

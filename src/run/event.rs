@@ -11,6 +11,7 @@ mod program;
 mod request;
 mod status;
 mod subject;
+mod summary;
 mod upcast;
 
 use jiff::Timestamp;
@@ -41,6 +42,7 @@ pub use request::{
 };
 pub use status::RunStatus;
 pub use subject::{Purpose, Subject, SubjectFacts};
+pub use summary::{PartOutcome, SummarisedDocument, SummaryOutline};
 pub use upcast::{SCHEMA, parse_event};
 
 /// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.
@@ -443,6 +445,32 @@ pub enum Event {
         step: u32,
         /// Where it stopped.
         stop: ProgramStop,
+    },
+    /// The documents that a step summarises were read and divided into chunks.
+    SummaryPlanned {
+        /// The step.
+        step: u32,
+        /// The chunks, and what they ask of models at most.
+        outline: SummaryOutline,
+    },
+    /// A part of a summary is done: the meaning of the reply about it, or what needs no question.
+    SummaryPart {
+        /// The step.
+        step: u32,
+        /// The part, from 1: the chunks first, the summary itself last.
+        part: u32,
+        /// The question's ordinal, if one was answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<u32>,
+        /// What came of it.
+        outcome: PartOutcome,
+    },
+    /// A summary cannot go on: its documents cannot be read, are too large, or cost more than is left.
+    SummaryStopped {
+        /// The step.
+        step: u32,
+        /// Why.
+        error: Fault,
     },
     /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {

@@ -15,7 +15,11 @@ impl StepState {
     pub fn flow(&self) -> Option<&FlowWork> {
         match &self.work {
             StepWork::Flow(work) => Some(work),
-            StepWork::Scene(_) | StepWork::Synthesis(_) | StepWork::Code(_) | StepWork::Node(_) => None,
+            StepWork::Scene(_)
+            | StepWork::Synthesis(_)
+            | StepWork::Summary(_)
+            | StepWork::Code(_)
+            | StepWork::Node(_) => None,
         }
     }
 
@@ -23,7 +27,11 @@ impl StepState {
     pub fn node(&self) -> Option<&NodeWork> {
         match &self.work {
             StepWork::Node(work) => Some(work),
-            StepWork::Scene(_) | StepWork::Flow(_) | StepWork::Synthesis(_) | StepWork::Code(_) => None,
+            StepWork::Scene(_)
+            | StepWork::Flow(_)
+            | StepWork::Synthesis(_)
+            | StepWork::Summary(_)
+            | StepWork::Code(_) => None,
         }
     }
 

@@ -55,7 +55,9 @@ impl RunState {
         match subject {
             // It precedes the plan.
             Subject::Ranking | Subject::Plan { .. } => true,
-            Subject::Scene { step } | Subject::Path { step } => self.asks_in(step),
+            Subject::Scene { step } | Subject::Path { step } | Subject::Summary { step, .. } => {
+                self.asks_in(step)
+            }
             Subject::Node { step } => self.has_node_model() && self.asks_in(step),
             Subject::Program { step } => self.has_program_model() && self.asks_in(step),
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,

@@ -41,6 +41,7 @@ mod session;
 mod settings;
 mod state;
 mod substitution;
+mod summary;
 mod synthesis;
 #[cfg(test)]
 mod tests;
@@ -63,11 +64,11 @@ pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use document::{DocumentId, DocumentMedia, DocumentText, NamedDocument};
 pub use event::{
     Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
-    Fault, FaultClass, Idempotency, InterpretedResult, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade,
-    PlanMaker, PlanPatch, ProgramStop, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall,
+    Fault, FaultClass, Idempotency, InterpretedResult, NO_APPROVAL, Origin, Outcome, PartOutcome, PlanCause,
+    PlanMade, PlanMaker, PlanPatch, ProgramStop, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall,
     RequestIdentity, RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA,
-    StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage,
-    Verdict, parse_event,
+    StatusChange, Subject, SubjectFacts, SummarisedDocument, SummaryOutline, TimerSubject, Unconfirmed,
+    UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use fact::{
     CallOrigin, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact, TurnOrigin,
@@ -94,5 +95,5 @@ pub use timers::RunTimer;
 pub use vote::Vote;
 pub use work::{
     CodeWork, FlowWork, NodeWork, PlannedPath, ProgramStepCall, Round, STAGED_CONFLICT, SceneWork, StepWork,
-    SynthesisWork, WrittenProgram,
+    SummaryWork, SynthesisWork, WrittenProgram, fitted_facts,
 };

@@ -502,7 +502,8 @@ impl RunState {
             || (empty_handed && !self.has_run_a_call())
             || !self.may().asks_models
             || self.is_confirmation()
-            || self.is_answered_by_program();
+            || self.is_answered_by_program()
+            || self.is_only_summary();
         if executes && !self.closing && !judged {
             let round = self.rounds();
             let subject = Subject::Continuation { round };
@@ -539,6 +540,11 @@ impl RunState {
         let plain = || {
             vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: asks })]
         };
+        // What was verified is not worded again.
+        if self.is_only_summary() {
+            let text = self.with_omissions(&self.plain_answer());
+            return vec![record(Event::Answered { text, degraded: false })];
+        }
         // Without results, there is nothing for a model to word, and small models would invent some. The check has
         // not seen what was undone since. Confirmed calls whose results are all phrased need no model.
         if empty_handed || self.has_undone() || (self.is_confirmation() && self.is_phrased()) {
@@ -609,6 +615,7 @@ impl RunState {
             || self
                 .plan_steps()
                 .any(|(_, s)| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
+            || self.plan_steps().any(|(_, s)| self.is_in_round(s) && self.is_partial_summary(s))
             || self.closing
             || self.cancel.is_some()
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))

@@ -14,7 +14,11 @@ impl StepState {
     pub fn code(&self) -> Option<&CodeWork> {
         match &self.work {
             StepWork::Code(work) => Some(work),
-            StepWork::Scene(_) | StepWork::Flow(_) | StepWork::Synthesis(_) | StepWork::Node(_) => None,
+            StepWork::Scene(_)
+            | StepWork::Flow(_)
+            | StepWork::Synthesis(_)
+            | StepWork::Summary(_)
+            | StepWork::Node(_) => None,
         }
     }
 }

@@ -12,7 +12,11 @@ impl StepState {
     pub fn synthesis(&self) -> Option<&SynthesisWork> {
         match &self.work {
             StepWork::Synthesis(work) => Some(work),
-            StepWork::Scene(_) | StepWork::Flow(_) | StepWork::Code(_) | StepWork::Node(_) => None,
+            StepWork::Scene(_)
+            | StepWork::Flow(_)
+            | StepWork::Summary(_)
+            | StepWork::Code(_)
+            | StepWork::Node(_) => None,
         }
     }
 }

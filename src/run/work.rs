@@ -5,6 +5,7 @@ mod code;
 mod flow;
 mod node;
 mod scene;
+mod summary;
 mod synthesis;
 
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub use code::{CodeWork, ProgramStepCall, STAGED_CONFLICT, WrittenProgram};
 pub use flow::{FlowWork, PlannedPath};
 pub use node::NodeWork;
 pub use scene::{Round, SceneWork};
+pub(super) use summary::is_about_money;
+pub use summary::{SummaryWork, fitted_facts};
 pub use synthesis::SynthesisWork;
 
 /// The progress of a step, as far as it depends on its kind.
@@ -32,6 +35,8 @@ pub enum StepWork {
     Flow(FlowWork),
     /// A model, which makes values of others.
     Synthesis(SynthesisWork),
+    /// A summary of documents.
+    Summary(SummaryWork),
     /// A program, which a model writes.
     Code(CodeWork),
     /// A node of a flow.
@@ -45,6 +50,7 @@ impl StepWork {
             StepKind::Scene => StepWork::Scene(SceneWork::default()),
             StepKind::Flow => StepWork::Flow(FlowWork::default()),
             StepKind::Llm => StepWork::Synthesis(SynthesisWork::default()),
+            StepKind::Summary => StepWork::Summary(SummaryWork::default()),
             StepKind::Code => StepWork::Code(CodeWork::default()),
             StepKind::Node => StepWork::Node(NodeWork::default()),
         }
@@ -54,7 +60,11 @@ impl StepWork {
     pub(super) fn scene(&self) -> Option<&SceneWork> {
         match self {
             StepWork::Scene(work) => Some(work),
-            StepWork::Flow(_) | StepWork::Synthesis(_) | StepWork::Code(_) | StepWork::Node(_) => None,
+            StepWork::Flow(_)
+            | StepWork::Synthesis(_)
+            | StepWork::Summary(_)
+            | StepWork::Code(_)
+            | StepWork::Node(_) => None,
         }
     }
 
@@ -64,6 +74,7 @@ impl StepWork {
             StepWork::Scene(work) => work.actions(run, number, step),
             StepWork::Flow(work) => work.actions(run, number, step),
             StepWork::Synthesis(work) => work.actions(run, number, step),
+            StepWork::Summary(work) => work.actions(run, number, step),
             StepWork::Code(work) => work.actions(run, number),
             StepWork::Node(work) => work.actions(run, number, step),
         }
@@ -75,6 +86,7 @@ impl StepWork {
             StepWork::Scene(work) => work.fold(event, calls),
             StepWork::Flow(work) => work.fold(event),
             StepWork::Synthesis(work) => work.fold(event),
+            StepWork::Summary(work) => work.fold(event),
             StepWork::Code(work) => work.fold(event),
             StepWork::Node(work) => work.fold(event),
         }

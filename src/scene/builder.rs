@@ -109,6 +109,12 @@ impl SceneBuilder {
         self
     }
 
+    /// Its steps summarise the documents that the request names. Such a scene has no tools.
+    pub fn summarises(mut self) -> Self {
+        self.draft.summarises = true;
+        self
+    }
+
     /// Which of its writes the user has to confirm; as configured by default.
     pub fn confirm(mut self, confirm: ConfirmPolicy) -> Self {
         self.draft.confirm = Some(Located::without_line(confirm));

@@ -72,7 +72,11 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         .map(|given| positive_count("max_writes", Some(given), crate::run::MAX_WRITES, report));
     let concurrency = positive_count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
     let mailbox = positive_count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
-    if draft.tools.is_empty() {
+    if draft.summarises && !draft.tools.is_empty() {
+        let message = "a scene with `summarises` has tools, which nobody would call";
+        report.error(None, "summarises", message, "remove the tools, or `summarises`");
+    }
+    if draft.tools.is_empty() && !draft.summarises {
         report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
     }
     let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
@@ -125,6 +129,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         confirm: draft.confirm.map(|confirm| confirm.value),
         max_writes,
         level: draft.level.map(|level| level.value),
+        summarises: draft.summarises,
         tools,
         flow: None,
     })

@@ -24,6 +24,7 @@ pub(super) struct SceneDraft {
     pub(super) confirm: Option<Located<ConfirmPolicy>>,
     pub(super) max_writes: Option<Located<u64>>,
     pub(super) level: Option<Located<ExecutionLevel>>,
+    pub(super) summarises: bool,
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,

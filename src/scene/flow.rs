@@ -463,6 +463,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         confirm: None,
         max_writes: None,
         level: draft.level,
+        summarises: false,
         tools,
         flow: Some(Arc::new(flow)),
     })

@@ -82,6 +82,9 @@ pub struct Scene {
     /// Who may be asked about its steps when something unexpected happens, if fewer than configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<ExecutionLevel>,
+    /// Whether its steps summarise the documents that the request names. It has no tools then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub summarises: bool,
     /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
     /// The flow that it stands for: plans name it as they name a scene. Its tools are what the flow's nodes call by
@@ -328,6 +331,7 @@ impl Catalogue {
                 .map(|scene| (scene.name.clone(), scene.tools.iter().map(|t| t.name.clone()).collect()))
                 .collect(),
             flows: self.flows().map(|flow| flow.name.clone()).collect(),
+            summaries: self.scenes.iter().filter(|s| s.summarises).map(|s| s.name.clone()).collect(),
         })
     }
 

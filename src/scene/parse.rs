@@ -58,6 +58,7 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
         confirm: fields.keyword("confirm", Presence::Optional, &CONFIRM_KEYWORDS),
         max_writes: fields.number("max_writes"),
         level: fields.keyword("level", Presence::Optional, &LEVEL_KEYWORDS),
+        summarises: fields.flag("summarises").is_some_and(|flag| flag.value),
         settings: fields
             .table("settings")
             .is_some()

@@ -37,6 +37,20 @@ pub(crate) fn not_allowed(language: Option<&str>, parts: &str) -> String {
     format!("{lead} «{parts}».")
 }
 
+/// Says how much of the documents a summary covers.
+pub(crate) fn summary_coverage(language: Option<&str>, percent: u64) -> String {
+    let [before, after] = match language.and_then(|language| language.get(..2)) {
+        Some("it") => ["Il riassunto copre circa il", "% dei documenti: il resto non è stato letto."],
+        Some("de") => ["Die Zusammenfassung umfasst etwa", "% der Dokumente: der Rest wurde nicht gelesen."],
+        Some("fr") => ["Le résumé couvre environ", "% des documents : le reste n'a pas été lu."],
+        Some("es") => {
+            ["El resumen abarca aproximadamente el", "% de los documentos: el resto no se ha leído."]
+        }
+        _ => ["The summary covers about", "% of the documents: the rest was not read."],
+    };
+    format!("{before} {percent}{after}")
+}
+
 /// The sentence in the language; they are in English, Italian, German, French and Spanish.
 fn pick(language: Option<&str>, sentences: [&'static str; 5]) -> &'static str {
     let [en, it, de, fr, es] = sentences;

@@ -102,6 +102,10 @@ impl Driver {
                 let event = self.look_up_path(step).await;
                 self.record(event).await
             }
+            Action::OutlineDocuments { step } => {
+                let event = self.outline_documents(step).await;
+                self.record(event).await
+            }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
                 self.record(event).await
@@ -131,7 +135,7 @@ impl Driver {
                 Ok(())
             }
             Action::Read { call, subject } => {
-                let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
+                let event = self.reading_of(call, subject).await;
                 match self.unparsed.remove(&call) {
                     Some(confirm) if is_usable(&event) => confirm.accepted(),
                     Some(confirm) => confirm.rejected(),
@@ -154,7 +158,10 @@ impl Driver {
     }
 
     async fn ask(&mut self, call: u32, subject: Subject, attempt: u32, fallback: bool) -> Result<(), Fault> {
-        let request = planner::request(&self.state, &self.shared.catalogue, subject);
+        let request = match self.request_about(subject).await {
+            Ok(request) => request,
+            Err(event) => return self.record(event).await,
+        };
         let request = DigestedRequest::new(request);
         let prompt_hash = request.digest().hex();
         let replaced = self.replaced_part(subject, request.request(), fallback);
@@ -228,6 +235,10 @@ impl Driver {
         let mut caller = self.caller();
         let mut most_ms = u64::MAX;
         caller.voter = voter_of(subject);
+        // Documents are deleted with all that was made of them.
+        if matches!(subject, Subject::Summary { .. }) {
+            caller.cache = Some(llm::cache::Mode::Off);
+        }
         if subject.consultation().is_some() {
             // What a request asks of the cache is about its own replies.
             caller.cache = None;

@@ -44,6 +44,7 @@ impl Driver {
             let subject = match step.kind {
                 StepKind::Flow => Subject::Path { step: step.step_number },
                 StepKind::Llm => Subject::Node { step: step.step_number },
+                StepKind::Summary => Subject::Summary { step: step.step_number, part: 1 },
                 StepKind::Code => Subject::Program { step: step.step_number },
                 StepKind::Scene | StepKind::Node => Subject::Scene { step: step.step_number },
             };

@@ -75,6 +75,7 @@ impl PartRequest {
             Subject::Scene { .. }
             | Subject::Path { .. }
             | Subject::Node { .. }
+            | Subject::Summary { .. }
             | Subject::Program { .. }
             | Subject::Answer
             | Subject::Ranking

@@ -118,6 +118,10 @@ impl OfflineModel {
             // A node declares by itself what is done without a model.
             // It writes no programs.
             (Purpose::Node | Purpose::Program, _) => (String::new(), Vec::new()),
+            // Whoever reads the reply has the documents, and quotes them.
+            (Purpose::Summary, ToolChoice::Forced(name)) => {
+                (String::new(), vec![forced_call(request, name, json!({}))])
+            }
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
             // The gateway never asks it for embeddings.
             (Purpose::Embedding, _) => (String::new(), Vec::new()),

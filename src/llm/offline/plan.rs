@@ -63,6 +63,8 @@ struct AskedPlan {
     feedback: String,
     /// Whether nothing was planned before for the request.
     is_first: bool,
+    /// Whether the request names documents.
+    names_documents: bool,
     /// What was executed before.
     executed: Vec<Executed>,
     /// The number of the first step.
@@ -84,7 +86,8 @@ impl AskedPlan {
         };
         let words = text::cut(words.trim()).to_owned();
         let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
-        Self { words, feedback, is_first, executed, first, max: max_steps(request) }
+        let names_documents = !prompt.get("documents").trim().is_empty();
+        Self { words, feedback, is_first, names_documents, executed, first, max: max_steps(request) }
     }
 
     /// Whether an earlier plan is to be changed.
@@ -241,6 +244,14 @@ impl OfflinePlanner {
     /// The plan for words. `cards` are the scenes, of which flows take part only in what nothing else serves.
     fn new_plan(&self, asked: &AskedPlan, cards: &[SceneCard], instructions: &str) -> Value {
         let task = text_task::detect_text_task(&asked.words, instructions);
+        // A task on the documents that the request names is none on its own words.
+        if asked.names_documents
+            && asked.is_first
+            && task.is_some()
+            && let Some(plan) = self.flow_plan(cards, &asked.words, asked.first)
+        {
+            return plan;
+        }
         let is_text_task = task.is_some();
         let (drafts, mut unserved) = match task {
             Some(task) => self.only_allowed(self.draft_for_task(&task, &asked.words), Vec::new()),

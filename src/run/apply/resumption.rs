@@ -63,11 +63,14 @@ impl RunState {
             self.tries.remove(&Subject::Scene { step: *step });
             self.tries.remove(&Subject::Path { step: *step });
             self.tries.remove(&Subject::Node { step: *step });
+            self.tries
+                .retain(|subject, _| !matches!(subject, Subject::Summary { step: of, .. } if of == step));
             self.tries.remove(&Subject::Program { step: *step });
         }
         let kept_work = |step: u32| {
             let flow = self.kept_flow(step).map(StepWork::Flow);
-            flow.or_else(|| self.kept_program(step).map(StepWork::Code))
+            let work = flow.or_else(|| self.kept_program(step).map(StepWork::Code));
+            work.or_else(|| self.kept_summary(step).map(StepWork::Summary))
         };
         let mut kept: BTreeMap<u32, StepWork> =
             restarted.iter().filter_map(|step| Some((*step, kept_work(*step)?))).collect();

@@ -246,6 +246,13 @@ impl Event {
             Event::FlowPlanned { step, .. } | Event::NodeStarted { step, .. } => public(*step),
             Event::SceneReplied { call, .. } | Event::NodeReplied { call, .. } => internal(*call),
             Event::Prepared { step, .. } => internal(*step),
+            Event::SummaryPlanned { step, .. } => public(*step).external(),
+            Event::SummaryStopped { step, .. } => internal(*step).external(),
+            Event::SummaryPart { step, part, call, .. } => {
+                let facts = public(part_number(*step, *part));
+                // The reading of a reply needs the documents, which a replay does not have.
+                if call.is_some() { facts.external() } else { facts }
+            }
             Event::ProgramWritten { step, .. } => public(*step),
             Event::ProgramReplied { step, .. } => public(*step).from(Origin::Outside { awaited: true }),
             Event::ToolStarted { call, attempt } => {
@@ -326,6 +333,11 @@ impl Event {
             Durability::Deferred => false,
         }
     }
+}
+
+/// The number of a part of a summary among those of all steps: a summary has fewer than 10,000 parts.
+fn part_number(step: u32, part: u32) -> u32 {
+    step.saturating_mul(10_000).saturating_add(part)
 }
 
 #[cfg(test)]

@@ -33,6 +33,13 @@ pub enum Subject {
         /// The step's number.
         step: u32,
     },
+    /// A part of a summary of documents.
+    Summary {
+        /// The number of the step.
+        step: u32,
+        /// The part, from 1: the chunks first, the summary itself last.
+        part: u32,
+    },
     /// Whether the request is answered.
     Continuation {
         /// From 1.
@@ -98,7 +105,7 @@ pub enum Purpose {
     Scene,
     /// Word the answer.
     Answer,
-    /// Summarise a conversation.
+    /// Summarise a conversation, or a part of documents.
     Summary,
     /// Embed texts. Only models with `embeddings = true` serve it.
     Embedding,
@@ -148,6 +155,9 @@ impl Subject {
             Subject::Program { step } => {
                 SubjectFacts { step: Some(step), ..facts(Purpose::Program, step, "writing a program") }
             }
+            Subject::Summary { step, part } => {
+                SubjectFacts { step: Some(step), ..facts(Purpose::Summary, part, "summarising") }
+            }
             Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
             Subject::Answer => facts(Purpose::Answer, 0, "wording the answer"),
             Subject::Ranking => facts(Purpose::Embedding, 0, "ranking the scenes"),
@@ -195,6 +205,9 @@ impl Subject {
         match self {
             Subject::Vote { voter, .. } => {
                 serializer.collect_str(&format_args!("{purpose}/{number}/{voter}"))
+            }
+            Subject::Summary { step, part } => {
+                serializer.collect_str(&format_args!("{purpose}/{step}/{part}"))
             }
             _ => serializer.collect_str(&format_args!("{purpose}/{number}")),
         }

@@ -398,6 +398,7 @@ impl Sim {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
             Action::Execute { .. }
+            | Action::OutlineDocuments { .. }
             | Action::Read { .. }
             | Action::Take { .. }
             | Action::Prepare { .. }
@@ -440,8 +441,8 @@ impl Sim {
                     hints: Vec::new(),
                 }));
             }
-            // No plan here has a flow.
-            Action::LookUpPath { .. } => panic!("{action:?}"),
+            // No plan here has a flow or a summary.
+            Action::LookUpPath { .. } | Action::OutlineDocuments { .. } => panic!("{action:?}"),
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
                 self.record(event);

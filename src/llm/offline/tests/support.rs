@@ -139,6 +139,7 @@ impl World {
         let read: Plan = serde_json::from_value(plan.clone()).unwrap();
         let known = KnownScenes {
             flows: std::collections::BTreeSet::new(),
+            summaries: std::collections::BTreeSet::new(),
             scenes: self
                 .scenes
                 .iter()
