@@ -218,7 +218,11 @@ fn opens_foreign_text(sentence: &str) -> bool {
     let tokens = text::tokens(sentence);
     let is_announced = sentence.ends_with(':') || sentence.contains(": ");
     let is_quoted = quoted_spans(&tokens).iter().any(|(first, last)| last - first >= MAX_QUOTED);
-    is_announced || is_quoted || tokens.iter().any(|token| token.is(REPORTS) || token.is(TEXTS))
+    let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
+    // "My email is …" is about the user.
+    let is_about_user = || find(strip_fillers(&words), MAX_LEAD, ABOUT_USER).is_some();
+    let names_text = || tokens.iter().any(|token| token.is(TEXTS)) && !is_about_user();
+    is_announced || is_quoted || tokens.iter().any(|token| token.is(REPORTS)) || names_text()
 }
 
 /// The sentences of a line, each with its closing mark.
@@ -368,6 +372,12 @@ mod tests {
         ] {
             assert_eq!(stated(text), [""; 0], "{text}");
         }
+    }
+
+    #[test]
+    fn address_of_the_user_is_no_text_of_somebody_else() {
+        let text = "My email is ada@example.com. My manager is Rossi.";
+        assert_eq!(stated(text), ["My email is ada@example.com.", "My manager is Rossi."]);
     }
 
     #[test]

@@ -134,7 +134,8 @@ pub struct FactLedger {
     entries: Vec<LedgerEntry>,
     bytes: usize,
     dropped: BTreeMap<FactKind, u64>,
-    /// The calls of turns whose results were superseded by something else, by run and key; the latest ones.
+    /// The calls of turns whose results were superseded by something else, by run and key; the latest ones. A ledger is always
+    /// folded from the beginning of its stream, so none is missing.
     contradicted: VecDeque<(Option<RunId>, String)>,
     /// The runs whose answers may have values that flows or steps without a tool made; the latest ones.
     unfounded: VecDeque<RunId>,
