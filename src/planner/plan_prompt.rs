@@ -211,7 +211,7 @@ fn offers_synthesis(state: &RunState, catalogue: &Catalogue) -> bool {
 }
 
 /// Whether planners are offered steps of kind code: programs may be written and executed, and no scene has their name.
-fn offers_programs(state: &RunState, catalogue: &Catalogue) -> bool {
+pub(super) fn offers_programs(state: &RunState, catalogue: &Catalogue) -> bool {
     state.settings().maker != PlanningMaker::Scenes
         && state.settings().program_model == Some(true)
         && !state.prepares_everything()

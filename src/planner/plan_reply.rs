@@ -5,7 +5,7 @@ use super::constraints::constraint_problems;
 use super::flow_plan::flow_problems;
 use super::plan_prompt::shape;
 use super::planned_calls;
-use super::program::program_problems;
+use super::program::{as_programs, program_problems};
 use super::read::{from_arguments, only_repeats};
 use super::shortlist::more_scenes;
 use super::step_expectations;
@@ -41,6 +41,9 @@ pub(super) fn read_plan(
     let mut plan = usable_plan(state, catalogue, plan, version, shape)?;
     // A model that could not plan may still be able to answer.
     plan.answer = plan.answer.filter(|_| !fallback);
+    if !fallback {
+        as_programs(state, catalogue, &mut plan);
+    }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if feedback.is_some() {
         check_change(state, &plan)?;

@@ -10,8 +10,9 @@ use super::approval::{call_hash, definition, effective_definition, hash, with_ap
 use super::completed_work::dependency_results;
 use super::confirmation::{PlanDoubts, untraced_arguments};
 use super::constraints::{forbidden_call, push_current_state};
+use super::plan_prompt::offers_programs;
 use super::planned_calls::unnamed_action;
-use super::program_functions::{arguments, function, stub};
+use super::program_functions::{arguments, function, is_python_name, stub};
 use super::program_tables::{self, EndOfProgram};
 use super::prompt::{common, context, conversation, offered_catalogue, pending, repair};
 use super::read::{SceneReplyCall, read_call, unusable};
@@ -117,7 +118,9 @@ fn own_stub(state: &RunState, scene: &Scene, tools: &[&SceneTool]) -> String {
 
 /// The tools of a scene that a program may call. A flow has none: its nodes call them.
 fn callable<'a>(state: &RunState, scene: &'a Scene) -> Vec<&'a SceneTool> {
-    let tools = scene.tools.iter().filter(|_| scene.flow.is_none());
+    let takes_part =
+        scene.flow.is_none() && scene.maker != Some(PlanningMaker::Scenes) && is_python_name(&scene.name);
+    let tools = scene.tools.iter().filter(|tool| takes_part && is_python_name(&tool.name));
     tools.filter(|tool| forbidden_call(state, scene, tool).is_none()).collect()
 }
 
@@ -131,9 +134,46 @@ fn functions<'a>(
     scenes.map(|scene| (&**scene, callable(state, scene))).filter(|(_, tools)| !tools.is_empty()).collect()
 }
 
-/// What `STATUS` may be in a program of this step.
-fn statuses() -> Vec<String> {
-    STATUSES.map(str::to_owned).to_vec()
+/// What `STATUS` may be in a program of this step: what its scenes declare, and the built-in words for scenes that declare none.
+fn statuses(catalogue: &Catalogue, step: &StepState) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for scene in step.step.scenes.iter().filter_map(|name| catalogue.get(name)) {
+        let own = match scene.statuses.is_empty() {
+            true => STATUSES.map(str::to_owned).to_vec(),
+            false => scene.statuses.clone(),
+        };
+        for status in own {
+            if !all.contains(&status) {
+                all.push(status);
+            }
+        }
+    }
+    all
+}
+
+/// Turns the steps of scenes that are served by programs into programs, where a planner may use these.
+pub(super) fn as_programs(state: &RunState, catalogue: &Catalogue, plan: &mut Plan) {
+    if !offers_programs(state, catalogue) {
+        return;
+    }
+    let is_program = |step: &&mut Step| {
+        let scene = catalogue.get(&step.scene_name).filter(|_| step.kind == StepKind::Scene);
+        scene.is_some_and(|scene| {
+            scene.maker == Some(PlanningMaker::Code) && !callable(state, scene).is_empty()
+        })
+    };
+    for step in plan.steps.iter_mut().filter(is_program) {
+        *step = Step {
+            kind: StepKind::Code,
+            scenes: vec![std::mem::take(&mut step.scene_name)],
+            scene_name: crate::plan::PROGRAM.to_owned(),
+            step_number: step.step_number,
+            purpose: std::mem::take(&mut step.purpose),
+            depends_on_step: std::mem::take(&mut step.depends_on_step),
+            unclear: step.unclear,
+            ..Step::default()
+        };
+    }
 }
 
 /// The question for the program of a step: what is the same for all requests comes first, so that providers can cache it.
@@ -147,7 +187,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
             .collect();
         sections::push(&mut data, "functions", stubs.join("\n").trim_end());
         sections::push(&mut data, "modules", &MODULES.join("\n"));
-        sections::push(&mut data, "statuses", &statuses().join("\n"));
+        sections::push(&mut data, "statuses", &statuses(catalogue, step).join("\n"));
         data.push_str(&common(state));
         sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
         push_current_state(state, &mut data);
@@ -277,12 +317,13 @@ pub fn program_replied(
 ) -> Event {
     let catalogue = &*offered_catalogue(state, catalogue);
     let conflict = conflict(state, catalogue, number);
+    let words = state.steps.get(&number).map(|step| statuses(catalogue, step)).unwrap_or_default();
     let stop = match stop {
         Ok(_) if conflict.is_some() => {
             fault(STAGED_CONFLICT, conflict.unwrap_or_default(), None, String::new())
         }
         Ok(Stop::Call { call, line }) => called(state, catalogue, number, call, line),
-        Ok(Stop::Finished(finished)) => match result_of(&finished, &statuses()) {
+        Ok(Stop::Finished(finished)) => match result_of(&finished, &words) {
             Ok(result) => ended(state, catalogue, number, (result, finished)),
             Err(message) => fault("code.contract", message, None, finished.printed),
         },

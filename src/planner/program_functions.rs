@@ -29,6 +29,11 @@ fn python_name(name: &str) -> String {
     out
 }
 
+/// Whether Python takes a name as it is.
+pub(super) fn is_python_name(name: &str) -> bool {
+    python_name(name) == name
+}
+
 /// The parameters of a tool, the required ones first in the order in which its schema requires them: their names in the schema
 /// and in Python.
 fn parameters(tool: &SceneTool) -> Vec<(&str, String)> {

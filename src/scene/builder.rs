@@ -22,7 +22,7 @@ use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
 use crate::adapt::{ExecutionLevel, FaultPolicy, PolicyAction};
 use crate::fault::FaultClass;
-use crate::run::{ConfirmPolicy, Effect, Repeat};
+use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat};
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
 
@@ -131,6 +131,18 @@ impl SceneBuilder {
     /// Who may be asked about its steps when something unexpected happens; as configured by default, and never more.
     pub fn level(mut self, level: ExecutionLevel) -> Self {
         self.draft.level = Some(Located::without_line(level));
+        self
+    }
+
+    /// Whether programs take part: with `scenes` none calls its tools, with `code` its steps are programs.
+    pub fn maker(mut self, maker: PlanningMaker) -> Self {
+        self.draft.maker = Some(Located::without_line(maker));
+        self
+    }
+
+    /// What `STATUS` may be in a program with this scene, in place of the built-in words.
+    pub fn statuses(mut self, statuses: &[&str]) -> Self {
+        self.draft.statuses = statuses.iter().map(|word| Located::without_line((*word).to_owned())).collect();
         self
     }
 

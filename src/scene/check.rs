@@ -108,6 +108,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         policies.choose_by = choose_by;
     }
     check_level(draft.level.as_ref(), &tools, report);
+    check_statuses(&draft.statuses, report);
     let declared = tables::check(draft.tables, report);
     let table_tools =
         if declared.is_empty() { Vec::new() } else { tables::functions(&names, around, report) };
@@ -130,6 +131,8 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         max_writes,
         level: draft.level.map(|level| level.value),
         summarises: draft.summarises,
+        maker: draft.maker.map(|maker| maker.value),
+        statuses: draft.statuses.into_iter().map(|status| status.value).collect(),
         tools,
         flow: None,
     })
@@ -155,6 +158,17 @@ pub(super) fn check_flow_tool(
 /// Checks the name of a scene or a flow.
 pub(super) fn check_scene_name(name: &Located<String>, report: &FaultReport) {
     check_name("flow", name, report);
+}
+
+/// Words of `STATUS` are names.
+fn check_statuses(statuses: &[Located<String>], report: &FaultReport) {
+    for status in statuses {
+        let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if status.value.is_empty() || status.value.len() > 64 || !status.value.chars().all(is_word) {
+            let message = format!("{:?} is no word for STATUS", status.value);
+            report.error(status.line, "bad_status", message, "use 1 to 64 characters from a-z 0-9 _");
+        }
+    }
 }
 
 /// Reads without a sentence at a level at which no model words their results.

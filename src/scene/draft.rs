@@ -9,7 +9,7 @@ use super::document::{Located, LocatedTexts, PointerLines};
 use super::tables::TableDraft;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
-use crate::run::{ConfirmPolicy, Effect, Repeat};
+use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat};
 use crate::tools::{Tool, http};
 
 /// A scene. A required key that is `None` was reported when the document was read.
@@ -25,6 +25,8 @@ pub(super) struct SceneDraft {
     pub(super) max_writes: Option<Located<u64>>,
     pub(super) level: Option<Located<ExecutionLevel>>,
     pub(super) summarises: bool,
+    pub(super) maker: Option<Located<PlanningMaker>>,
+    pub(super) statuses: Vec<Located<String>>,
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,

@@ -464,6 +464,8 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         max_writes: None,
         level: draft.level,
         summarises: false,
+        maker: None,
+        statuses: Vec::new(),
         tools,
         flow: Some(Arc::new(flow)),
     })

@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::adapt::{ExecutionLevel, ToolPolicies};
 use crate::flow::Flow;
 use crate::plan::KnownScenes;
-use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
+use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat, Undo};
 use crate::schema::Schema;
 use crate::staged::SceneTables;
 use crate::tools::Tool;
@@ -85,6 +85,12 @@ pub struct Scene {
     /// Whether its steps summarise the documents that the request names. It has no tools then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub summarises: bool,
+    /// Whether programs take part: with `scenes` none calls its tools, with `code` its steps are programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maker: Option<PlanningMaker>,
+    /// What `STATUS` may be in a program with this scene; the built-in words if it is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<String>,
     /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
     /// The flow that it stands for: plans name it as they name a scene. Its tools are what the flow's nodes call by

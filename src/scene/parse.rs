@@ -17,12 +17,16 @@ use super::fault::FaultReport;
 use super::tables::parse_table;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
-use crate::run::{ConfirmPolicy, Effect, Repeat};
+use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat};
 use crate::tools::http;
 
 /// The values of a scene's `confirm`.
 const CONFIRM_KEYWORDS: [(&str, ConfirmPolicy); 3] =
     [("unclear", ConfirmPolicy::Unclear), ("writes", ConfirmPolicy::Writes), ("never", ConfirmPolicy::Never)];
+
+/// The values of a scene's `maker`.
+const MAKER_KEYWORDS: [(&str, PlanningMaker); 3] =
+    [("scenes", PlanningMaker::Scenes), ("auto", PlanningMaker::Auto), ("code", PlanningMaker::Code)];
 
 /// The values of a scene's `level`.
 pub(super) const LEVEL_KEYWORDS: [(&str, ExecutionLevel); 4] = [
@@ -59,6 +63,8 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
         max_writes: fields.number("max_writes"),
         level: fields.keyword("level", Presence::Optional, &LEVEL_KEYWORDS),
         summarises: fields.flag("summarises").is_some_and(|flag| flag.value),
+        maker: fields.keyword("maker", Presence::Optional, &MAKER_KEYWORDS),
+        statuses: fields.strings("statuses"),
         settings: fields
             .table("settings")
             .is_some()
