@@ -254,9 +254,12 @@ fn a_session_event_keeps_its_form_in_the_journal() {
 
 #[test]
 fn out_of_range_options_are_named() {
-    let options = Options { window_share: 1.5, keep_turns: 0, max_turns_in_prompt: 0 };
+    let options =
+        Options { window_share: 1.5, keep_turns: 0, max_turns_in_prompt: 0, facts_tokens: usize::MAX };
     let all: Vec<String> = options.problems().into_iter().flat_map(|wrong| wrong.keys).collect();
-    for key in ["memory.window_share", "memory.keep_turns", "memory.max_turns_in_prompt"] {
+    for key in
+        ["memory.window_share", "memory.keep_turns", "memory.max_turns_in_prompt", "memory.facts_tokens"]
+    {
         assert!(all.iter().any(|told| told == key), "{key}: {all:?}");
     }
     assert!(Options::default().problems().is_empty());
