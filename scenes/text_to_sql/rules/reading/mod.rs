@@ -369,6 +369,7 @@ impl<'a> Reader<'a> {
                 self.period(period)?;
             }
             Role::Beyond(beyond) => return Err(Reason::Beyond(beyond)),
+            Role::AtLeastOne => return Err(Reason::Beyond(Beyond::Steps)),
             Role::Ascending => self.directed(item, Direction::Up)?,
             Role::Descending => self.directed(item, Direction::Down)?,
             _ => return Err(Reason::Unclear(item.written.clone())),

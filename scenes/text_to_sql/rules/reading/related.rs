@@ -57,6 +57,16 @@ impl Reader<'_> {
         if self.waiting.without || self.waiting.never {
             return Some((Comparison::Equal, 0, self.at));
         }
+        if self.role_at(self.at) == Some(Role::AtLeastOne) {
+            return Some((Comparison::AtLeast, 1, self.at + 1));
+        }
+        // "più di un ordine"
+        let is_article = |item: &Item| matches!(&*item.text, "un" | "una" | "a" | "an");
+        if let Some(Role::Than(comparison)) = self.role_at(self.at)
+            && self.items.get(self.at + 1).is_some_and(is_article)
+        {
+            return Some((comparison, 1, self.at + 2));
+        }
         let (Test::Compare(comparison, number), None, end) = self.comparison(self.at)? else { return None };
         let is_said = matches!(self.role_at(self.at), Some(Role::Than(_)));
         // "the last 5 orders"
