@@ -14,7 +14,7 @@ use super::synthesis::synthesis_problems;
 use crate::flow::Flow;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
-    Approval, ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade,
+    Approval, ApprovalSubject, CallStatus, Decision, EXPIRY, EditedCall, Event, Fault, PlanCause, PlanMade,
     PlanMaker, PlanScore, RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
@@ -468,7 +468,7 @@ fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, CommandRefusal> {
         approval: number,
         matter: put.matter,
         decision: Decision::No,
-        by: "expiry".to_owned(),
+        by: EXPIRY.to_owned(),
         note: Some("nobody decided in time".to_owned()),
         word: None,
     }])

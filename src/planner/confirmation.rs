@@ -353,9 +353,8 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         }
     }
     // What a flow's own functions return may repeat what a model wrote.
-    let is_evidence =
-        |number: u32, call: &CallState| !state.is_of_flow(call) && !state.is_untraced_read(number);
-    let evidence = state.calls.iter().filter(|(number, call)| is_evidence(**number, call));
+    let is_evidence = |call: &CallState| !state.is_of_flow(call) && !call.is_untraced;
+    let evidence = state.calls.iter().filter(|(_, call)| is_evidence(call));
     for (number, _) in evidence {
         // A result comes with the arguments of the call that has it.
         let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());

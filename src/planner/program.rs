@@ -51,7 +51,7 @@ that only read, whatever the change depends on. A call may wait for a person's a
 functions for numbers, texts, lists and dicts. No files, no network, no input, no eval, no classes, no await. Of modules, only those \
 that <modules> lists may be imported. <now> is the time: never compute it.
 - At its end the program has set, at the top level:
-  STATUS: exactly one of the words in <statuses>;
+  STATUS: exactly one of the words in <statuses>; success only where functions were called and did what is asked;
   answer_text: one or two sentences for the user, in the user's language, with the exact figures, names and dates;
   answer_rows, only where there is a list to show: a list of flat dicts.
 - What is printed is kept for developers and not shown to the user.";

@@ -11,6 +11,9 @@ use super::key::exact_json;
 use super::state::{CallState, CallStatus, RunState};
 use crate::plan::Step;
 
+/// Who has decided where nobody did in time.
+pub const EXPIRY: &str = "expiry";
+
 /// The subject of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]

@@ -53,8 +53,8 @@ pub use crate::sentences::FailureKind;
 pub use action::Action;
 pub use admit::Illegal;
 pub use approval::{
-    ApprovableLists, Approval, ApprovalSubject, Decision, EditedCall, ListChangeWords, RequiredApproval,
-    Undo, shows_call,
+    ApprovableLists, Approval, ApprovalSubject, Decision, EXPIRY, EditedCall, ListChangeWords,
+    RequiredApproval, Undo, shows_call,
 };
 pub use attempt::{AskReservation, Attempt};
 pub use calls::Calls;

@@ -405,7 +405,7 @@ impl RunState {
         match self.call_gate(number) {
             ApprovalGate::Granted => Some(Action::Call { call: number, attempt: 1 }),
             // The user answers one question after the other, in words.
-            ApprovalGate::Ask(needed) if needed.by_user && self.has_open_question_of_program() => None,
+            ApprovalGate::Ask(needed) if needed.by_user && self.has_open_question_beside(number) => None,
             ApprovalGate::Ask(needed) => {
                 Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
             }
@@ -443,17 +443,22 @@ impl RunState {
             all.filter(|(_, call)| call.undoes.is_none() && call.replaces.is_none())
         };
         let ok = |call: u32| self.is_effective(call);
-        let done = |by: &super::state::CallState| {
-            calls().any(|(c, call)| {
-                (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool) && ok(c)
-            })
+        // A program does many things with one tool.
+        let is_program = step.code().is_some();
+        let is_same = |call: &super::state::CallState, by: &super::state::CallState| match is_program {
+            true => call.requested.key == by.requested.key,
+            false => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
-        let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
+        let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
+        // A program says what it did, and did it only if a call of it has a result.
+        let claims = step.code().is_some_and(|work| work.claims_success());
+        let nothing = (claims || calls().next().is_some()) && !calls().any(|(c, _)| ok(c));
         // A model may have corrected its arguments in a later call, but a confirmed call is executed as it
         // is.
         let undone = |(number, call): (u32, &super::state::CallState)| {
             let stands = if self.is_confirmation() { ok(number) } else { done(call) };
-            call.requested.effect == Effect::Write && !stands
+            let is_meant = !is_program || call.requested.problem.is_none();
+            call.requested.effect == Effect::Write && is_meant && !stands
         };
         // The model was asked to choose because a write was expected, and chose something else.
         let evaded = step.scene().is_some_and(|work| work.decided)

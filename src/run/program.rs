@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::approval::{Approval, ApprovalSubject, Decision, EXPIRY};
 use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, Subject};
 use super::settings::PlanningMaker;
 use super::state::{AskStatus, RunState, StepState};
@@ -74,18 +75,19 @@ impl RunState {
         })
     }
 
-    /// Whether a call is a read of a program whose result grounds nothing.
-    pub fn is_untraced_read(&self, number: u32) -> bool {
-        let step = self.calls.get(&number).and_then(|call| self.steps.get(&call.step));
-        let work = step.and_then(StepState::code);
-        work.is_some_and(|work| work.program_calls.iter().any(|own| own.call == number && own.is_untraced))
+    /// Whether nobody decided about a call in time: that is no answer that a program may go on with.
+    pub(super) fn was_left_undecided(&self, call: u32) -> bool {
+        let about = ApprovalSubject::Call { call };
+        let expired = |put: &Approval| matches!(&put.decided, Some((Decision::No, by)) if by == EXPIRY);
+        self.approvals.values().any(|put| put.matter == about && expired(put))
     }
 
-    /// Whether a question of a program to the user is open.
-    pub(super) fn has_open_question_of_program(&self) -> bool {
-        self.approvals
-            .values()
-            .any(|put| put.is_open() && put.needed.by_user && self.is_of_program(put.matter))
+    /// Whether a question of the user's is open beside which the one about `call` cannot be answered in words: of any step if a
+    /// program asks this one, and of a program otherwise.
+    pub(super) fn has_open_question_beside(&self, call: u32) -> bool {
+        let own = self.is_of_program(ApprovalSubject::Call { call });
+        let asks = |put: &Approval| put.is_open() && put.needed.by_user;
+        self.approvals.values().any(|put| asks(put) && (own || self.is_of_program(put.matter)))
     }
 
     /// The answer that the only step of the run gave, where that is a program.
@@ -153,8 +155,9 @@ impl RunState {
                 });
             }
             Event::ProgramReplied { step, stop } => {
-                if let ProgramStop::Call { requested, .. } = stop {
+                if let ProgramStop::Call { requested, is_untraced, .. } = stop {
                     self.request_calls(*step, std::slice::from_ref(&**requested), false);
+                    self.calls.change(requested.call, |call| call.is_untraced = *is_untraced);
                 }
                 self.step(*step, |state| state.work.fold(event, &[]));
             }
@@ -188,7 +191,8 @@ impl RunState {
             calls[..kept].iter().any(|own| call_of(own.call).is_some_and(|call| self.is_undone(call)));
         // It would be told that what was undone was done.
         let unavailable = undone.then(|| {
-            let why = "a write in the middle of the program was undone, so that it cannot go on";
+            let why = "a write in the middle of the program was undone, so that it cannot go on: ask for what is left in a new \
+                       request";
             Fault::new("code.undone", why)
         });
         let fault = work.fault.clone().filter(|fault| is_own || fault.code == DIVERGED);

@@ -291,6 +291,9 @@ pub struct CallState {
     /// Whether the last good result of an equal call was looked for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recalled: bool,
+    /// Of a read of a program: whether a value of its arguments was neither said nor found, so that its result grounds nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_untraced: bool,
     /// When its result was recorded, where that is the result of an earlier run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_since: Option<Timestamp>,
@@ -514,6 +517,7 @@ impl CallState {
             replaced_by: None,
             replaces: None,
             recalled: false,
+            is_untraced: false,
             stale_since: None,
             interpreted: false,
             quotes_documents: false,

@@ -8,6 +8,7 @@ use super::super::event::{Effect, Event, Fault, Outcome, ProgramStop, Subject};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState};
 use crate::plan::StepStatus;
+use crate::program::contract::STATUSES;
 use crate::program::{PastOutcome, ProgramCall, ProgramFault, ProgramResult};
 
 /// The fault code of a program that makes other calls when it is executed again.
@@ -88,8 +89,6 @@ pub struct ProgramStepCall {
     pub call: u32,
     /// The call as the program wrote it.
     pub written: ProgramCall,
-    /// Of a read: whether its result grounds nothing, since a value of its arguments is neither said nor found.
-    pub is_untraced: bool,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -101,9 +100,8 @@ impl CodeWork {
         let Event::ProgramReplied { stop, .. } = event else { return };
         self.executions += 1;
         match stop {
-            ProgramStop::Call { written, is_untraced, requested, .. } => {
-                let (call, written) = (requested.call, written.clone());
-                self.program_calls.push(ProgramStepCall { call, written, is_untraced: *is_untraced });
+            ProgramStop::Call { written, requested, .. } => {
+                self.program_calls.push(ProgramStepCall { call: requested.call, written: written.clone() });
             }
             ProgramStop::Finished { result, printed, .. } => {
                 self.finished = Some(result.clone());
@@ -176,6 +174,9 @@ impl CodeWork {
         if let Some(error) = refused.filter(|error| error.code == NOT_APPROVED).nth(MAX_REFUSALS) {
             return Some(error.clone());
         }
+        if let Some(own) = last.filter(|own| run.was_left_undecided(own.call)) {
+            return run.outcome(own.call)?.fault().cloned();
+        }
         let fault = self.fault.as_ref()?;
         // What a dry run reports has not the shape of a result.
         let is_dry = run.is_dry_run() && self.has_dry_write(run);
@@ -199,6 +200,11 @@ impl CodeWork {
     fn has_dry_write(&self, run: &RunState) -> bool {
         let mut calls = self.program_calls.iter().filter_map(|own| run.calls.get(&own.call));
         calls.any(|call| call.requested.effect == Effect::Write && call.attempts == 0)
+    }
+
+    /// Whether the program ended with the word for success.
+    pub(in crate::run) fn claims_success(&self) -> bool {
+        self.finished.as_ref().is_some_and(|end| end.status == STATUSES[0])
     }
 
     /// Whether the last program failed by itself, so that another one may help.
