@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proscenium::number_word;
+use serde_json::Number;
+
 use proscenium::tools::ToolError;
 
+use super::money;
 use super::names::{Item, Meant, meant, stems};
 use super::words::Words;
 
@@ -12,87 +15,50 @@ use super::words::Words;
 const MOST_PIECES: i64 = 100_000;
 
 /// Words beside the items that change nothing about them.
-const FILLERS: &[&str] = &[
-    "and",
-    "e",
-    "ed",
-    "plus",
-    "the",
-    "of",
-    "di",
-    "da",
-    "del",
-    "della",
-    "dei",
-    "delle",
-    "degli",
-    "il",
-    "lo",
-    "la",
-    "i",
-    "gli",
-    "le",
-    "to",
-    "in",
-    "into",
-    "al",
-    "allo",
-    "alla",
-    "nel",
-    "con",
-    "with",
-    "our",
-    "stock",
-    "magazzino",
-    "inventory",
-    "shop",
-    "negozio",
-    "please",
-    "per",
-    "favore",
-    "thanks",
-    "thank",
-    "you",
-    "grazie",
-    "sale",
-    "vendita",
-    "reso",
-    "return",
-    "returned",
-    "resi",
-    "delivery",
-    "consegna",
-    "piece",
-    "pieces",
-    "pezzo",
-    "pezzi",
-    "unit",
-    "units",
-    "more",
-    "altre",
-    "altri",
-    "items",
-    "articoli",
-    "x",
-    "also",
-];
+const FILLERS: &str = "and e ed plus the of di da del della dei delle degli il lo la i gli le to in into al allo \
+    alla nel con with our stock magazzino inventory shop negozio please per favore thanks \
+    thank you grazie sale vendita reso return returned resi delivery consegna piece pieces \
+    pezzo pezzi unit units more altre altri items articoli x also";
 
-/// The number of pieces of each item, by its number in the shop.
+fn is_filler(word: &str) -> bool {
+    FILLERS.split(' ').any(|filler| filler == word)
+}
+
+/// Pieces of an item.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pieces {
+    /// How many.
+    pub number: i64,
+    /// What one was sold for, where the text says so: "at 4.50".
+    pub price_cents: Option<i64>,
+}
+
+/// The pieces of each item, by its number in the shop. A text may say at which price only where `is_priced`.
 ///
 /// # Errors
 /// What of the text is no item with a number, in the user's words.
-pub fn read(items: &[Item], text: &str, words: Words) -> Result<BTreeMap<String, i64>, ToolError> {
-    let mut pieces: BTreeMap<String, i64> = BTreeMap::new();
-    for (number, named) in parts(text, words)? {
+pub fn read(
+    items: &[Item],
+    text: &str,
+    is_priced: bool,
+    words: Words,
+) -> Result<BTreeMap<String, Pieces>, ToolError> {
+    let mut pieces: BTreeMap<String, Pieces> = BTreeMap::new();
+    for Part { number, named, price } in parts(text, is_priced, words)? {
         let Some((sku, other)) = item(items, &named, words)? else { continue };
         if let Some(other) = other {
             return Err(words.unknown_words(&other));
         }
         let number = number.ok_or_else(|| words.how_many(&named.join(" ")))?;
+        let known = pieces.contains_key(sku);
         let sum = pieces.entry(sku.to_owned()).or_default();
-        *sum += number;
-        if *sum > MOST_PIECES {
-            return Err(words.bad_number(&sum.to_string()));
+        if known && sum.price_cents != price {
+            return Err(words.unknown_words(&named.join(" ")));
+        }
+        sum.number += number;
+        sum.price_cents = price;
+        if sum.number > MOST_PIECES {
+            return Err(words.bad_number(&sum.number.to_string()));
         }
     }
     if pieces.is_empty() { Err(words.no_item(text, items)) } else { Ok(pieces) }
@@ -105,7 +71,7 @@ fn item<'a>(
     named: &[String],
     words: Words,
 ) -> Result<Option<(&'a str, Option<String>)>, ToolError> {
-    let said: Vec<&String> = named.iter().filter(|word| !FILLERS.contains(&plain(word).as_str())).collect();
+    let said: Vec<&String> = named.iter().filter(|word| !is_filler(&plain(word))).collect();
     if said.is_empty() {
         return Ok(None);
     }
@@ -120,32 +86,59 @@ fn item<'a>(
     }
 }
 
-/// A number of pieces, if one was said, and the words after it.
-type Part = (Option<i64>, Vec<String>);
+/// A number of pieces, if one was said, and the words after it, with a price.
+#[derive(Default)]
+struct Part {
+    number: Option<i64>,
+    named: Vec<String>,
+    price: Option<i64>,
+}
 
 /// The parts of a list: each begins with a number.
-fn parts(text: &str, words: Words) -> Result<Vec<Part>, ToolError> {
-    let mut parts: Vec<Part> = vec![(None, Vec::new())];
-    for raw in text.split_whitespace() {
-        let token = raw.trim_matches(|c: char| ",;:!?.\"'()«»“”".contains(c));
+fn parts(text: &str, is_priced: bool, words: Words) -> Result<Vec<Part>, ToolError> {
+    let mut parts = vec![Part::default()];
+    let mut tokens = text.split_whitespace();
+    while let Some(raw) = tokens.next() {
+        let token = trimmed(raw);
         if token.is_empty() {
             continue;
         }
-        match number(token, words) {
-            Some(Ok(number)) => parts.push((Some(number), Vec::new())),
+        let is_price = is_priced && token == "at";
+        let (raw, token) = if is_price {
+            tokens.next().map_or((raw, token), |raw| (raw, trimmed(raw)))
+        } else {
+            (raw, token)
+        };
+        let part = match number(token, words) {
+            _ if is_price => {
+                let price = token.parse().ok().and_then(|amount: Number| money::cents(&amount));
+                let price = price.ok_or_else(|| words.bad_price(token))?;
+                if let Some(part) = parts.last_mut() {
+                    part.price = Some(price);
+                }
+                None
+            }
+            Some(Ok(number)) => Some(Part { number: Some(number), ..Part::default() }),
             Some(Err(())) => return Err(words.bad_number(token)),
             None => {
-                if let Some((_, named)) = parts.last_mut() {
-                    named.push(token.to_owned());
+                if let Some(part) = parts.last_mut() {
+                    part.named.push(token.to_owned());
                 }
+                None
             }
-        }
+        };
+        parts.extend(part);
         // "2 teapots, milk jugs": a comma ends a part.
         if raw.ends_with([',', ';']) {
-            parts.push((None, Vec::new()));
+            parts.push(Part::default());
         }
     }
     Ok(parts)
+}
+
+/// A token without the punctuation around it.
+fn trimmed(raw: &str) -> &str {
+    raw.trim_matches(|c: char| ",;:!?.\"'()«»“”€".contains(c))
 }
 
 /// The number that a token is: an error if it is one that counts no pieces. `None` if it is a word.

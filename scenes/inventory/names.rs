@@ -55,16 +55,13 @@ pub async fn items(tables: &mut TableSession) -> Result<Vec<Item>, ToolError> {
 }
 
 /// Words that no name consists of.
-const SMALL: &[&str] = &[
-    "the", "of", "a", "an", "and", "di", "da", "del", "della", "dei", "delle", "il", "lo", "la", "i", "gli",
-    "le", "un", "una", "e", "per",
-];
+const SMALL: &str = "the of a an and di da del della dei delle il lo la i gli le un una e per";
 
 /// The stems of the words of a text, without small words.
 pub fn stems(text: &str) -> Vec<String> {
     let plain = deunicode::deunicode(text).to_lowercase();
     let words = plain.split(|c: char| !c.is_ascii_alphanumeric());
-    words.filter(|word| !word.is_empty() && !SMALL.contains(word)).map(stem).collect()
+    words.filter(|word| !word.is_empty() && !SMALL.split(' ').any(|small| small == *word)).map(stem).collect()
 }
 
 /// What singular and plural of a word have in common, in English and Italian.

@@ -5,9 +5,10 @@ use serde_json::{Number, Value, json};
 use proscenium::staged::{CellValue, TableRow, WriteDiff};
 use proscenium::tools::{TableSession, ToolContext, ToolError};
 
+use super::list::{self, Pieces};
+use super::money;
 use super::names::{self, Item};
 use super::words::Words;
-use super::{list, money};
 
 /// How often it is tried while others change the same rows.
 const MOST_TRIES: usize = 3;
@@ -39,7 +40,8 @@ impl Trade {
 /// Why nothing was done.
 pub async fn items(context: ToolContext, text: String, trade: Trade) -> Result<Value, ToolError> {
     let words = Words::of(&context);
-    let listed = list::read(&names::items(&mut context.tables()?).await?, &text, words);
+    let all = names::items(&mut context.tables()?).await?;
+    let listed = list::read(&all, &text, trade == Trade::Return, words);
     for _ in 0..MOST_TRIES {
         let mut tables = context.tables()?;
         if let Some(done) = tables.committed().await? {
@@ -61,25 +63,28 @@ pub async fn items(context: ToolContext, text: String, trade: Trade) -> Result<V
 async fn stage(
     tables: &mut TableSession,
     sku: &str,
-    pieces: i64,
+    pieces: Pieces,
     (trade, words): (Trade, Words),
 ) -> Result<(), ToolError> {
     let item = item(tables, sku, words).await?;
-    let change = if trade == Trade::Sale { -pieces } else { pieces };
+    let Pieces { number, price_cents } = pieces;
+    // What was paid for a piece that comes back; without that, what it costs now.
+    let price = price_cents.unwrap_or(item.price_cents);
+    let change = if trade == Trade::Sale { -number } else { number };
     let stock = item.stock.checked_add(change).ok_or_else(|| words.too_much())?;
     if stock < 0 {
-        return Err(words.too_few(&item, pieces));
+        return Err(words.too_few(&item, number));
     }
     let total = match trade {
         Trade::Restock => 0,
-        _ => (-change).checked_mul(item.price_cents).ok_or_else(|| words.too_much())?,
+        _ => (-change).checked_mul(price).ok_or_else(|| words.too_much())?,
     };
     tables.update("items", json!(sku), json!({"stock": stock})).await?;
     let entry = json!({
         "kind": trade.kind(),
         "sku": sku,
         "stock_change": change,
-        "unit_cents": item.price_cents,
+        "unit_cents": price,
         "total_cents": total,
     });
     tables.insert("transactions", entry).await?;
@@ -106,7 +111,7 @@ fn traded(done: &WriteDiff, words: Words) -> Value {
         let item = after("items").find(|row| text(row, "sku") == sku);
         let amount = units(entry, "total_cents").abs();
         total += amount;
-        undo.push(format!("{pieces} {sku}"));
+        undo.push(format!("{pieces} {sku} at {}", money::text(units(entry, "unit_cents"))));
         lines.push(json!({
             "sku": sku,
             "name": item.map_or(sku, |row| name(row, words)),

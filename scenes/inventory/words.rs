@@ -145,12 +145,12 @@ impl Words {
         )
     }
 
-    /// A period that ends before it begins.
+    /// A period that ends before it begins, or is too long.
     pub fn bad_period(self) -> ToolError {
         self.refused(
             "period",
-            "The period ends before it begins.".to_owned(),
-            "Il periodo finisce prima di iniziare.".to_owned(),
+            "The period ends before it begins, or has more than a year.".to_owned(),
+            "Il periodo finisce prima di iniziare o supera un anno.".to_owned(),
         )
     }
 }

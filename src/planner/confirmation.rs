@@ -416,6 +416,7 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         now: &started.now,
         language: started.language.as_deref(),
         strict,
+        lists: state.settings().has_rules(6),
     })
 }
 

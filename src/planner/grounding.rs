@@ -30,7 +30,7 @@ use names::Vocabulary;
 use property::{Property, PropertyKind};
 use quantity::MentionedNumbers;
 
-use crate::language::number_words;
+use crate::language::{lexicon, number_words};
 
 /// Most values of one call that are checked; any further one counts as untraced.
 const MAX_VALUES: usize = 256;
@@ -54,6 +54,8 @@ pub struct GroundingSources<'a> {
     pub language: Option<&'a str>,
     /// Whether values of several words, keys and signs need a source too (revision 2 of the rules).
     pub strict: bool,
+    /// Whether a text that lists things with their numbers needs a source for each word (revision 6 of the rules).
+    pub lists: bool,
 }
 
 /// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
@@ -93,6 +95,7 @@ struct Evidence<'a> {
     /// The negative numbers of results.
     negatives: Vec<f64>,
     strict: bool,
+    lists: bool,
     user: &'a str,
     now: &'a Zoned,
 }
@@ -108,6 +111,7 @@ impl<'a> Evidence<'a> {
             spelled: String::new(),
             negatives: Vec::new(),
             strict: sources.strict,
+            lists: sources.lists,
             user: sources.user,
             now: sources.now,
         };
@@ -427,7 +431,21 @@ impl Evidence<'_> {
     }
 
     /// Whether a code, an address, a path or any other text with digits has a source.
+    /// Whether each word of a list of things with their numbers was said or found: "thirty" as well as "30".
+    fn listed(&self, words: &[words::SourceWord]) -> bool {
+        words.iter().filter(|word| word.norm.chars().all(char::is_alphabetic)).all(|word| {
+            match number_words::spoken(&word.norm) {
+                Some(1) => true,
+                Some(number) => self.numbers.derives(f64::from(number)),
+                None => lexicon::is_stop_word(&word.norm) || self.vocabulary.knows(&word.norm),
+            }
+        })
+    }
+
     fn other(&self, text: &str, words: &[words::SourceWord], property: &Property) -> bool {
+        if self.lists && property.lists_numbers() && !self.listed(words) {
+            return false;
+        }
         let blanks = text.split_whitespace().count();
         let digits = text.chars().any(|c| c.is_ascii_digit());
         if text.contains('@') && blanks == 1 {

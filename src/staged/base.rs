@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::StagedError;
 use super::diff;
 use super::filter::RowFilter;
 use super::table::{RowPlace, SceneTables};
 use super::value::CellValue;
+use super::{StagedError, StagedLimits};
 
 /// A range of a table, and the rows that it had.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -133,6 +133,10 @@ impl ReadBase {
     pub fn read(tables: &SceneTables, base: &Value) -> Result<Self, StagedError> {
         let given: GivenBase = serde_json::from_value(base.clone())
             .map_err(|error| StagedError::new("staged.arguments", format!("the base is invalid: {error}")))?;
+        let most = StagedLimits::default().read_rows;
+        if given.rows.len() > most || given.ranges.len() > most {
+            return Err(StagedError::new("staged.too_large", format!("the base has more than {most} rows")));
+        }
         let mut read = Self::default();
         for row in given.rows {
             let place = diff::place(tables.table(&row.table)?, &row.key)?;

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::StagedError;
 use super::base::{ReadBase, hash};
 use super::table::{RowPlace, SceneTables, TableDefinition, TableRow};
+use super::{StagedError, StagedLimits};
 
 /// A changed row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,6 +50,10 @@ impl WriteDiff {
         let wrong = |why: String| StagedError::new("staged.arguments", format!("the diff is invalid: {why}"));
         let given: Vec<GivenChange> =
             serde_json::from_value(diff.clone()).map_err(|error| wrong(error.to_string()))?;
+        let most = StagedLimits::default().changed_rows;
+        if given.len() > most {
+            return Err(StagedError::new("staged.too_large", format!("more than {most} rows are changed")));
+        }
         let mut changes: Vec<RowChange> = Vec::new();
         for change in given {
             let table = tables.table(&change.table)?;

@@ -5,6 +5,8 @@ use jiff::civil::Date;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::invisible::is_control_or_bidi;
+
 /// The longest text of a cell, in bytes.
 const MAX_TEXT: usize = 2_048;
 
@@ -12,7 +14,7 @@ const MAX_TEXT: usize = 2_048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
-    /// A text of at most 2,048 bytes.
+    /// A text on one line, of at most 2,048 bytes.
     Text,
     /// A whole number: a quantity, or money in cents. Floating-point numbers and booleans are none.
     Integer,
@@ -113,7 +115,7 @@ impl ColumnKind {
     /// What a value of this kind is, for messages.
     pub fn expected(self) -> String {
         match self {
-            Self::Text => format!("a text of at most {MAX_TEXT} bytes"),
+            Self::Text => format!("a text on one line of at most {MAX_TEXT} bytes"),
             Self::Integer => "a whole number (no float, no boolean)".to_owned(),
             Self::Decimal { scale } => {
                 format!("a number with {scale} decimals as text, such as \"{}\"", decimal_text(0, scale))
@@ -127,7 +129,10 @@ impl ColumnKind {
     /// Reads a value that is not null; `None` if it is not of this kind.
     pub fn read(self, value: &Value) -> Option<CellValue> {
         match (self, value) {
-            (Self::Text, Value::String(text)) if text.len() <= MAX_TEXT && !text.contains('\0') => {
+            // What a person is shown of a change has to be what it is.
+            (Self::Text, Value::String(text))
+                if text.len() <= MAX_TEXT && !text.chars().any(is_control_or_bidi) =>
+            {
                 Some(CellValue::Text(text.clone()))
             }
             (Self::Integer, Value::Number(number)) => number.as_i64().map(CellValue::Integer),
@@ -197,6 +202,14 @@ mod tests {
             assert_eq!(kind.read(&json!(wrong)), None, "{wrong}");
         }
         assert_eq!(kind.read(&json!(0.5)), None, "a float is not exact");
+    }
+
+    #[test]
+    fn text_is_on_one_line_and_looks_like_what_it_is() {
+        assert!(ColumnKind::Text.read(&json!("tazzina da caffè ☕")).is_some());
+        for wrong in ["a\nb", "a\u{202e}b", "\u{0}", "\u{1b}[31m", &"x".repeat(2_049)] {
+            assert_eq!(ColumnKind::Text.read(&json!(wrong)), None, "{wrong:?}");
+        }
     }
 
     #[test]

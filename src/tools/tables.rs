@@ -23,6 +23,9 @@ use crate::staged::{
 };
 use sql::{TableNames, inserted, read_row, selected, versions};
 
+/// The code of a commit whose key has made another one.
+const KEY_REUSED: &str = "staged.key_reused";
+
 /// The setting of a scene that leaves out the rows that its tables begin with.
 const INITIAL_ROWS: &str = "initial_rows";
 
@@ -130,8 +133,8 @@ impl TenantTables {
             if earlier == binding {
                 return Ok(true);
             }
-            let message = "the same call was made with other changes; nothing was done";
-            return Err(ToolError::refused("staged.key_reused", message));
+            let message = "the same call has made other changes before, and made none now";
+            return Err(ToolError::refused(KEY_REUSED, message));
         }
         let conflicts = base.conflicts(&self.current(&mut tx, base).await?);
         if !conflicts.is_empty() {
@@ -171,7 +174,7 @@ impl TenantTables {
         for range in &base.ranges {
             let table = self.tables.table(&range.table)?;
             // One row more than there were is a change already.
-            let most = range.rows.saturating_add(1);
+            let most = range.rows.min(StagedLimits::default().read_rows).saturating_add(1);
             let mut query = versions(&self.names, table, &self.tenant, &range.filter, most);
             let rows = query.build().fetch_all(&mut *db).await?;
             let mut found = Vec::new();

@@ -315,6 +315,14 @@ impl<'a> Property<'a> {
             || words::fold(pattern).contains(letters)
     }
 
+    /// Whether it is a required text that lists things with a number for each.
+    pub fn lists_numbers(&self) -> bool {
+        let says = |words: &[&str]| self.described.iter().any(|word| words.contains(&word.as_str()));
+        self.required
+            && says(&["lists", "list", "elenca", "elenco"])
+            && says(&["number", "quantity", "numero", "quantita"])
+    }
+
     /// The kind of a text in this property.
     pub fn kind(&self) -> PropertyKind {
         match self.schema.get("format").and_then(Value::as_str) {

@@ -18,6 +18,7 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
         said: said.iter().map(|s| Cow::Borrowed(*s)).collect(),
         found: found.iter().map(Cow::Borrowed).collect(),
         strict: true,
+        lists: true,
         user: "keysersoze",
         now: &now,
         language: None,
@@ -456,5 +457,19 @@ proptest! {
             prop_assert!(traces(&words, "date", &text("date"), &json!(said.to_string())), "{}", words);
             prop_assert!(!traces(&words, "date", &text("date"), &json!(other.to_string())), "{}: {}", words, other);
         }
+    }
+}
+
+#[test]
+fn each_word_of_a_list_with_numbers_has_a_source() {
+    let schema = json!({"type": "object", "required": ["items"], "properties": {"items": {
+        "type": "string", "description": "Text that lists what is sold, with a number for each item"}}});
+    let doubtful =
+        |said: &str, items: &str| !doubts(&[said], &[], &schema, &json!({"items": items})).is_empty();
+    for items in ["3 teapots", "three teapots", "3 teapot and a teapot"] {
+        assert!(!doubtful("Sell 3 teapots", items), "{items}");
+    }
+    for items in ["30 teapots", "thirty teapots", "3 moka pots", "three teapots and two teapots"] {
+        assert!(doubtful("Sell 3 teapots", items), "{items}");
     }
 }

@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{CommitTerms, TenantTables, moment};
+use super::{CommitTerms, KEY_REUSED, TenantTables, moment};
 use crate::staged::{HostValues, ReadBase, StagedLimits, TableCall, WriteDiff, WriteSet};
 use crate::tools::{ToolContext, ToolError};
 
@@ -90,7 +90,8 @@ impl TableSession {
         (self.set.base(), self.set.diff())
     }
 
-    /// Does everything that is staged, or nothing. The same idempotency key does it once.
+    /// Does everything that is staged, or nothing. The same idempotency key does it once: a repeated call gets what the first
+    /// one did, whatever it staged.
     ///
     /// # Errors
     /// `staged.conflict` if something that was read changed in between: the session is to be repeated from its reads.
@@ -100,10 +101,17 @@ impl TableSession {
             let message = "a write was called without an idempotency key: nothing was done";
             return Err(ToolError::failed("staged.no_key", message));
         };
+        if let Some(done) = self.rows.committed(key).await? {
+            return Ok(done);
+        }
         let (base, diff) = self.set.finish()?;
         let terms = CommitTerms { key, host: self.set.host() };
-        self.rows.commit(terms, &base, &diff).await?;
-        Ok(diff)
+        match self.rows.commit(terms, &base, &diff).await {
+            Ok(_) => Ok(diff),
+            // An equal call was faster.
+            Err(error) if error.code == KEY_REUSED => self.rows.committed(key).await?.ok_or(error),
+            Err(error) => Err(error),
+        }
     }
 
     /// What the call with this idempotency key did before, if it did anything: a write that is repeated says so, instead of

@@ -119,14 +119,20 @@ async fn tenant_begins_with_the_declared_rows_and_has_rows_of_its_own() {
 }
 
 #[tokio::test]
-async fn key_commits_once_and_other_changes_under_it_are_refused() {
+async fn key_commits_once_and_tells_a_repeated_call_what_it_did() {
     let (_directory, pool) = store().await;
     let (first, second) =
         (staged_sale(&pool, "k1", "cup").await.unwrap(), staged_sale(&pool, "k1", "cup").await.unwrap());
     let other = staged_sale(&pool, "k1", "pot").await.unwrap();
     assert_eq!(first.commit().await.unwrap(), second.commit().await.unwrap());
     assert_eq!(sold(&pool).await, 1);
-    let error = other.commit().await.unwrap_err();
+    let (base, forged) = other.staged();
+    let host = other.host().clone();
+    // As a tool that is repeated and stages something else: it gets what it did before.
+    assert_eq!(other.commit().await.unwrap().changes.len(), 2);
+    assert_eq!(sold(&pool).await, 1);
+    let tables = context(&pool, "acme", "k1").tenant_tables().unwrap();
+    let error = tables.commit(CommitTerms { key: "k1", host: &host }, &base, &forged).await.unwrap_err();
     assert_eq!((error.code.as_str(), error.kind), ("staged.key_reused", ToolErrorKind::Refused));
     let done = context(&pool, "acme", "k1").tables().unwrap().committed().await.unwrap();
     assert_eq!(done.unwrap().changes.len(), 2);
