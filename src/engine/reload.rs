@@ -14,7 +14,7 @@ use crate::store;
 type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 
 /// Keys that only a restart can change.
-const RESTART_ONLY_KEYS: [RestartOnlyKey; 8] = [
+const RESTART_ONLY_KEYS: [RestartOnlyKey; 9] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
     ("store", |a, b| {

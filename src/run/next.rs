@@ -12,6 +12,7 @@ use super::state::{CallStatus, DueQuestion, FinalAnswer, RunState, StepState};
 use crate::adapt::PolicyChoice;
 use crate::plan::{self, Step, StepStatus};
 use crate::sentences;
+use crate::staged::COMMIT;
 
 /// Repairs of replies that are not forced (a scene's reply, the answer's text): an empty one is asked for
 /// once more.
@@ -443,11 +444,11 @@ impl RunState {
             all.filter(|(_, call)| call.undoes.is_none() && call.replaces.is_none())
         };
         let ok = |call: u32| self.is_effective(call);
-        // A program does many things with one tool.
+        // A program does many things with one tool, and commits what it staged until nothing changes in between.
         let is_program = step.code().is_some();
         let is_same = |call: &super::state::CallState, by: &super::state::CallState| match is_program {
-            true => call.requested.key == by.requested.key,
-            false => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
+            true if by.requested.tool != COMMIT => call.requested.key == by.requested.key,
+            _ => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
         let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
         // A program says what it did, and did it only if a call of it has a result.
