@@ -365,7 +365,7 @@ fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>
     match step.kind {
         StepKind::Llm => return check_inputs(step, problems),
         StepKind::Code => return check_scenes(step, known, problems),
-        StepKind::Scene | StepKind::Flow | StepKind::Node => {}
+        StepKind::Scene | StepKind::Flow | StepKind::Summary | StepKind::Node => {}
     }
     let Some(tools) = known.scenes.get(&step.scene_name) else {
         let all: Vec<&str> = known.scenes.keys().map(String::as_str).collect();
