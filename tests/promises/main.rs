@@ -44,6 +44,7 @@ mod hostile_model;
 mod hostile_provider;
 mod imports;
 mod interpretation;
+mod inventory;
 mod keys;
 mod last_results;
 mod learned_paths;

@@ -1,0 +1,195 @@
+//! A shop's stock: kept by the embedded rules without a model, and changed by programs whose changes are staged.
+
+use proscenium::run::{Event, RunStatus};
+use serde_json::{Value, json};
+
+use crate::process::Workspace;
+use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
+use crate::support::{Scripted, ScriptedLlm, last_message, section};
+
+/// A program that sells pieces of an item, with the number and the item in place of `NUMBER` and `SKU`.
+const SALE: &str = r#"
+number = NUMBER
+item = Inventory.find(table="items", where={"sku": "SKU"})[0]
+if item["stock"] < number:
+    STATUS = "insufficient_stock"
+    answer_text = f"There are only {item['stock']} left."
+else:
+    Inventory.update(table="items", key="SKU", values={"stock": item["stock"] - number})
+    Inventory.insert(table="transactions", values={
+        "kind": "sale", "sku": "SKU", "stock_change": -number,
+        "unit_cents": item["price_cents"], "total_cents": number * item["price_cents"]})
+    left = Inventory.get(table="items", key="SKU")["stock"]
+    STATUS = "success"
+    answer_text = f"Sold, {left} are left."
+"#;
+
+fn sale(number: &str, sku: &str) -> String {
+    SALE.replace("NUMBER", number).replace("SKU", sku)
+}
+
+/// A shop whose model replies to the nth question for a program with the nth of these, or the last one.
+async fn shop(programs: &[String]) -> (TestEngine, ScriptedLlm) {
+    let programs = programs.to_vec();
+    let llm = ScriptedLlm::start(move |_, nth| match programs.get(nth).or(programs.last()) {
+        Some(source) => Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>").into()),
+        None => Scripted::status(500),
+    });
+    let test = Setup::scripted(&llm).set("planning.maker", "code").start().await;
+    (test, llm)
+}
+
+/// Pieces of an item, and the number of transactions.
+async fn stock(test: &TestEngine, sku: &str) -> (i64, i64) {
+    let pool = test.engine.store().pool();
+    let sql = "SELECT stock FROM \"inventory:items\" WHERE sku = ?1";
+    let stock = sqlx::query_scalar(sql).bind(sku).fetch_one(pool).await.unwrap();
+    let sql = "SELECT count(*) FROM \"inventory:transactions\"";
+    (stock, sqlx::query_scalar(sql).fetch_one(pool).await.unwrap())
+}
+
+fn tools(run: &FinishedRun) -> Vec<&str> {
+    run.answer.steps[0].tool_calls.iter().map(|call| call.tool.as_str()).collect()
+}
+
+#[tokio::test]
+async fn shop_is_kept_without_a_model_in_english_and_italian() {
+    let test = Setup::offline().start().await;
+    let turns = [
+        ("en", "How many espresso cups do we have?", "Espresso cup: 42 in stock."),
+        ("en", "Sell 3 espresso cups and 2 teapots", "Sold: 3 × espresso cup at €4.50 (39 left), 2 × teapot"),
+        ("en", "How much is a teapot?", "Teapot: €22.90."),
+        ("en", "Set the price of teapots to 24.50", "Teapot costs €24.50 now, instead of €22.90."),
+        ("en", "Sell 20 teapots", "teapot: 20 asked for, 6 in stock. Nothing was done."),
+        ("en", "Restock 10 teapots", "10 × teapot (16 in stock now)"),
+        ("en", "What did we sell this week?", "Total: €59.30."),
+        ("it", "Quante tazzine da caffè abbiamo?", "Tazzina da caffè: 39 in magazzino."),
+        ("it", "Vendi una lattiera e due teiere", "1 × lattiera a 12,50 € (ne restano 11)"),
+        ("it", "Registra il reso di una teiera", "Reso: 1 × teiera a 24,50 € (15 in magazzino)."),
+        ("it", "Quanto costano le teiere?", "Teiera: 24,50 €."),
+        ("it", "Cosa abbiamo venduto questa settimana?", "1 × lattiera"),
+    ];
+    let mut wrong = Vec::new();
+    for (session, words, expected) in turns {
+        let run = test.chat(session, words).await;
+        if !run.answer.answer.contains(expected) {
+            wrong.push(format!("{words}\n  {}\n  expected: {expected}", run.answer.answer));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn model_that_names_another_number_or_item_is_not_followed() {
+    for items in ["thirty teapots", "30 teapots", "3 moka pots"] {
+        let llm = ScriptedLlm::start(move |request, _| {
+            let mut plan = json!({"needs_execution": true, "reasoning": "", "unserved": [], "steps": [{"step_number": 1,
+                "scene_name": "Inventory", "purpose": "Sell 3 teapots", "expected_tools": ["SellItems"],
+                "depends_on_step": null}]});
+            plan["steps"][0]["prepared_calls"] =
+                json!([{"tool": "SellItems", "arguments": json!({"items": items}).to_string()}]);
+            plan["steps"][0]["if_needed"] = json!([]);
+            Scripted::forced(request, plan)
+        });
+        let test = Setup::scripted(&llm).start().await;
+        let run = test.chat("s", "Sell 3 teapots").await;
+        let sold = run.events.iter().any(|event| matches!(event.body, Event::ToolStarted { .. }));
+        assert!(!sold && run.answer.status != RunStatus::Completed, "{items}: {:#?}", run.answer);
+    }
+}
+
+#[tokio::test]
+async fn program_stages_changes_and_commits_them_at_its_end() {
+    let (test, llm) = shop(&[sale("3", "CUP-ESP")]).await;
+    let run = test.chat("s", "Sell 3 espresso cups").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(run.answer.answer, "Sold, 39 are left.");
+    assert_eq!(stock(&test, "CUP-ESP").await, (39, 1));
+    assert_eq!(tools(&run), ["find", "update", "insert", "get", "commit"]);
+    let committed = &run.answer.steps[0].tool_calls[4].arguments;
+    let change = &committed["diff"][0];
+    assert_eq!((&change["before"]["stock"], &change["after"]["stock"]), (&json!(42), &json!(39)));
+    let functions = section(&llm.request(0), "functions").unwrap();
+    assert!(functions.contains("def find(table: str, where: dict = {}) -> list[dict]"), "{functions}");
+    assert!(functions.contains("always: stock >= 0") && !functions.contains("def commit"), "{functions}");
+}
+
+#[tokio::test]
+async fn number_that_was_not_said_is_asked_and_a_changed_stock_asks_again() {
+    let (test, _llm) = shop(&[sale("30", "CUP-ESP"), sale("3", "CUP-ESP")]).await;
+    let asked = test.chat("s", "Sell some espresso cups").await;
+    assert!(asked.answer.answer.contains("stock 42 → 12"), "{:#?}", asked.answer);
+    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
+    // Somebody else sells in between.
+    let other = test.chat("other", "Sell 3 espresso cups").await;
+    assert_eq!(other.answer.status, RunStatus::Completed, "{:#?}", other.answer);
+    let again = test.chat("s", "yes").await;
+    assert!(again.answer.answer.contains("stock 39 → 9"), "{:#?}", again.answer);
+    assert_eq!(stock(&test, "CUP-ESP").await, (39, 1));
+    let done = test.chat("s", "yes").await;
+    assert_eq!(done.answer.status, RunStatus::Completed, "{:#?}", done.answer);
+    assert_eq!(stock(&test, "CUP-ESP").await, (9, 2));
+}
+
+#[tokio::test]
+async fn of_two_programs_that_sell_the_last_piece_one_succeeds() {
+    let (test, _llm) = shop(&[sale("1", "MOKA-3")]).await;
+    let (one, two) = tokio::join!(test.chat("a", "Sell 1 moka pot"), test.chat("b", "Sell 1 moka pot"));
+    let mut answers = [one.answer.answer, two.answer.answer];
+    answers.sort();
+    assert_eq!(answers, ["Sold, 0 are left.", "There are only 0 left."]);
+    assert_eq!(stock(&test, "MOKA-3").await, (0, 1));
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
+    let cases = [
+        (sale("3", "CUP-ESP").replace("\"success\"", "\"no_match\""), "changes are staged, and STATUS is"),
+        (
+            sale("3", "CUP-ESP").replace("\"stock_change\": -number", "\"stock_change\": -1"),
+            "breaks the rule",
+        ),
+        (sale("-3", "CUP-ESP"), "breaks the rule"),
+        (sale("3.0", "CUP-ESP"), "expected a whole number"),
+        (sale("3", "CUP-ESP").replace("Inventory.insert(", "dict("), "has no entry in transactions"),
+    ];
+    for (program, told) in cases {
+        let (test, llm) =
+            shop(&[program.clone(), "STATUS = 'no_match'\nanswer_text = 'No.'".to_owned()]).await;
+        let run = test.chat("s", "Sell 3 espresso cups").await;
+        assert_eq!(stock(&test, "CUP-ESP").await, (42, 0), "{program}");
+        assert!(!tools(&run).contains(&"commit"), "{program}");
+        let request = llm.request(1);
+        let message = last_message(&request).unwrap();
+        assert!(message.contains(told), "{told}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn dry_run_of_a_program_shows_the_diff_and_changes_nothing() {
+    let (test, _llm) = shop(&[sale("3", "CUP-ESP")]).await;
+    let mut request = test.engine.request("Sell 3 espresso cups", None);
+    request.options.dry_run = true;
+    let run = test.finish(test.engine.submit(request).await.unwrap()).await;
+    assert_eq!(tools(&run).last(), Some(&"commit"));
+    let commit: &Value = &run.answer.steps[0].tool_calls[4].arguments;
+    assert_eq!(commit["diff"][0]["after"]["stock"], json!(39));
+    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
+}
+
+#[test]
+fn sale_that_is_killed_between_intent_and_outcome_is_made_once() {
+    for place in ["after:tool_started", "before:tool_completed"] {
+        let workspace = Workspace::new();
+        let crash = [("CRASH_POINT_AT", place.to_owned())];
+        let line = ["chat", "-q", "--session", "s", "Sell 3 espresso cups"];
+        workspace.spawn_with(&line, &crash).end();
+        let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+        server.read_until("serves at ");
+        // Queued behind the sale, which is resumed first.
+        let line = ["chat", "-q", "--session", "s", "How many espresso cups do we have?"];
+        let told = workspace.run(&line);
+        assert!(told.out.contains("Espresso cup: 39 in stock."), "{place}: {told:#?}");
+        server.kill();
+    }
+}
