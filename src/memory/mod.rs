@@ -8,6 +8,7 @@ mod estimate;
 mod ledger;
 mod options;
 pub mod prompt;
+mod quotes;
 #[cfg(test)]
 mod tests;
 mod truncate;

@@ -1,5 +1,6 @@
 //! Converts an ended run to the turn that its conversation remembers.
 
+use super::quotes::summary_quotes;
 use crate::language::text;
 use crate::plan::{StepKind, StepStatus};
 use crate::run::{
@@ -76,6 +77,7 @@ fn origin(state: &RunState, calls: Vec<CallOrigin>) -> Option<TurnOrigin> {
         now: started.now.clone(),
         user: queued.user.clone(),
         by_model: state.answer.as_ref().is_some_and(|answer| !answer.degraded),
+        quotes: summary_quotes(state),
         has_made_values: state.steps.values().any(|step| step.step.kind != StepKind::Scene),
         calls,
     })

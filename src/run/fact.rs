@@ -180,9 +180,25 @@ pub struct TurnOrigin {
     /// Whether flows or steps without a tool made values, which the answer may contain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_made_values: bool,
+    /// What summaries of documents say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<DocumentQuote>,
     /// The places of the turn's calls, in the same order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallOrigin>,
+}
+
+/// A sentence of a summary, and the place in a document that it rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentQuote {
+    /// The step that summarised.
+    pub step: u32,
+    /// The sentence.
+    pub claim: String,
+    /// The place.
+    pub span: DocumentSpan,
+    /// SHA-256 of the document's content, in hex.
+    pub sha256: String,
 }
 
 /// The place of a turn's call in its run.

@@ -71,7 +71,8 @@ pub use event::{
     UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use fact::{
-    CallOrigin, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact, TurnOrigin,
+    CallOrigin, DocumentQuote, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact,
+    TurnOrigin,
 };
 pub use failure::POSTCONDITION;
 pub use guidance::{PlanConstraints, PlanGuidance};

@@ -2,7 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::run::{CallOrigin, Effect, KnownFact, RunId, RunStatus, Turn, TurnCall, TurnOrigin, Usage};
+use crate::run::{
+    CallOrigin, DocumentQuote, DocumentSpan, Effect, KnownFact, RunId, RunStatus, Turn, TurnCall, TurnOrigin,
+    Usage,
+};
 
 const USER: &str = "ada";
 
@@ -35,6 +38,7 @@ fn ended(n: usize, request: &str, calls: Vec<TurnCall>, answer: &str) -> Session
         user: USER.to_owned(),
         by_model: true,
         has_made_values: false,
+        quotes: Vec::new(),
         calls: places,
     };
     let turn = Turn {
@@ -244,6 +248,20 @@ fn what_was_superseded_is_stale_whatever_the_budget_and_the_bounds() {
     let mut context = Context { turns: vec![turn.clone()], ..Context::default() };
     full.inform(&mut context, "balance", USER, 0);
     assert!(context.turns[0].calls[0].stale);
+}
+
+#[test]
+fn sentences_of_summaries_are_quoted_with_their_place_in_the_document() {
+    let mut event = ended(1, "Summarise it", Vec::new(), "The budget is 900 euros. [1]");
+    let SessionEvent::TurnEnded { origin: Some(origin), .. } = &mut event else { unreachable!("a turn") };
+    let span = DocumentSpan { document: "d-1".to_owned(), start: 5, end: 40 };
+    let claim = "The budget is 900 euros.".to_owned();
+    origin.quotes = vec![DocumentQuote { step: 1, claim, span: span.clone(), sha256: "00".to_owned() }];
+    let ledger = ledger(&[event]);
+    assert_eq!(ledger.facts().len(), 1);
+    let fact = ledger.facts().next().unwrap();
+    assert_eq!((fact.kind, &fact.source.document, fact.hash.as_str()), (FactKind::Quoted, &Some(span), "00"));
+    assert!(known(&ledger, "budget", USER, 500)[0].evidence.is_none());
 }
 
 #[test]

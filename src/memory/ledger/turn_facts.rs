@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::{MAX_CLAIM_CHARS, content_hash};
 use crate::language::{figures, statements, text};
 use crate::run::{
-    CallOrigin, DocumentSpan, Effect, FactEvidence, FactKind, FactSource, RunStatus, Turn, TurnCall,
-    TurnOrigin, call_key,
+    CallOrigin, DocumentQuote, DocumentSpan, Effect, FactEvidence, FactKind, FactSource, RunStatus, Turn,
+    TurnCall, TurnOrigin, call_key,
 };
 
 /// Most facts of one turn's calls.
@@ -140,8 +140,26 @@ pub(super) fn of(
             *left_out.entry(FactKind::Verified).or_default() += reading.left_out;
         }
     }
+    found.extend(origin.into_iter().flat_map(|origin| quoted(origin, &of_run, at)));
     found.extend(concluded(turn, origin, &of_run, at, known));
     (found, left_out)
+}
+
+/// What summaries of documents say, with the places that they rest on.
+fn quoted(origin: &TurnOrigin, of_run: &FactSource, at: Option<Timestamp>) -> Vec<FoundFact> {
+    let fact = |(place, quote): (usize, &DocumentQuote)| FoundFact {
+        kind: FactKind::Quoted,
+        place: format!("quote {place}"),
+        claim: clip(&quote.claim),
+        source: FactSource { step: Some(quote.step), document: Some(quote.span.clone()), ..of_run.clone() },
+        hash: quote.sha256.clone(),
+        at,
+        evidence: None,
+        call: None,
+        is_lasting: false,
+        words: String::new(),
+    };
+    origin.quotes.iter().enumerate().map(fact).collect()
 }
 
 /// The sentences of an answer with figures that nothing in the turn, and none of the `known` claims, has.
@@ -161,7 +179,9 @@ fn concluded(
     let says = origin.into_iter().flat_map(|origin| &origin.calls).filter_map(|call| call.say.as_deref());
     let says = says.collect::<Vec<_>>().join("\n");
     let now = origin.map(|origin| origin.now.date().to_string()).unwrap_or_default();
-    let mut shown = format!("{}\n{}\n{says}\n{now}", turn.request, calls.join("\n"));
+    let quotes = origin.into_iter().flat_map(|origin| &origin.quotes).map(|quote| quote.claim.as_str());
+    let quotes = quotes.collect::<Vec<_>>().join("\n");
+    let mut shown = format!("{}\n{}\n{says}\n{now}\n{quotes}", turn.request, calls.join("\n"));
     if figures::untraced_figures(&turn.answer, &shown).is_empty() {
         return Vec::new();
     }
