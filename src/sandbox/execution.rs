@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 use super::printed::Printed;
-use super::protocol::{MAX_ARGUMENT_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES};
+use super::protocol::{MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_SOURCE_BYTES, MAX_VALUE_BYTES};
 use super::source::asynchronous;
 use super::values::{from_json, to_json};
 use crate::program::{
@@ -22,9 +22,6 @@ const PRELUDE: &str = "ToolError = RuntimeError";
 
 /// The depth of calls of functions within the program.
 const MAX_RECURSION: usize = 200;
-
-/// Characters of an error's message that are kept.
-const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Executes a program until it stops.
 pub(super) fn execute(program: &Program) -> Stop {
@@ -39,6 +36,7 @@ pub(super) fn execute(program: &Program) -> Stop {
         }
         Err(Fault { code, message, line }) => {
             let (printed, _) = printed.into_parts();
+            let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
             Stop::Fault(ProgramFault { code: code.to_owned(), message, line, printed })
         }
     }
@@ -94,12 +92,12 @@ impl Execution<'_> {
             .max_memory(usize::try_from(program.limits.memory_bytes).unwrap_or(usize::MAX))
             .max_recursion_depth(MAX_RECURSION);
         let mut repl = MontyRepl::new("program", ResourceTracker::new(limits), CompileOptions::default());
-        repl.feed_run(PRELUDE, Vec::new(), PrintWriter::Disabled).map_err(|error| fault_of(&error))?;
+        repl.feed_run(PRELUDE, Vec::new(), PrintWriter::Disabled).map_err(|error| self.fault_of(&error))?;
         let object = |(at, name): (usize, &&str)| ((*name).to_owned(), scene_object(name, at));
         let objects = self.scenes.iter().enumerate().map(object).collect();
         let mut progress = repl.feed_start(&program.source, objects, printed.writer());
         loop {
-            let step = match progress.map_err(|failed| fault_of(&failed.error))? {
+            let step = match progress.map_err(|failed| self.fault_of(&failed.error))? {
                 ReplProgress::Complete { repl, .. } => return self.finish(repl),
                 ReplProgress::FunctionCall(call) => self.call(call, printed),
                 ReplProgress::NameLookup(lookup) => Ok(self.name(lookup, printed)),
@@ -215,13 +213,14 @@ impl Execution<'_> {
             );
             return Err(Fault::new("code.diverged", message));
         }
+        let mut left = MAX_VALUE_BYTES;
         let mut values = [None, None, None];
         for (name, place) in ["STATUS", "answer_text", "answer_rows"].into_iter().zip(&mut values) {
             let read = repl.feed_start(name, Vec::new(), PrintWriter::Disabled);
-            let progress = read.map_err(|failed| fault_of(&failed.error))?;
+            let progress = read.map_err(|failed| self.fault_of(&failed.error))?;
             repl = match progress {
                 ReplProgress::Complete { repl, value } => {
-                    let json = to_json(value, MAX_VALUE_BYTES);
+                    let json = to_json(value, &mut left);
                     let json = json.map_err(|why| Fault::new("code.arguments", format!("`{name}` {why}")))?;
                     *place = Some(json);
                     repl
@@ -230,6 +229,35 @@ impl Execution<'_> {
             };
         }
         Ok(Ended::Finished(values))
+    }
+    /// The fault that an exception of the interpreter means.
+    fn fault_of(&self, error: &MontyException) -> Fault {
+        let message = error.message().unwrap_or_default();
+        let code = match error.exc_type() {
+            ExcType::SyntaxError => "code.syntax",
+            // Syntax that the interpreter does not have.
+            ExcType::NotImplementedError if message.contains("monty") || message.starts_with("Wildcard") => {
+                "code.syntax"
+            }
+            ExcType::TimeoutError if message.starts_with("time limit exceeded") => "code.time",
+            ExcType::MemoryError => "code.memory",
+            _ => "code.error",
+        };
+        let message = match code {
+            "code.time" => "the program takes too much time".to_owned(),
+            "code.memory" => "the program uses too much memory".to_owned(),
+            _ if error.exc_type() == ExcType::RuntimeError && self.was_raised(message) => {
+                format!("ToolError: {message}")
+            }
+            _ => error.summary(),
+        };
+        Fault { code, message, line: line(error) }
+    }
+
+    /// Whether a call that was made raised this message.
+    fn was_raised(&self, message: &str) -> bool {
+        let made = self.program.calls.iter().take(self.made);
+        made.into_iter().any(|past| matches!(&past.outcome, PastOutcome::Raised(raised) if raised == message))
     }
 }
 
@@ -295,8 +323,9 @@ fn arguments(
         other => (other.py_repr(), value),
     });
     for (name, value) in positional.chain(named) {
-        let json = to_json(value, left).map_err(|why| format!("the argument `{name}` of `{of}` {why}"))?;
-        left = left.saturating_sub(json.to_string().len() + name.len());
+        let json =
+            to_json(value, &mut left).map_err(|why| format!("the argument `{name}` of `{of}` {why}"))?;
+        left = left.saturating_sub(name.len());
         if arguments.insert(name.clone(), json).is_some() {
             return Err(format!("`{of}` gets the argument `{name}` twice"));
         }
@@ -333,28 +362,6 @@ fn line_of_error(ended: Result<ReplProgress, Box<ReplStartError>>) -> Option<u32
 
 fn line(error: &MontyException) -> Option<u32> {
     error.traceback().last().map(|frame| frame.start.line)
-}
-
-/// The fault that an exception of the interpreter means.
-fn fault_of(error: &MontyException) -> Fault {
-    let message = error.message().unwrap_or_default();
-    let code = match error.exc_type() {
-        ExcType::SyntaxError => "code.syntax",
-        // Syntax that the interpreter does not have.
-        ExcType::NotImplementedError if message.contains("monty") || message.starts_with("Wildcard") => {
-            "code.syntax"
-        }
-        ExcType::TimeoutError if message.starts_with("time limit exceeded") => "code.time",
-        ExcType::MemoryError => "code.memory",
-        _ => "code.error",
-    };
-    let summary: String = error.summary().chars().take(MAX_MESSAGE_CHARS).collect();
-    let message = match code {
-        "code.time" => "the program takes too much time".to_owned(),
-        "code.memory" => "the program uses too much memory".to_owned(),
-        _ => summary,
-    };
-    Fault { code, message, line: line(error) }
 }
 
 fn date(now: &jiff::Zoned) -> MontyObject {

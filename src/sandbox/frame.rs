@@ -6,35 +6,35 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::protocol::MAX_FRAME_BYTES;
+use super::protocol::{MAX_PROGRAM_BYTES, MAX_REPLY_BYTES};
 
 /// The frame of a value.
 ///
 /// # Errors
 /// If the value is larger than a frame may be.
-pub(super) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
+pub(super) fn frame(value: &impl Serialize, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, value)?;
     let length = bytes.len() - 4;
-    let header = u32::try_from(length).ok().filter(|_| length <= MAX_FRAME_BYTES).ok_or_else(too_large)?;
+    let header = u32::try_from(length).ok().filter(|_| length <= most).ok_or_else(too_large)?;
     bytes[..4].copy_from_slice(&header.to_le_bytes());
     Ok(bytes)
 }
 
-/// Writes a value.
+/// Writes a value to the parent.
 pub(super) fn write(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    out.write_all(&frame(value)?)?;
+    out.write_all(&frame(value, MAX_REPLY_BYTES)?)?;
     out.flush()
 }
 
-/// Reads a value; `None` at the end of the input.
+/// Reads a value from the parent; `None` at the end of the input.
 pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<Option<T>> {
     let mut header = [0; 4];
     match input.read_exact(&mut header) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
-    let mut bytes = vec![0; length(header)?];
+    let mut bytes = vec![0; length(header, MAX_PROGRAM_BYTES)?];
     input.read_exact(&mut bytes)?;
     Ok(Some(serde_json::from_slice(&bytes)?))
 }
@@ -43,7 +43,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<Opt
 pub(super) async fn receive<T: DeserializeOwned>(input: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
     let mut header = [0; 4];
     input.read_exact(&mut header).await?;
-    let length = length(header)?;
+    let length = length(header, MAX_REPLY_BYTES)?;
     // Memory grows with what arrives and not with what is announced.
     let mut bytes = Vec::new();
     input.take(length as u64).read_to_end(&mut bytes).await?;
@@ -53,11 +53,8 @@ pub(super) async fn receive<T: DeserializeOwned>(input: &mut (impl AsyncRead + U
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-fn length(header: [u8; 4]) -> io::Result<usize> {
-    usize::try_from(u32::from_le_bytes(header))
-        .ok()
-        .filter(|length| *length <= MAX_FRAME_BYTES)
-        .ok_or_else(too_large)
+fn length(header: [u8; 4], most: usize) -> io::Result<usize> {
+    usize::try_from(u32::from_le_bytes(header)).ok().filter(|length| *length <= most).ok_or_else(too_large)
 }
 
 fn too_large() -> io::Error {
@@ -88,7 +85,10 @@ mod tests {
     fn announced_length_beyond_the_bound_is_an_error_before_anything_is_read() {
         let bytes = [0xff, 0xff, 0xff, 0x7f, b'1'];
         assert_eq!(read::<Value>(&mut bytes.as_slice()).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(frame(&"x".repeat(MAX_FRAME_BYTES)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            frame(&"x".repeat(MAX_PROGRAM_BYTES), MAX_PROGRAM_BYTES).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
     }
 
     fn received<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
@@ -112,8 +112,8 @@ mod tests {
         #[test]
         fn changed_reply_is_another_reply_or_an_error(at in 0usize..200, byte in any::<u8>()) {
             let reply = json!({"stop": {"stop": "call", "call": {"function": "a.b", "arguments": {"x": [1, 2]}}, "line": 3},
-                "reusable": true});
-            let mut bytes = frame(&reply).unwrap();
+                "number": 1, "reusable": true});
+            let mut bytes = frame(&reply, MAX_REPLY_BYTES).unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
             let _ = received::<Reply>(&bytes);

@@ -7,11 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::program::ProgramLimits;
 use crate::setting::{SettingProblem, SettingsReview};
 
-/// Bytes that are kept of what a program prints.
-const PRINTED_BYTES: usize = 16 * 1024;
-
-/// The most calls that a program may make.
-const MAX_PROGRAM_CALLS: u32 = 200;
+/// Bytes of a mebibyte.
+const MIB: u64 = 1024 * 1024;
 
 /// The processes that execute programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +29,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { workers: 2, time_ms: 5_000, memory_mib: 128, wait_ms: 5_000, worker: None }
+        let ProgramLimits { time_ms, memory_bytes, .. } = ProgramLimits::default();
+        Self { workers: 2, time_ms, memory_mib: memory_bytes / MIB, wait_ms: 5_000, worker: None }
     }
 }
 
@@ -56,17 +54,8 @@ impl Options {
 
     /// The bounds of an execution.
     pub fn limits(&self) -> ProgramLimits {
-        ProgramLimits {
-            time_ms: self.time_ms,
-            memory_bytes: self.memory_bytes(),
-            printed_bytes: PRINTED_BYTES,
-            calls: MAX_PROGRAM_CALLS,
-        }
-    }
-
-    /// The bound of memory in bytes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory_mib.saturating_mul(1024 * 1024)
+        let memory_bytes = self.memory_mib.saturating_mul(MIB);
+        ProgramLimits { time_ms: self.time_ms, memory_bytes, ..ProgramLimits::default() }
     }
 }
 

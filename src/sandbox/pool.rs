@@ -7,22 +7,50 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::frame::frame;
-use super::protocol::{MAX_SOURCE_BYTES, MEMORY_EXIT, PARENT_GRACE_MS, TIME_EXIT, WORKER_GRACE_MS};
+use super::protocol::{
+    MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_PROGRAM_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES, MEMORY_EXIT,
+    PARENT_GRACE_MS, TIME_EXIT, WORKER_GRACE_MS,
+};
 use super::worker_process::{Lost, WorkerProcess};
 use super::{Options, ProgramCounts};
 use crate::nesting::is_too_deep;
-use crate::program::{Interpreter, Program, ProgramFault, ProgramLimits, Stop, Unavailable};
+use crate::program::{Interpreter, Program, ProgramFault, ProgramFunction, ProgramLimits, Stop, Unavailable};
 
 /// How many programs a worker executes before another takes its place.
 const MAX_SERVED: u32 = 500;
 
 /// The most executions that wait for a worker.
 const MAX_WAITING: usize = 1_000;
+
+/// A worker, and the program that it executes.
+#[derive(Debug)]
+struct OwnedWorker {
+    process: WorkerProcess,
+    of: Identity,
+}
+
+/// What makes two executions those of one program. An interpreter that a program took over sees no other program: a
+/// worker executes one program only, though often, as its calls return.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    source: String,
+    seed: u64,
+    now_ms: i64,
+    functions: Vec<ProgramFunction>,
+}
+
+impl Identity {
+    fn of(program: &Program) -> Self {
+        let Program { source, seed, now_ms, functions, .. } = program;
+        Self { source: source.clone(), seed: *seed, now_ms: *now_ms, functions: functions.clone() }
+    }
+}
 
 /// Executes programs in worker processes; clones share them.
 #[derive(Debug, Clone)]
@@ -38,7 +66,12 @@ struct PoolState {
     options: Options,
     places: Semaphore,
     waiting: AtomicUsize,
-    idle: Mutex<Vec<WorkerProcess>>,
+    /// Workers that wait for their program's next execution, the oldest first.
+    idle: Mutex<Vec<OwnedWorker>>,
+    /// Workers that have executed nothing.
+    spare: Mutex<Vec<WorkerProcess>>,
+    /// Whether a spare worker is being started.
+    starting: AtomicBool,
     reported: AtomicBool,
 }
 
@@ -50,6 +83,8 @@ impl Pool {
             options,
             waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
+            spare: Mutex::default(),
+            starting: AtomicBool::new(false),
             reported: AtomicBool::new(false),
         };
         Self { state: Arc::new(state), runtime: None, counts: ProgramCounts::default() }
@@ -67,20 +102,15 @@ impl Pool {
         Self { counts, ..self }
     }
 
-    /// The bounds of an execution.
-    pub fn limits(&self) -> ProgramLimits {
-        self.state.options.limits()
-    }
-
-    /// Starts as many workers as may be idle, so that the first programs need not wait for them.
+    /// Starts as many workers as may execute at once, so that the first programs need not wait for them.
     ///
     /// # Errors
     /// If there is no worker.
     pub async fn warm(&self) -> Result<(), Unavailable> {
         let state = &self.state;
-        while state.idle().len() < state.options.workers {
-            let worker = self.start().await?;
-            state.idle().push(worker);
+        while lock(&state.spare).len() < state.options.workers {
+            let process = self.start().await?;
+            lock(&state.spare).push(process);
         }
         Ok(())
     }
@@ -108,19 +138,20 @@ impl Pool {
             return Ok(fault("code.refused", message));
         }
         let program = state.bounded(program);
-        let Ok(frame) = frame(&program) else {
+        let Ok(frame) = frame(&program, MAX_PROGRAM_BYTES) else {
             return Ok(fault("code.refused", "the program and the results of its calls are too large"));
         };
         let _place = state.place().await?;
-        let mut worker = self.worker().await?;
+        let mut worker = self.worker(&program).await?;
         let grace = WORKER_GRACE_MS + PARENT_GRACE_MS;
         let deadline = Duration::from_millis(program.limits.time_ms.saturating_add(grace));
-        match worker.execute(&frame, deadline).await {
+        match worker.process.execute(&frame, deadline).await {
             Ok(reply) => {
                 let stop = checked(reply.stop, &program);
-                let good = reply.reusable && !matches!(stop, Stop::Fault(_));
-                if good && worker.served < MAX_SERVED {
-                    state.idle().push(worker);
+                // Only a program that goes on is executed again.
+                let goes_on = matches!(stop, Stop::Call { .. });
+                if goes_on && reply.reusable && worker.process.served < MAX_SERVED {
+                    state.keep(worker);
                 }
                 Ok(stop)
             }
@@ -129,14 +160,42 @@ impl Pool {
         }
     }
 
-    /// An idle worker that lives, or another one.
-    async fn worker(&self) -> Result<WorkerProcess, Unavailable> {
-        loop {
-            let idle = self.state.idle().pop();
-            let Some(mut worker) = idle else { return self.start().await };
-            if !worker.has_ended() {
+    /// A worker for this program: the one that has executed it before, one that has executed nothing, or another one.
+    async fn worker(&self, program: &Program) -> Result<OwnedWorker, Unavailable> {
+        let of = Identity::of(program);
+        while let Some(mut worker) = self.state.take(&of) {
+            if !worker.process.has_ended() {
                 return Ok(worker);
             }
+        }
+        while let Some(mut process) = self.state.take_spare() {
+            if !process.has_ended() {
+                self.prepare();
+                return Ok(OwnedWorker { process, of });
+            }
+        }
+        let process = self.start().await?;
+        self.prepare();
+        Ok(OwnedWorker { process, of })
+    }
+
+    /// Starts a spare worker meanwhile, so that the next program need not wait for one.
+    fn prepare(&self) {
+        let state = &self.state;
+        if !lock(&state.spare).is_empty() || state.starting.swap(true, Relaxed) {
+            return;
+        }
+        let pool = self.clone();
+        let starting = async move {
+            // An error comes again where a worker is needed, and is told there.
+            if let Ok(process) = pool.start().await {
+                lock(&pool.state.spare).push(process);
+            }
+            pool.state.starting.store(false, Relaxed);
+        };
+        match &self.runtime {
+            Some(runtime) => drop(runtime.spawn(starting)),
+            None => drop(tokio::spawn(starting)),
         }
     }
 
@@ -169,8 +228,24 @@ impl Pool {
 }
 
 impl PoolState {
-    fn idle(&self) -> MutexGuard<'_, Vec<WorkerProcess>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The idle worker of this program.
+    fn take(&self, program: &Identity) -> Option<OwnedWorker> {
+        let mut idle = lock(&self.idle);
+        let at = idle.iter().position(|worker| worker.of == *program)?;
+        Some(idle.remove(at))
+    }
+
+    fn take_spare(&self) -> Option<WorkerProcess> {
+        lock(&self.spare).pop()
+    }
+
+    /// Keeps a worker for the next execution of its program, in place of the oldest if there are too many.
+    fn keep(&self, worker: OwnedWorker) {
+        let mut idle = lock(&self.idle);
+        if idle.len() >= self.options.workers.max(1) {
+            idle.remove(0);
+        }
+        idle.push(worker);
     }
 
     /// The program, with bounds that the workers can keep.
@@ -196,6 +271,10 @@ impl PoolState {
             _ => Err(busy()),
         }
     }
+}
+
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A place among those who wait.
@@ -265,17 +344,41 @@ fn checked(stop: Stop, program: &Program) -> Stop {
     let holds = match &stop {
         Stop::Call { call, .. } => {
             program.functions.iter().any(|function| function.name == call.function)
+                && written(call.arguments.values()) <= MAX_ARGUMENT_BYTES
                 && program.calls.len() < usize::try_from(limits.calls).unwrap_or(usize::MAX)
                 && !is_too_deep(call.arguments.values())
         }
         Stop::Finished(finished) => {
             let values = [&finished.status, &finished.answer_text, &finished.answer_rows];
-            finished.printed.len() <= limits.printed_bytes && !is_too_deep(values.into_iter().flatten())
+            finished.printed.len() <= limits.printed_bytes
+                && written(values.into_iter().flatten()) <= MAX_VALUE_BYTES
+                && !is_too_deep(values.into_iter().flatten())
         }
-        Stop::Fault(fault) => fault.printed.len() <= limits.printed_bytes && fault.code.starts_with("code."),
+        Stop::Fault(fault) => {
+            fault.printed.len() <= limits.printed_bytes
+                && FAULT_CODES.contains(&fault.code.as_str())
+                && fault.message.chars().count() <= MAX_MESSAGE_CHARS
+        }
     };
     if holds { stop } else { lost_fault(&Lost::Garbled) }
 }
+
+/// The bytes of these values as JSON, of which a reply holds no more than a frame.
+fn written<'v>(values: impl IntoIterator<Item = &'v Value>) -> usize {
+    values.into_iter().map(|value| value.to_string().len()).sum()
+}
+
+/// The faults that a worker finds.
+const FAULT_CODES: [&str; 8] = [
+    "code.arguments",
+    "code.calls",
+    "code.diverged",
+    "code.error",
+    "code.memory",
+    "code.refused",
+    "code.syntax",
+    "code.time",
+];
 
 #[cfg(test)]
 mod tests {

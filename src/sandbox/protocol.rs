@@ -7,8 +7,11 @@ use crate::program::Stop;
 /// The version of this protocol; a worker of another release is not used.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// The largest frame of either side, in bytes.
-pub(super) const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
+/// The largest frame to a worker, in bytes: a program with the results of its calls.
+pub(super) const MAX_PROGRAM_BYTES: usize = 16 * 1024 * 1024;
+
+/// The largest frame of a worker, in bytes: what a program leaves, what it printed, and some words.
+pub(super) const MAX_REPLY_BYTES: usize = MAX_VALUE_BYTES + 256 * 1024;
 
 /// The largest source of a program, in bytes.
 pub(super) const MAX_SOURCE_BYTES: usize = 64 * 1024;
@@ -16,10 +19,14 @@ pub(super) const MAX_SOURCE_BYTES: usize = 64 * 1024;
 /// The largest arguments of a call, as JSON in bytes.
 pub(super) const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
 
-/// The largest value that a program may leave, as JSON in bytes.
+/// The largest values that a program may leave, all together, as JSON in bytes.
 pub(super) const MAX_VALUE_BYTES: usize = 1024 * 1024;
 
-/// Milliseconds beyond the time of an execution after which its worker ends itself: what the interpreter does between two looks at the clock.
+/// The longest message of a fault, in characters.
+pub(super) const MAX_MESSAGE_CHARS: usize = 600;
+
+/// Milliseconds beyond the time of an execution after which its worker ends itself: what is not the
+/// interpreter's time (parsing, conversions), and what the interpreter does between two looks at the clock.
 pub(super) const WORKER_GRACE_MS: u64 = 250;
 
 /// Milliseconds beyond that after which the parent kills the worker.
@@ -51,6 +58,8 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reply {
+    /// The number of the program among those of its worker, from 1.
+    pub(super) number: u32,
     /// Where it stopped.
     pub(super) stop: Stop,
     /// Whether the worker may execute another program.

@@ -5,18 +5,25 @@ use serde_json::{Map, Number, Value};
 
 use crate::nesting::MAX_DEPTH;
 
-/// The value as JSON of at most `bytes` bytes, about, and [`MAX_DEPTH`] levels.
+/// The value as JSON of at most [`MAX_DEPTH`] levels. What it takes at most when it is written is taken from `left` bytes.
 ///
 /// # Errors
 /// What of it JSON cannot express, as the end of a sentence about the value.
-pub(super) fn to_json(value: MontyObject, bytes: usize) -> Result<Value, String> {
-    let mut writer = JsonWriter { left: bytes, most: bytes };
-    writer.value(value, 1)
+pub(super) fn to_json(value: MontyObject, left: &mut usize) -> Result<Value, String> {
+    let mut writer = JsonWriter { left: *left };
+    let json = writer.value(value, 1)?;
+    *left = writer.left;
+    Ok(json)
+}
+
+/// The most bytes that a text takes in JSON.
+fn written_bytes(text: &str) -> usize {
+    let escaped = text.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')).count();
+    text.len() + 5 * escaped + 2
 }
 
 struct JsonWriter {
     left: usize,
-    most: usize,
 }
 
 impl JsonWriter {
@@ -27,13 +34,13 @@ impl JsonWriter {
         Ok(match value {
             MontyObject::None => self.plain(4, Value::Null)?,
             MontyObject::Bool(value) => self.plain(5, value.into())?,
-            MontyObject::Int(value) => self.plain(8, value.into())?,
+            MontyObject::Int(value) => self.plain(20, value.into())?,
             MontyObject::BigInt(value) => match value.to_string().parse::<u64>() {
                 Ok(value) => self.plain(20, value.into())?,
                 Err(_) => return Err("has an integer beyond 64 bits".to_owned()),
             },
             MontyObject::Float(value) => match Number::from_f64(value) {
-                Some(number) => self.plain(12, Value::Number(number))?,
+                Some(number) => self.plain(25, Value::Number(number))?,
                 None => return Err(format!("has the number `{value}`, which is not finite")),
             },
             MontyObject::String(text) => self.text(text)?,
@@ -41,6 +48,7 @@ impl JsonWriter {
             MontyObject::Time(time) => self.text(time_text(&time))?,
             MontyObject::DateTime(time) => self.text(date_time_text(&time))?,
             MontyObject::List(elements) | MontyObject::Tuple(elements) => {
+                self.take(1)?;
                 let element = |element| self.value(element, depth + 1);
                 Value::Array(elements.into_iter().map(element).collect::<Result<_, _>>()?)
             }
@@ -50,7 +58,7 @@ impl JsonWriter {
                     let MontyObject::String(key) = key else {
                         return Err(format!("has the key `{}`, and keys must be text", short_repr(&key)));
                     };
-                    self.take(key.len() + 3)?;
+                    self.take(written_bytes(&key) + 1)?;
                     object.insert(key, self.value(value, depth + 1)?);
                 }
                 self.plain(2, Value::Object(object))?
@@ -64,7 +72,7 @@ impl JsonWriter {
     }
 
     fn text(&mut self, text: String) -> Result<Value, String> {
-        self.take(text.len() + 2)?;
+        self.take(written_bytes(&text))?;
         Ok(Value::String(text))
     }
 
@@ -74,8 +82,7 @@ impl JsonWriter {
     }
 
     fn take(&mut self, size: usize) -> Result<(), String> {
-        self.left =
-            self.left.checked_sub(size + 1).ok_or_else(|| format!("is larger than {} bytes", self.most))?;
+        self.left = self.left.checked_sub(size + 1).ok_or("is too large")?;
         Ok(())
     }
 }
@@ -167,7 +174,7 @@ mod tests {
     use super::*;
 
     fn error(value: MontyObject) -> String {
-        to_json(value, 1000).unwrap_err()
+        to_json(value, &mut 1000).unwrap_err()
     }
 
     #[test]
@@ -186,8 +193,10 @@ mod tests {
         let keys = MontyObject::dict(vec![(MontyObject::Int(1), MontyObject::None)]);
         assert_eq!(error(keys), "has the key `1`, and keys must be text");
         assert_eq!(error(MontyObject::Cycle(1, "[...]".to_owned())), "contains itself");
-        assert_eq!(error(MontyObject::String("x".repeat(1000))), "is larger than 1000 bytes");
-        assert_eq!(error(MontyObject::List(vec![MontyObject::None; 300])), "is larger than 1000 bytes");
+        assert_eq!(error(MontyObject::String("x".repeat(1000))), "is too large");
+        assert_eq!(error(MontyObject::List(vec![MontyObject::None; 300])), "is too large");
+        assert_eq!(error(MontyObject::List(vec![MontyObject::List(vec![]); 600])), "is too large");
+        assert_eq!(error(MontyObject::String("\0".repeat(170))), "is too large");
         let deep = (0..100).fold(MontyObject::None, |inner, _| MontyObject::List(vec![inner]));
         assert_eq!(error(deep), "is nested deeper than 64 levels");
     }
@@ -195,7 +204,7 @@ mod tests {
     #[test]
     fn dates_are_text_as_tools_expect_it() {
         let date = MontyDate { year: 2026, month: 3, day: 7 };
-        assert_eq!(to_json(MontyObject::Date(date), 1000), Ok(json!("2026-03-07")));
+        assert_eq!(to_json(MontyObject::Date(date), &mut 1000), Ok(json!("2026-03-07")));
         let time = MontyDateTime {
             year: 2026,
             month: 3,
@@ -207,7 +216,10 @@ mod tests {
             offset_seconds: Some(-5400),
             timezone_name: None,
         };
-        assert_eq!(to_json(MontyObject::DateTime(time), 1000), Ok(json!("2026-03-07T09:05:00.000250-01:30")));
+        assert_eq!(
+            to_json(MontyObject::DateTime(time), &mut 1000),
+            Ok(json!("2026-03-07T09:05:00.000250-01:30"))
+        );
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
@@ -231,7 +243,10 @@ mod tests {
     proptest! {
         #[test]
         fn json_survives_the_way_through_the_interpreter(value in any_json()) {
-            prop_assert_eq!(to_json(from_json(&value), 1_000_000), Ok(value));
+            let mut left = 1_000_000;
+            let json = to_json(from_json(&value), &mut left);
+            prop_assert_eq!(json.as_ref(), Ok(&value));
+            prop_assert!(value.to_string().len() <= 1_000_000 - left);
         }
     }
 }

@@ -73,13 +73,15 @@ fn serve(memory: &Memory, watch: &Watch, mut missing: Vec<String>, memory_bytes:
 fn programs(memory: &Memory, watch: &Watch, missing: Vec<String>, memory_bytes: u64) -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     frame::write(&mut output, &Hello { protocol: PROTOCOL, missing })?;
+    let mut number = 0;
     while let Some(program) = frame::read::<Program>(&mut input)? {
+        number += 1;
         watch.begin(&program.limits);
         let stop = execute(&program);
         watch.end();
         // An allocator keeps what was used: the next program would be charged for it.
         let reusable = !matches!(stop, Stop::Fault(_)) && memory.grown_bytes() < memory_bytes / 4;
-        frame::write(&mut output, &Reply { stop, reusable })?;
+        frame::write(&mut output, &Reply { number, stop, reusable })?;
     }
     Ok(())
 }

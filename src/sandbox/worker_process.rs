@@ -19,7 +19,7 @@ const START: Duration = Duration::from_secs(10);
 /// How long the status of a worker that closed its output is waited for.
 const EXIT: Duration = Duration::from_secs(2);
 
-/// A worker process; it is killed when this is dropped.
+/// A worker process; it is killed when this is dropped, also in the middle of an execution.
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     child: Child,
@@ -68,7 +68,7 @@ impl WorkerProcess {
         let hello = timeout(START, frame::receive::<Hello>(&mut process.output)).await;
         match hello {
             Ok(Ok(Hello { protocol: PROTOCOL, missing })) => Ok((process, missing)),
-            Ok(Ok(_)) => Err(format!("`{name}` is of another release")),
+            Ok(Ok(_)) => Err(format!("`{name}` is of another release: restart this program")),
             Ok(Err(_)) => {
                 let status = process
                     .status()
@@ -94,7 +94,8 @@ impl WorkerProcess {
             frame::receive::<Reply>(&mut self.output).await
         };
         match timeout(deadline, exchange).await {
-            Ok(Ok(reply)) => Ok(reply),
+            Ok(Ok(reply)) if reply.number == self.served => Ok(reply),
+            Ok(Ok(_)) => Err(Lost::Garbled),
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(Lost::Garbled),
             Ok(Err(_)) => Err(Lost::Ended(self.status().await)),
             Err(_) => Err(Lost::Late),
