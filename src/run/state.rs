@@ -641,9 +641,14 @@ impl RunState {
         all
     }
 
-    /// Whether a read that is requested now may have its arguments from documents: a call has looked at some.
+    /// Whether a read that is requested now may have its arguments from documents: a call has looked at some, or they were
+    /// summarised.
     pub(super) fn follows_documents(&self, requested: &RequestedCall) -> bool {
-        requested.effect == Effect::Read && self.calls.values().any(CallState::is_from_documents)
+        let is_summarised =
+            |step: &StepState| matches!(&step.work, StepWork::Summary(work) if !work.parts.is_empty());
+        requested.effect == Effect::Read
+            && (self.calls.values().any(CallState::is_from_documents)
+                || self.steps.values().any(is_summarised))
     }
 
     /// Whether the request is only for a plan.

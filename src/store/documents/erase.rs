@@ -39,8 +39,9 @@ impl Documents {
     /// The caller must flush the journal first, so that no event of these runs is pending.
     ///
     /// # Errors
-    /// `document.in_use` if a run that named it has not ended or the outcome of one of its writes is to be decided, `store.read_only`, and database errors. If only the file
-    /// could not be removed, that is logged, and done at the next start.
+    /// `document.in_use` if a run that named it has not ended or the outcome of one of its writes is to be decided,
+    /// `store.read_only`, and database errors. If only the file could not be removed, that is logged, and done at the
+    /// next start.
     pub async fn delete(
         &self,
         owner: &DocumentOwner<'_>,
