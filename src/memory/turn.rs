@@ -55,7 +55,10 @@ fn remembered_calls(state: &RunState) -> (Vec<TurnCall>, Vec<CallOrigin>) {
                 tool: call.requested.tool.clone(),
                 arguments: call.requested.arguments.clone(),
                 result: result.clone(),
-                stale: call.stale_since.is_some() || call.interpreted || call.is_from_documents(),
+                stale: call.stale_since.is_some()
+                    || call.interpreted
+                    || call.is_untraced
+                    || call.is_from_documents(),
             },
             CallOrigin {
                 step: call.step,

@@ -225,13 +225,6 @@ pub(super) fn untraced_arguments(
     sources.map(|from| untraced(&tool.parameters, arguments, &from)).unwrap_or_default()
 }
 
-/// The names of the values that nobody said: what a tool found does not count.
-pub(super) fn unsaid(state: &RunState, catalogue: &Catalogue, values: &Value) -> Vec<String> {
-    let Some(mut sources) = sources(state, catalogue) else { return Vec::new() };
-    sources.found.clear();
-    untraced(&json!({"type": "object"}), values, &sources)
-}
-
 /// Most writes that the run may begin without confirmation.
 fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
     let names = state.steps.values().flat_map(|step| step.step.scene_names());

@@ -265,12 +265,14 @@ pub(crate) fn read(
     Ok(Event::ProgramWritten { step: number, call, source, now_ms, seed, functions })
 }
 
-/// A hash of what the tools are that a program may call: their names, parameters and effects.
+/// A hash of what the tools and tables are that a program may use: names, parameters and effects, columns and checks.
 fn definitions(functions: &[(&Scene, Vec<&SceneTool>)]) -> String {
     let tools = functions.iter().flat_map(|(scene, tools)| tools.iter().map(move |tool| (scene, tool)));
     let all: Vec<Value> =
         tools.map(|(scene, tool)| json!([scene.name, effective_definition(tool)])).collect();
-    hash(&Value::Array(all))
+    let tables = functions.iter().filter(|(scene, _)| !scene.tables.is_empty());
+    let tables: Vec<Value> = tables.map(|(scene, _)| json!([scene.name, scene.tables])).collect();
+    hash(&Value::Array(all.into_iter().chain(tables).collect()))
 }
 
 /// The program of a step as it is to be executed now, with the outcomes of its calls so far.
@@ -339,7 +341,7 @@ pub fn program_replied(
 fn conflict(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<String> {
     let work = state.steps.get(&number)?.code()?;
     // Writes that were made are not forgotten: such a program gets the conflict as an error of its call.
-    let may_begin_again = !program_tables::has_written(state, work);
+    let may_begin_again = !program_tables::has_written(state, catalogue, work);
     Some(program_tables::staged(state, catalogue, work)?.conflict.filter(|_| may_begin_again)?.message)
 }
 
@@ -355,7 +357,12 @@ fn ended(
         program_tables::end_of_program(state, catalogue, known, &result.status)
     });
     match end {
-        EndOfProgram::Ended => ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut },
+        EndOfProgram::Ended => {
+            let answer_text =
+                program_tables::answer_of(state, known.map(|(_, work)| work), result.answer_text);
+            let result = ProgramResult { answer_text, ..result };
+            ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut }
+        }
         EndOfProgram::Commit(written, requested) => {
             ProgramStop::Call { written, line: None, is_untraced: false, requested }
         }

@@ -9,10 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::approval::{ApprovableCall, call_approval, call_hash, definition};
-use super::confirmation::unsaid;
 use super::constraints::forbidden_call;
 use super::program::step_in_scene;
-use crate::invisible;
 use crate::program::{PastCall, PastOutcome, ProgramCall, ProgramFunction};
 use crate::run::{
     CallStatus, CodeWork, ConfirmPolicy, Effect, Fault, Outcome, Repeat, RequestedCall, RequiredApproval,
@@ -20,8 +18,7 @@ use crate::run::{
 };
 use crate::scene::{Catalogue, Scene};
 use crate::staged::{
-    COMMIT, CellValue, HostValues, ReadBase, RowChange, StagedError, StagedLimits, StoredRow, TableCall,
-    TableRow, WriteDiff, WriteSet,
+    COMMIT, HostValues, ReadBase, StagedError, StagedLimits, StoredRow, TableCall, WriteDiff, WriteSet,
 };
 use crate::tools::tables::moment;
 
@@ -218,7 +215,7 @@ pub(super) fn table_call(
         return Ok(None);
     }
     let call = TableCall::read(&scene.tables, function, &written.arguments);
-    if call.as_ref().is_ok_and(TableCall::stages) && has_written(state, work) {
+    if call.as_ref().is_ok_and(TableCall::stages) && has_written(state, catalogue, work) {
         return Err(BOTH_KINDS.to_owned());
     }
     let arguments = Value::Object(written.arguments.clone());
@@ -227,9 +224,11 @@ pub(super) fn table_call(
 }
 
 /// Whether the program has called a write of its own.
-pub(super) fn has_written(state: &RunState, work: &CodeWork) -> bool {
-    let calls = work.program_calls.iter().filter_map(|own| state.calls.get(&own.call));
-    calls.into_iter().any(|call| call.requested.effect == Effect::Write && call.requested.tool != COMMIT)
+pub(super) fn has_written(state: &RunState, catalogue: &Catalogue, work: &CodeWork) -> bool {
+    let others =
+        work.program_calls.iter().filter(|own| table_function(catalogue, &own.written.function).is_none());
+    let calls = others.filter_map(|own| state.calls.get(&own.call));
+    calls.into_iter().any(|call| call.requested.effect == Effect::Write)
 }
 
 /// Whether the program has staged changes.
@@ -306,7 +305,7 @@ pub(super) fn end_of_program(
         return EndOfProgram::Fault("code.calls", format!("more than {most} calls"));
     }
     match set.finish() {
-        Ok((base, diff)) => commit(state, catalogue, (step, scene), (&set, &base, &diff)),
+        Ok((base, diff)) => commit(state, (step, scene), (&set, &base, &diff)),
         Err(error) => EndOfProgram::Fault("code.contract", error.message),
     }
 }
@@ -330,7 +329,6 @@ fn committed(state: &RunState, work: &CodeWork) -> Option<EndOfProgram> {
 /// The commit as a call of the run, with the approval that it needs: exactly this diff of exactly this base.
 fn commit(
     state: &RunState,
-    catalogue: &Catalogue,
     (step, scene): (&StepState, &Scene),
     (set, base, diff): (&WriteSet, &ReadBase, &WriteDiff),
 ) -> EndOfProgram {
@@ -344,83 +342,35 @@ fn commit(
     let asked =
         ApprovableCall { tool, arguments: &call.arguments, occurrence: 0, by_rules: false, stands_for: None };
     call.approval = call_approval(state, &own.step, &asked);
-    if call.approval.is_none() && needs_yes(state, catalogue, scene, diff) {
+    if call.approval.is_none() && needs_yes(state, scene) {
         let tools = BTreeMap::from([(format!("{}.{COMMIT}", scene.name), definition(tool))]);
         let hash = call_hash(&call.arguments, &tools);
         let why = vec![question(state, diff)];
         call.approval =
             Some(RequiredApproval { hash, why, tools, by_user: true, ..RequiredApproval::default() });
     }
-    let given = call.arguments.as_object().cloned().unwrap_or_default();
-    let written = ProgramCall { function: format!("{}.{COMMIT}", scene.name), arguments: given };
+    // The program wrote no such call: its arguments are those of the request.
+    let written = ProgramCall { function: format!("{}.{COMMIT}", scene.name), arguments: Map::new() };
     EndOfProgram::Commit(written, Box::new(call))
 }
 
-/// Whether the user has to confirm a diff: the policy says so, or a change of it was not said.
-fn needs_yes(state: &RunState, catalogue: &Catalogue, scene: &Scene, diff: &WriteDiff) -> bool {
-    if state.is_dry_run() {
-        return false;
-    }
-    match state.settings().confirm_for(scene.confirm) {
-        ConfirmPolicy::Never => false,
-        ConfirmPolicy::Writes => true,
-        ConfirmPolicy::Unclear => {
-            let (values, changed) = values_to_say(scene, diff);
-            let unsaid = unsaid(state, catalogue, &Value::Object(values));
-            let is_said = |names: &Vec<String>| names.iter().any(|name| !unsaid.contains(name));
-            !changed.iter().all(is_said) || diff.changes.iter().any(|change| change.after.is_none())
-        }
-    }
+/// Whether the user has to confirm a diff. What a program computes was not said, so each is put to the user, unless the policy
+/// is to ask about nothing.
+fn needs_yes(state: &RunState, scene: &Scene) -> bool {
+    !state.is_dry_run() && state.settings().confirm_for(scene.confirm) != ConfirmPolicy::Never
 }
 
-/// The values that a diff takes from the request: by name, and for each changed cell the names of those of which one has to
-/// be said. What the checks and entries of the tables determine is none.
-fn values_to_say(scene: &Scene, diff: &WriteDiff) -> (Map<String, Value>, Vec<Vec<String>>) {
-    let (mut values, mut changed) = (Map::new(), Vec::new());
-    for (at, change) in diff.changes.iter().enumerate() {
-        let (Ok(table), Some(after)) = (scene.tables.table(&change.place.table), &change.after) else {
-            continue;
-        };
-        let records = table.records.as_ref();
-        for column in table.columns.iter().filter(|column| column.filled.is_none()) {
-            let before = change.before.as_ref().and_then(|row| row.get(&column.name));
-            let Some(cell) = after.get(&column.name).filter(|cell| Some(*cell) != before) else { continue };
-            let is_fixed = records.is_some_and(|rule| {
-                rule.by.contains_key(&column.name)
-                    || rule.amounts.contains_key(&column.name)
-                    || !column.values.is_empty()
-                    || table.checks.iter().any(|check| check.contains(&column.name))
-            });
-            let candidates = candidates(&column.name, before, cell);
-            if is_fixed || candidates.is_empty() {
-                continue;
-            }
-            let names = candidates.into_iter().enumerate().map(|(nth, value)| {
-                let name = format!("{}_{at}_{nth}", column.name);
-                values.insert(name.clone(), value);
-                name
-            });
-            changed.push(names.collect());
-        }
+/// The answer of a program that has ended: in a dry run, it says that nothing was changed.
+pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, text: String) -> String {
+    let is_write =
+        |call: u32| state.calls.get(&call).is_some_and(|call| call.requested.effect == Effect::Write);
+    let wrote = work.is_some_and(|work| work.program_calls.iter().any(|own| is_write(own.call)));
+    if !state.is_dry_run() || !wrote {
+        return text;
     }
-    (values, changed)
-}
-
-/// The values of which one has to be said for a changed cell: what it is, or by how much it changes; for cents also in whole
-/// units.
-fn candidates(name: &str, before: Option<&CellValue>, after: &CellValue) -> Vec<Value> {
-    match after {
-        CellValue::Null | CellValue::Boolean(_) => Vec::new(),
-        CellValue::Integer(units) => {
-            let by = before.and_then(CellValue::as_units).and_then(|before| units.checked_sub(before));
-            let mut all = vec![json!(units)];
-            all.extend(by.and_then(i64::checked_abs).map(|by| json!(by)));
-            if name.ends_with("_cents") {
-                all.push(json!(*units as f64 / 100.0));
-            }
-            all
-        }
-        CellValue::Decimal { .. } | CellValue::Text(_) => vec![after.to_json()],
+    match state.language().is_some_and(|language| language.starts_with("it")) {
+        true => format!("Simulazione, non è stato modificato nulla. {text}"),
+        false => format!("Dry run, nothing was changed. {text}"),
     }
 }
 
@@ -431,27 +381,9 @@ fn question(state: &RunState, diff: &WriteDiff) -> String {
         true => ("Faccio queste modifiche?", "altre righe"),
         false => ("Shall I make these changes?", "more rows"),
     };
-    let mut rows: Vec<String> = diff.changes.iter().take(SHOWN_ROWS).map(shown).collect();
+    let mut rows: Vec<String> = diff.changes.iter().take(SHOWN_ROWS).map(ToString::to_string).collect();
     if diff.changes.len() > SHOWN_ROWS {
         rows.push(format!("… {} {more}", diff.changes.len() - SHOWN_ROWS));
     }
     format!("{ask} {}", rows.join("; "))
-}
-
-/// A changed row on one line.
-fn shown(change: &RowChange) -> String {
-    let cells = |row: &TableRow, before: Option<&TableRow>| {
-        let changed = row.iter().filter(|(name, cell)| before.and_then(|row| row.get(*name)) != Some(*cell));
-        let cells = changed.map(|(name, cell)| match before.and_then(|row| row.get(name)) {
-            Some(old) => format!("{name} {old} → {cell}"),
-            None => format!("{name} {cell}"),
-        });
-        cells.collect::<Vec<_>>().join(", ")
-    };
-    let what = match (&change.before, &change.after) {
-        (Some(before), Some(after)) => cells(after, Some(before)),
-        (None, Some(after)) => format!("+ {}", cells(after, None)),
-        (_, None) => "−".to_owned(),
-    };
-    invisible::one_line(&format!("{} {what}", change.place))
 }

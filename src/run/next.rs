@@ -446,8 +446,14 @@ impl RunState {
         let ok = |call: u32| self.is_effective(call);
         // A program does many things with one tool, and commits what it staged until nothing changes in between.
         let is_program = step.code().is_some();
+        let is_commit = |call: &super::state::CallState| {
+            let arguments = &call.requested.arguments;
+            call.requested.tool == COMMIT
+                && arguments.get("base").is_some()
+                && arguments.get("diff").is_some()
+        };
         let is_same = |call: &super::state::CallState, by: &super::state::CallState| match is_program {
-            true if by.requested.tool != COMMIT => call.requested.key == by.requested.key,
+            true if !is_commit(by) => call.requested.key == by.requested.key,
             _ => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
         let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));

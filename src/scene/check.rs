@@ -111,7 +111,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     check_statuses(&draft.statuses, report);
     let declared = tables::check(draft.tables, report);
     let table_tools =
-        if declared.is_empty() { Vec::new() } else { tables::functions(&names, around, report) };
+        if declared.is_empty() { Vec::new() } else { tables::functions(&declared, &names, around, report) };
     if report.has_errors() {
         return None;
     }

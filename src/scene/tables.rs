@@ -385,6 +385,7 @@ impl TableChecker<'_> {
 
 /// The functions of programs about the scene's tables, and the commit. Their names are not those of other tools.
 pub(super) fn functions(
+    tables: &SceneTables,
     tools: &[Located<String>],
     around: &CheckContext<'_>,
     report: &FaultReport,
@@ -400,7 +401,11 @@ pub(super) fn functions(
     let read = |name: &'static str| {
         SceneTool::dynamic(name, "Reads a table.", Effect::Read, open(), TableFunction(name))
     };
-    let commit = SceneTool::dynamic(COMMIT, "Commits what was staged.", Effect::Write, open(), TableCommit);
+    // A yes covers the commit under these tables.
+    let about = format!("Commits what was staged. {}", serde_json::to_string(tables).unwrap_or_default());
+    let commit = SceneTool::dynamic(COMMIT, &about, Effect::Write, open(), TableCommit)
+        .say("en", "Changed: {{ rows | join(\"; \") }}.")
+        .say("it", "Modificato: {{ rows | join(\"; \") }}.");
     let all = TableCall::FUNCTIONS.map(|name| read(name).volatile()).into_iter();
     let all = all.chain([commit.repeat(Repeat::Key)]);
     all.filter_map(|tool| check_flow_tool(tool.max_result_bytes(MAX_READ_BYTES).into_draft(), around, report))

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::invisible::one_line;
+
 use super::base::{ReadBase, hash};
 use super::table::{RowPlace, SceneTables, TableDefinition, TableRow};
 use super::{StagedError, StagedLimits};
@@ -25,6 +27,25 @@ pub struct RowChange {
 pub struct WriteDiff {
     /// The changes, at most one of each row.
     pub changes: Vec<RowChange>,
+}
+
+/// On one line: `items "CUP": stock 42 → 39`.
+impl std::fmt::Display for RowChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match (&self.before, &self.after) {
+            (before, Some(after)) => {
+                let old = |name: &String| before.as_ref().and_then(|row| row.get(name));
+                let changed = after.iter().filter(|(name, cell)| old(name) != Some(*cell));
+                let cells = changed.map(|(name, cell)| match old(name) {
+                    Some(old) => format!("{name} {old} → {cell}"),
+                    None => format!("{name} {cell}"),
+                });
+                cells.collect::<Vec<_>>().join(", ")
+            }
+            (_, None) => "deleted".to_owned(),
+        };
+        f.write_str(&one_line(&format!("{}: {what}", self.place)))
+    }
 }
 
 #[derive(Deserialize)]

@@ -29,14 +29,14 @@ fn sale(number: &str, sku: &str) -> String {
 }
 
 /// A shop whose model replies to the nth question for a program with the nth of these, or the last one.
-async fn shop(programs: &[String]) -> (TestEngine, ScriptedLlm) {
+async fn shop(confirm: &str, programs: &[String]) -> (TestEngine, ScriptedLlm) {
     let programs = programs.to_vec();
     let llm = ScriptedLlm::start(move |_, nth| match programs.get(nth).or(programs.last()) {
         Some(source) => Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>").into()),
         None => Scripted::status(500),
     });
-    let test = Setup::scripted(&llm).set("planning.maker", "code").start().await;
-    (test, llm)
+    let setup = Setup::scripted(&llm).set("planning.maker", "code").set("execution.confirm", confirm);
+    (setup.start().await, llm)
 }
 
 /// Pieces of an item, and the number of transactions.
@@ -100,10 +100,11 @@ async fn model_that_names_another_number_or_item_is_not_followed() {
 
 #[tokio::test]
 async fn program_stages_changes_and_commits_them_at_its_end() {
-    let (test, llm) = shop(&[sale("3", "CUP-ESP")]).await;
+    let (test, llm) = shop("never", &[sale("3", "CUP-ESP")]).await;
     let run = test.chat("s", "Sell 3 espresso cups").await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
-    assert_eq!(run.answer.answer, "Sold, 39 are left.");
+    assert!(run.answer.answer.starts_with("Sold, 39 are left."), "{:#?}", run.answer);
+    assert!(run.answer.answer.contains("CUP-ESP\": stock 42 → 39"), "{:#?}", run.answer);
     assert_eq!(stock(&test, "CUP-ESP").await, (39, 1));
     assert_eq!(tools(&run), ["find", "update", "insert", "get", "commit"]);
     let committed = &run.answer.steps[0].tool_calls[4].arguments;
@@ -115,29 +116,32 @@ async fn program_stages_changes_and_commits_them_at_its_end() {
 }
 
 #[tokio::test]
-async fn number_that_was_not_said_is_asked_and_a_changed_stock_asks_again() {
-    let (test, _llm) = shop(&[sale("30", "CUP-ESP"), sale("3", "CUP-ESP")]).await;
+async fn yes_covers_exactly_the_rows_that_were_shown() {
+    let (test, _llm) = shop("unclear", &[sale("30", "CUP-ESP")]).await;
     let asked = test.chat("s", "Sell some espresso cups").await;
     assert!(asked.answer.answer.contains("stock 42 → 12"), "{:#?}", asked.answer);
     assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
     // Somebody else sells in between.
-    let other = test.chat("other", "Sell 3 espresso cups").await;
+    test.chat("other", "Sell some espresso cups").await;
+    let other = test.chat("other", "yes").await;
     assert_eq!(other.answer.status, RunStatus::Completed, "{:#?}", other.answer);
+    assert!(other.answer.answer.contains("Sold, 12 are left."), "{:#?}", other.answer);
     let again = test.chat("s", "yes").await;
-    assert!(again.answer.answer.contains("stock 39 → 9"), "{:#?}", again.answer);
-    assert_eq!(stock(&test, "CUP-ESP").await, (39, 1));
-    let done = test.chat("s", "yes").await;
-    assert_eq!(done.answer.status, RunStatus::Completed, "{:#?}", done.answer);
-    assert_eq!(stock(&test, "CUP-ESP").await, (9, 2));
+    assert_eq!(stock(&test, "CUP-ESP").await, (12, 1));
+    // Now there are too few.
+    assert!(again.answer.answer.contains("There are only 12 left."), "{:#?}", again.answer);
 }
 
 #[tokio::test]
 async fn of_two_programs_that_sell_the_last_piece_one_succeeds() {
-    let (test, _llm) = shop(&[sale("1", "MOKA-3")]).await;
+    let (test, _llm) = shop("never", &[sale("1", "MOKA-3")]).await;
     let (one, two) = tokio::join!(test.chat("a", "Sell 1 moka pot"), test.chat("b", "Sell 1 moka pot"));
     let mut answers = [one.answer.answer, two.answer.answer];
     answers.sort();
-    assert_eq!(answers, ["Sold, 0 are left.", "There are only 0 left."]);
+    assert!(
+        answers[0].starts_with("Sold, 0 are left.") && answers[1] == "There are only 0 left.",
+        "{answers:?}"
+    );
     assert_eq!(stock(&test, "MOKA-3").await, (0, 1));
 }
 
@@ -155,7 +159,7 @@ async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
     ];
     for (program, told) in cases {
         let (test, llm) =
-            shop(&[program.clone(), "STATUS = 'no_match'\nanswer_text = 'No.'".to_owned()]).await;
+            shop("never", &[program.clone(), "STATUS = 'no_match'\nanswer_text = 'No.'".to_owned()]).await;
         let run = test.chat("s", "Sell 3 espresso cups").await;
         assert_eq!(stock(&test, "CUP-ESP").await, (42, 0), "{program}");
         assert!(!tools(&run).contains(&"commit"), "{program}");
@@ -167,11 +171,12 @@ async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
 
 #[tokio::test]
 async fn dry_run_of_a_program_shows_the_diff_and_changes_nothing() {
-    let (test, _llm) = shop(&[sale("3", "CUP-ESP")]).await;
+    let (test, _llm) = shop("never", &[sale("3", "CUP-ESP")]).await;
     let mut request = test.engine.request("Sell 3 espresso cups", None);
     request.options.dry_run = true;
     let run = test.finish(test.engine.submit(request).await.unwrap()).await;
     assert_eq!(tools(&run).last(), Some(&"commit"));
+    assert!(run.answer.answer.contains("Dry run, nothing was changed."), "{:#?}", run.answer);
     let commit: &Value = &run.answer.steps[0].tool_calls[4].arguments;
     assert_eq!(commit["diff"][0]["after"]["stock"], json!(39));
     assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));

@@ -24,6 +24,9 @@ impl Tool for TableFunction {
     }
 }
 
+/// The most changed rows that the result of a commit lists.
+const SHOWN_ROWS: usize = 20;
+
 /// Commits what a program staged. The machine alone requests it.
 #[derive(Debug)]
 pub struct TableCommit;
@@ -51,6 +54,7 @@ impl Tool for TableCommit {
         let diff = WriteDiff::read(tables.definitions(), &diff)?;
         let host = HostValues { id, now: moment(&context.now), user: context.principal.user.clone() };
         tables.commit(CommitTerms { key, host: &host }, &base, &diff).await?;
-        Ok(json!({"committed": diff.changes.len()}))
+        let rows: Vec<String> = diff.changes.iter().take(SHOWN_ROWS).map(ToString::to_string).collect();
+        Ok(json!({"committed": diff.changes.len(), "rows": rows}))
     }
 }
