@@ -209,6 +209,9 @@ impl RunChecker {
             Event::FlowPlanned { .. } | Event::NodeStarted { .. } | Event::NodeReplied { .. } => {
                 panic!("no flow is planned in this world: {event:?}")
             }
+            Event::SummaryPlanned { .. } | Event::SummaryPart { .. } | Event::SummaryStopped { .. } => {
+                panic!("no summary is planned in this world: {event:?}")
+            }
             Event::SceneReplied { step, calls, next: Some(_), .. } => {
                 assert!(self.decided.insert(*step), "step {step} decides twice");
                 assert_eq!(calls.len(), 0, "a decision does nothing by itself");

@@ -537,6 +537,7 @@ impl Sim {
                 programs::written(&self.state, (step, call), source, self.reloaded)
             }
             Subject::Path { .. } | Subject::Node { .. } => unreachable!("no flow is planned in this world"),
+            Subject::Summary { .. } => unreachable!("no summary is planned in this world"),
             Subject::Continuation { round } => Event::Continuation {
                 round,
                 verdict: generators::verdict(&mut self.dice, stubborn),
