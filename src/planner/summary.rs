@@ -341,7 +341,11 @@ fn place(work: &SummaryWork, source: &SummarySource, fact: &QuotedFact) -> Strin
         source.chunk_at(fact.span).map(|chunk| chunk.heading_path(&source.text)).unwrap_or_default();
     let (from, to) = (fact.span.start.saturating_sub(start), fact.span.end.saturating_sub(start));
     let which = if documents.len() > 1 { format!("{}: ", document + 1) } else { String::new() };
-    let headings = if headings.is_empty() { String::new() } else { format!(" ({headings})") };
+    let headings = if headings.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", summary::without_markup(&headings))
+    };
     format!("{which}{from}–{to}{headings}")
 }
 

@@ -6,8 +6,8 @@ use super::work::{StepWork, SummaryWork, is_about_money};
 use crate::plan::{StepKind, StepStatus};
 use crate::summary::SummaryPart;
 
-/// How many replies about a summary may be unusable or missing before the models are not asked any more.
-const MAX_FAILURES: u32 = 24;
+/// How many replies about a summary in a row may be unusable or missing before the models are not asked any more.
+const MAX_FAILURES: u32 = 12;
 
 impl StepState {
     /// The progress of a step of kind summary.

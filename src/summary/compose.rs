@@ -185,7 +185,7 @@ fn push_quotation(done: &mut VerifiedText, at: usize, text: &str) {
 }
 
 /// A text in which nothing is a link, an image, HTML or a citation: what others wrote is shown, and loads nothing.
-fn without_markup(text: &str) -> String {
+pub fn without_markup(text: &str) -> String {
     let plain = |c| match c {
         '[' => '(',
         ']' => ')',

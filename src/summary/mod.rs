@@ -24,6 +24,7 @@ mod tree;
 pub use chunks::{Chunk, chunks, chunks_at};
 pub use compose::{
     CitedText, MAX_SUMMARY, RemovedSentence, VerifiedText, quoted_bytes, quoted_text, verified_text,
+    without_markup,
 };
 pub use estimate::{CHUNK_BYTES, MAX_CHUNKS, PART_BYTES, SummaryEstimate, estimate};
 pub use extract::extracted_facts;

@@ -103,6 +103,7 @@ mod stored_limits;
 mod stream_resumption;
 mod streaming;
 mod streaming_options;
+mod summary;
 #[path = "../support/mod.rs"]
 mod support;
 mod switches;

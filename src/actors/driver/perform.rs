@@ -93,7 +93,11 @@ impl Driver {
                 }
                 self.append(event).await
             }
-            Action::Record { event } => self.append_machine_event(event).await,
+            Action::Record { event } => {
+                self.append_machine_event(event).await?;
+                self.drop_ended_summaries();
+                Ok(())
+            }
             Action::LookUpPlan => {
                 let event = self.look_up_plan().await;
                 self.record(event).await

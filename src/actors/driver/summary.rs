@@ -14,7 +14,7 @@ use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, estimate};
 use crate::tools::Principal;
 
 /// The most bytes of all documents of one summary: the run holds their text while it works on it.
-const MAX_TEXT: u64 = 32 * 1024 * 1024;
+const MAX_TEXT: u64 = 16 * 1024 * 1024;
 /// The share of a model's window that a chunk may take.
 const WINDOW_SHARE: usize = 3;
 
@@ -103,6 +103,12 @@ impl Driver {
         }
     }
 
+    /// Lets go of the texts of steps that have ended.
+    pub(super) fn drop_ended_summaries(&mut self) {
+        let steps = &self.state.steps;
+        self.summaries.retain(|step, _| steps.get(step).is_some_and(|step| !step.status.is_terminal()));
+    }
+
     /// The text that a step summarises: read again where this driver does not have it.
     async fn summary_source(&mut self, step: u32) -> Result<Arc<SummarySource>, Fault> {
         if let Some(source) = self.summaries.get(&step) {
@@ -161,7 +167,11 @@ impl Driver {
             (bytes, hash)
         })
         .await?;
-        if hash == document.sha256 { Ok(bytes) } else { Err(gone()) }
+        if hash == document.sha256 {
+            return Ok(bytes);
+        }
+        let what = format!("the document {} is not what it was when its summary was begun", document.id);
+        Err(Fault::new("document.changed", what))
     }
 
     /// The question about `subject`. The error is an event that ends what it is about.

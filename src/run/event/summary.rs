@@ -23,7 +23,7 @@ pub struct SummaryOutline {
     pub documents: Vec<SummarisedDocument>,
     /// Where the chunks of that text end, in bytes. The first one begins at 0.
     pub ends: Vec<u64>,
-    /// How many parts are rolled up into one.
+    /// How many parts are rolled up into one: which numbers parts have follows from it.
     pub group: u32,
     /// The language of the text, as ISO 639-1, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

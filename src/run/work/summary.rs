@@ -23,7 +23,7 @@ pub struct SummaryWork {
     /// What came of the parts so far, by their numbers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<u32, PartOutcome>,
-    /// How many replies about it were unusable or missing.
+    /// How many replies about it in a row were unusable or missing.
     #[serde(skip_serializing_if = "is_zero")]
     pub failures: u32,
     /// Why it cannot go on.
@@ -35,7 +35,12 @@ impl SummaryWork {
     pub(super) fn fold(&mut self, event: &Event) {
         match event {
             Event::SummaryPlanned { outline, .. } => self.outline = Some(outline.clone()),
-            Event::SummaryPart { part, outcome, .. } => _ = self.parts.insert(*part, outcome.clone()),
+            Event::SummaryPart { part, call, outcome, .. } => {
+                if call.is_some() {
+                    self.failures = 0;
+                }
+                self.parts.insert(*part, outcome.clone());
+            }
             Event::SummaryStopped { error, .. } => self.stopped = Some(error.clone()),
             _ => {}
         }
