@@ -363,7 +363,7 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
         tool_calls: calls.filter_map(|call| answer_call(state, *call)).collect(),
         rows: step
             .code()
-            .and_then(|work| work.finished.as_ref())
+            .and_then(|work| work.result(state))
             .map(|end| end.answer_rows.clone())
             .unwrap_or_default(),
         flow: AnswerFlow::of(state, number, step),

@@ -359,12 +359,15 @@ fn ended(
     match end {
         EndOfProgram::Ended => {
             let answer_text =
-                program_tables::answer_of(state, known.map(|(_, work)| work), result.answer_text);
+                program_tables::answer_of(state, known.map(|(_, work)| work), false, result.answer_text);
             let result = ProgramResult { answer_text, ..result };
             ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut }
         }
         EndOfProgram::Commit(written, requested) => {
-            ProgramStop::Call { written, line: None, is_untraced: false, requested }
+            let work = known.map(|(_, work)| work);
+            let answer_text = program_tables::answer_of(state, work, true, result.answer_text);
+            let ends = Some(Box::new(ProgramResult { answer_text, ..result }));
+            ProgramStop::Call { written, line: None, is_untraced: false, requested, ends }
         }
         EndOfProgram::Fault(code, message) => fault(code, message, None, finished.printed),
     }
@@ -405,7 +408,7 @@ fn called(
         // Tables hold what programs and people put there: no row grounds a write.
         Ok(Some(requested)) => {
             let requested = Box::new(requested);
-            return ProgramStop::Call { written, line, is_untraced: true, requested };
+            return ProgramStop::Call { written, line, is_untraced: true, requested, ends: None };
         }
         Ok(None) => {}
         Err(message) => return fault("code.refused", message, line, String::new()),
@@ -431,7 +434,7 @@ fn called(
     let is_untraced =
         tool.is_some_and(|tool| !untraced_arguments(state, catalogue, tool, &requested.arguments).is_empty());
     let requested = Box::new(RequestedCall { scene: Some(scene_name.to_owned()), ..requested });
-    ProgramStop::Call { written, line, is_untraced, requested }
+    ProgramStop::Call { written, line, is_untraced, requested, ends: None }
 }
 
 fn reply_call(tool: &str, arguments: &Map<String, Value>) -> ReplyCall {

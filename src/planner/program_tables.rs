@@ -361,10 +361,10 @@ fn needs_yes(state: &RunState, scene: &Scene) -> bool {
 }
 
 /// The answer of a program that has ended: in a dry run, it says that nothing was changed.
-pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, text: String) -> String {
+pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, commits: bool, text: String) -> String {
     let is_write =
         |call: u32| state.calls.get(&call).is_some_and(|call| call.requested.effect == Effect::Write);
-    let wrote = work.is_some_and(|work| work.program_calls.iter().any(|own| is_write(own.call)));
+    let wrote = commits || work.is_some_and(|work| work.program_calls.iter().any(|own| is_write(own.call)));
     if !state.is_dry_run() || !wrote {
         return text;
     }

@@ -458,7 +458,7 @@ impl RunState {
         };
         let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
         // A program says what it did, and did it only if a call of it has a result.
-        let claims = step.code().is_some_and(|work| work.claims_success());
+        let claims = step.code().is_some_and(|work| work.claims_success(self));
         let nothing = (claims || calls().next().is_some()) && !calls().any(|(c, _)| ok(c));
         // A model may have corrected its arguments in a later call, but a confirmed call is executed as it
         // is.

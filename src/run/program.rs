@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::approval::{Approval, ApprovalSubject, Decision, EXPIRY};
 use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, Subject};
 use super::settings::PlanningMaker;
-use super::state::{AskStatus, RunState, StepState};
-use super::work::{CodeWork, DIVERGED, StepWork, WrittenProgram};
+use super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
+use super::work::{CodeWork, DIVERGED, STAGED_CONFLICT, StepWork, WrittenProgram};
 use crate::plan::{Reference, StepKind, StepStatus};
 use crate::program::{PastCall, PastOutcome};
 
@@ -94,7 +94,7 @@ impl RunState {
     pub(super) fn answer_of_program(&self) -> Option<String> {
         let mut steps = self.plan_steps().map(|(_, step)| step);
         let (Some(only), None) = (steps.next(), steps.next()) else { return None };
-        let result = only.code().filter(|_| only.status == StepStatus::Completed)?.finished.as_ref()?;
+        let result = only.code().filter(|_| only.status == StepStatus::Completed)?.result(self)?;
         Some(result.text())
     }
 
@@ -116,7 +116,7 @@ impl RunState {
             return Err(format!("what the program of step {number} made is no source of a write"));
         }
         let finished = step.code().filter(|_| step.status == StepStatus::Completed);
-        let finished = finished.and_then(|work| work.finished.as_ref());
+        let finished = finished.and_then(|work| work.result(self));
         let output = finished.map(|result| json!(result));
         let output = output.ok_or_else(|| format!("step {number} did not complete"))?;
         let value = output.pointer(&reference.pointer).filter(|value| !value.is_null()).cloned();
@@ -159,10 +159,37 @@ impl RunState {
                     self.request_calls(*step, std::slice::from_ref(&**requested), false);
                     self.calls.change(requested.call, |call| call.is_untraced = *is_untraced);
                 }
-                self.step(*step, |state| state.work.fold(event, &[]));
+                if !self.is_conflict_after_write(*step, stop) {
+                    self.step(*step, |state| state.work.fold(event, &[]));
+                }
             }
             _ => {}
         }
+    }
+
+    /// Keeps the calls of a program whose rows changed after it had written: it has failed, and does not begin again.
+    fn is_conflict_after_write(&mut self, step: u32, stop: &ProgramStop) -> bool {
+        let ProgramStop::Fault { fault } = stop else { return false };
+        let work = self.steps.get(&step).and_then(StepState::code);
+        let calls = work.into_iter().flat_map(|work| &work.program_calls);
+        let mut calls = calls.filter_map(|own| self.calls.get(&own.call));
+        let has_done = |call: &CallState| {
+            let nothing = matches!(
+                call.status,
+                CallStatus::Done { outcome: Outcome::Refused { .. } | Outcome::Failed { .. } }
+            );
+            call.requested.effect == Effect::Write && call.attempts > 0 && !nothing
+        };
+        let keeps = fault.code == STAGED_CONFLICT && calls.any(has_done);
+        if keeps {
+            self.step(step, |state| {
+                if let StepWork::Code(work) = &mut state.work {
+                    work.executions += 1;
+                    work.fault = Some(fault.clone());
+                }
+            });
+        }
+        keeps
     }
 
     /// What a step of kind code keeps when it begins again: its program, unless it failed by itself before it changed anything,

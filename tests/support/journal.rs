@@ -116,7 +116,7 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
             value["error"] = json!(error);
         }
         if let Some(end) =
-            step.code().and_then(|work| work.finished.as_ref()).filter(|end| !end.answer_rows.is_empty())
+            step.code().and_then(|work| work.result(state)).filter(|end| !end.answer_rows.is_empty())
         {
             value["rows"] = json!(end.answer_rows);
         }

@@ -21,6 +21,9 @@ pub enum ProgramStop {
         is_untraced: bool,
         /// The call as it is made.
         requested: Box<RequestedCall>,
+        /// What the program came to, where the call commits what it staged: once that is done, the program is not executed again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ends: Option<Box<ProgramResult>>,
     },
     /// At its end, with what the contract asks for.
     Finished {

@@ -571,7 +571,7 @@ impl Sim {
             let mut forged = requested.clone();
             forged.call += 1;
             let (written, line) = (written.clone(), *line);
-            let stop = ProgramStop::Call { written, line, is_untraced: false, requested: forged };
+            let stop = ProgramStop::Call { written, line, is_untraced: false, requested: forged, ends: None };
             let forged = Event::ProgramReplied { step, stop };
             assert!(self.state.check(&forged).is_err(), "a call with another ordinal is admitted");
         }

@@ -62,6 +62,9 @@ pub struct CodeWork {
     /// What the program came to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<ProgramResult>,
+    /// What it comes to once its last call is done, which commits what it staged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<ProgramResult>,
     /// What the program printed when it ended, within a bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub printed: String,
@@ -100,7 +103,8 @@ impl CodeWork {
         let Event::ProgramReplied { stop, .. } = event else { return };
         self.executions += 1;
         match stop {
-            ProgramStop::Call { written, requested, .. } => {
+            ProgramStop::Call { written, requested, ends, .. } => {
+                self.ending = ends.as_deref().cloned();
                 self.program_calls.push(ProgramStepCall { call: requested.call, written: written.clone() });
             }
             ProgramStop::Finished { result, printed, .. } => {
@@ -111,7 +115,10 @@ impl CodeWork {
                 self.conflicts += 1;
                 match self.conflicts < MAX_DRY_RUNS {
                     // A program that stages changes has no other writes, so it can begin again.
-                    true => self.program_calls.clear(),
+                    true => {
+                        self.program_calls.clear();
+                        self.ending = None;
+                    }
                     false => self.fault = Some(fault.clone()),
                 }
             }
@@ -125,6 +132,7 @@ impl CodeWork {
         self.program = Some(program);
         self.asked += asked;
         self.fault = None;
+        self.ending = None;
         if !keeps_calls {
             self.program_calls.clear();
         }
@@ -132,7 +140,7 @@ impl CodeWork {
 
     /// The end of the step, the next execution of the program, or the question for one.
     pub(super) fn actions(&self, run: &RunState, number: u32) -> Vec<Action> {
-        if let Some(result) = &self.finished {
+        if let Some(result) = self.result(run) {
             return vec![record(Event::StepCompleted { step: number, result: result.text() })];
         }
         if let Some(error) = self.unavailable.clone().or_else(|| self.lasting_fault(run)) {
@@ -202,9 +210,16 @@ impl CodeWork {
         calls.any(|call| call.requested.effect == Effect::Write && call.attempts == 0)
     }
 
+    /// What the program came to: at its end, or once what it staged is committed.
+    pub fn result(&self, run: &RunState) -> Option<&ProgramResult> {
+        let last = self.program_calls.last().and_then(|last| run.outcome(last.call));
+        let is_done = matches!(last, Some(Outcome::Ok { .. }));
+        self.finished.as_ref().or_else(|| self.ending.as_ref().filter(|_| is_done))
+    }
+
     /// Whether the program ended with the word for success.
-    pub(in crate::run) fn claims_success(&self) -> bool {
-        self.finished.as_ref().is_some_and(|end| end.status == STATUSES[0])
+    pub(in crate::run) fn claims_success(&self, run: &RunState) -> bool {
+        self.result(run).is_some_and(|end| end.status == STATUSES[0])
     }
 
     /// Whether the last program failed by itself, so that another one may help.
