@@ -21,7 +21,7 @@ pub struct Program {
     pub functions: Vec<ProgramFunction>,
     /// What its clock says for as long as it lives, in milliseconds since 1970 UTC.
     pub now_ms: i64,
-    /// Where its random numbers start.
+    /// Tells it from an equal program of another run, which executes in another worker. Programs have no random numbers.
     pub seed: u64,
     /// Its calls in their order, with their outcomes.
     pub calls: Vec<PastCall>,
@@ -137,7 +137,7 @@ pub struct ProgramFault {
 #[async_trait]
 pub trait Interpreter: Send + Sync + std::fmt::Debug {
     /// Executes a program from its start until it stops. The same program stops at the same place: what could differ
-    /// (clock, random numbers) is part of it. A call that differs from the recorded one in name or arguments is
+    /// (the clock) is part of it. A call that differs from the recorded one in name or arguments is
     /// `code.diverged`, as are recorded calls that the program does not make.
     ///
     /// # Errors

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::program::ProgramLimits;
 use crate::setting::{SettingProblem, SettingsReview};
 
+/// The most calls of a program: what `execution.max_calls` may be, which bounds it otherwise.
+const MAX_CALLS: u32 = 256;
+
 /// Bytes of a mebibyte.
 const MIB: u64 = 1024 * 1024;
 
@@ -55,7 +58,7 @@ impl Options {
     /// The bounds of an execution.
     pub fn limits(&self) -> ProgramLimits {
         let memory_bytes = self.memory_mib.saturating_mul(MIB);
-        ProgramLimits { time_ms: self.time_ms, memory_bytes, ..ProgramLimits::default() }
+        ProgramLimits { time_ms: self.time_ms, memory_bytes, calls: MAX_CALLS, ..ProgramLimits::default() }
     }
 }
 

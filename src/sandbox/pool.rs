@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -25,6 +25,9 @@ use crate::program::{Interpreter, Program, ProgramFault, ProgramFunction, Progra
 /// How many programs a worker executes before another takes its place.
 const MAX_SERVED: u32 = 500;
 
+/// How long a worker waits for its program's next execution: a call may wait for a person for days.
+const IDLE: Duration = Duration::from_secs(30);
+
 /// The most executions that wait for a worker.
 const MAX_WAITING: usize = 1_000;
 
@@ -33,9 +36,17 @@ const MAX_WAITING: usize = 1_000;
 struct OwnedWorker {
     process: WorkerProcess,
     of: Identity,
+    /// Since when it has executed nothing.
+    idle_since: Instant,
 }
 
-/// What makes two executions those of one program. An interpreter that a program took over sees no other program: a
+impl OwnedWorker {
+    fn new(process: WorkerProcess, of: Identity) -> Self {
+        Self { process, of, idle_since: Instant::now() }
+    }
+}
+
+/// What makes two executions those of one program; the seed tells those of different runs, and so of tenants, apart. An interpreter that a program took over sees no other program: a
 /// worker executes one program only, though often, as its calls return.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
@@ -72,6 +83,8 @@ struct PoolState {
     spare: Mutex<Vec<WorkerProcess>>,
     /// Whether a spare worker is being started.
     starting: AtomicBool,
+    /// Whether idle workers are being looked after.
+    reaping: AtomicBool,
     reported: AtomicBool,
 }
 
@@ -85,6 +98,7 @@ impl Pool {
             idle: Mutex::default(),
             spare: Mutex::default(),
             starting: AtomicBool::new(false),
+            reaping: AtomicBool::new(false),
             reported: AtomicBool::new(false),
         };
         Self { state: Arc::new(state), runtime: None, counts: ProgramCounts::default() }
@@ -152,6 +166,7 @@ impl Pool {
                 let goes_on = matches!(stop, Stop::Call { .. });
                 if goes_on && reply.reusable && worker.process.served < MAX_SERVED {
                     state.keep(worker);
+                    self.reap();
                 }
                 Ok(stop)
             }
@@ -171,12 +186,12 @@ impl Pool {
         while let Some(mut process) = self.state.take_spare() {
             if !process.has_ended() {
                 self.prepare();
-                return Ok(OwnedWorker { process, of });
+                return Ok(OwnedWorker::new(process, of));
             }
         }
         let process = self.start().await?;
         self.prepare();
-        Ok(OwnedWorker { process, of })
+        Ok(OwnedWorker::new(process, of))
     }
 
     /// Starts a spare worker meanwhile, so that the next program need not wait for one.
@@ -193,9 +208,34 @@ impl Pool {
             }
             pool.state.starting.store(false, Relaxed);
         };
+        self.spawn(starting);
+    }
+
+    /// Ends workers whose program does not go on, as long as there are any.
+    fn reap(&self) {
+        if self.state.reaping.swap(true, Relaxed) {
+            return;
+        }
+        let state = Arc::downgrade(&self.state);
+        self.spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE).await;
+                let Some(state) = state.upgrade() else { return };
+                let mut idle = lock(&state.idle);
+                idle.retain(|worker| worker.idle_since.elapsed() < IDLE);
+                if idle.is_empty() {
+                    // Before the list is free for the next idle worker.
+                    state.reaping.store(false, Relaxed);
+                    return;
+                }
+            }
+        });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         match &self.runtime {
-            Some(runtime) => drop(runtime.spawn(starting)),
-            None => drop(tokio::spawn(starting)),
+            Some(runtime) => drop(runtime.spawn(task)),
+            None => drop(tokio::spawn(task)),
         }
     }
 
@@ -240,7 +280,8 @@ impl PoolState {
     }
 
     /// Keeps a worker for the next execution of its program, in place of the oldest if there are too many.
-    fn keep(&self, worker: OwnedWorker) {
+    fn keep(&self, mut worker: OwnedWorker) {
+        worker.idle_since = Instant::now();
         let mut idle = lock(&self.idle);
         if idle.len() >= self.options.workers.max(1) {
             idle.remove(0);
