@@ -225,7 +225,7 @@ dinner = ["a"]
     site.toml:11: error[config.value]: `planning.reader` = `tolerent` is not one of its choices
       help: did you mean "tolerant"? The choices are "tolerant", "strict"
     site.toml:13: error[config.unknown_key]: there is no key `gateway`
-      help: remove it; sections are approval, auth, budget, cache, execution, limits, llm, memory, planning, sandbox, scenes, server, store, telemetry, tenants
+      help: remove it; sections are approval, auth, budget, cache, documents, execution, limits, llm, memory, planning, sandbox, scenes, server, store, telemetry, tenants
     site.toml:17: error[config.value]: `execution.time_zone` = `Europe/Roma` is not a time zone: failed to find time zone `Europe/Roma` in time zone database
       help: did you mean `Europe/Rome`?
     site.toml:18: error[config.value]: `execution.fixed_now` = `yesterday` is invalid: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y
