@@ -80,9 +80,15 @@ fn cited(claims: &[String]) -> String {
 async fn without_a_model_a_summary_quotes_the_document() {
     let served = ServedEngine::start(Setup::offline()).await;
     let id = add(&served, &document(4)).await;
+    let in_italian = served.post("/api/chat", &about("Riassumi questo documento", &id)).await.json();
     let answer = served.post("/api/chat", &about("Summarise this document", &id)).await.json();
-    assert_eq!(answer["status"], "completed", "{answer:#}");
+    assert_eq!(
+        (&answer["status"], &in_italian["status"]),
+        (&json!("completed"), &json!("completed")),
+        "{answer:#}"
+    );
     let text = answer["answer"].as_str().unwrap();
+    assert_eq!(in_italian["answer"].as_str().unwrap(), text);
     for n in 1..=4 {
         assert!(text.contains(&format!("The branch in Lund{n} sold {} lamps.", 4_100 + n)), "{text}");
     }
@@ -133,10 +139,10 @@ async fn a_summary_that_costs_too_much_is_refused_before_it_is_begun() {
     let llm = model(cited);
     let served = ServedEngine::start(priced(&llm).set("budget.run_usd", 0.06)).await;
     let id = add(&served, &document(12)).await;
-    let answer = served.post("/api/chat", &about("Summarise it", &id)).await.json();
-    assert_eq!(answer["status"], "failed", "{answer:#}");
-    assert_eq!(answer["steps"][0]["error"]["code"], "budget.exceeded", "{answer:#}");
-    assert_eq!(asked(&events(&served, &answer).await), 0);
+    let refused = served.post("/api/chat", &about("Summarise it", &id)).await;
+    let refused = refused.assert_problem(429, "budget.exceeded");
+    assert!(refused["detail"].as_str().unwrap().ends_with("nothing was asked"), "{refused:#}");
+    assert_eq!(asked(&events(&served, &refused).await), 0);
 }
 
 #[tokio::test]

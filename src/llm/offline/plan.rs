@@ -244,10 +244,10 @@ impl OfflinePlanner {
     /// The plan for words. `cards` are the scenes, of which flows take part only in what nothing else serves.
     fn new_plan(&self, asked: &AskedPlan, cards: &[SceneCard], instructions: &str) -> Value {
         let task = text_task::detect_text_task(&asked.words, instructions);
-        // A task on the documents that the request names is none on its own words.
+        // A task on the documents that the request names is none on its own words, and not about the conversation.
         if asked.names_documents
             && asked.is_first
-            && task.is_some()
+            && (task.is_some() || self.is_small_talk(&asked.words))
             && let Some(plan) = self.flow_plan(cards, &asked.words, asked.first)
         {
             return plan;
