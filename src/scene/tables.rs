@@ -361,6 +361,10 @@ impl TableChecker<'_> {
             self.error(rows.line, "table_rows", message, "write rows = [{ … }, { … }]");
             return;
         };
+        // Without its key, no row can be told from another.
+        if table.key.is_empty() || table.key.iter().any(|name| table.column(name).is_err()) {
+            return;
+        }
         let mut places = BTreeSet::new();
         for (at, row) in given.iter().enumerate() {
             let line = lines.line(&format!("/{at}"));
