@@ -86,7 +86,7 @@ fn all_configuration_and_scene_errors_are_reported_at_once() {
     scenes/rooms/scene.toml:7: error[scene.invalid_value]: `tools[0].effect` is "reads"
       help: write one of: read, write; did you mean "read"?
     scenes/rooms/scene.toml:8: error[scene.native_unknown]: no native tool is registered as "rooms.list"
-      help: registered are: identity.find_user, identity.get_user_name, identity.get_user_profile, text_to_sql.classify, text_to_sql.execute, text_to_sql.format, text_to_sql.general, text_to_sql.generate, text_to_sql.relevant_tables, text_to_sql.rewrite, text_to_sql.trim, text_to_sql.validate and 10 more
+      help: registered are: identity.find_user, identity.get_user_name, identity.get_user_profile, inventory.change_price, inventory.get_price, inventory.get_stock, inventory.list_sales, inventory.list_stock, inventory.restock, inventory.sell, inventory.take_back, text_to_sql.classify and 18 more
     scenes/rooms/scene.toml:16: error[scene.bound]: the timeout_ms of BookRoom is 0
       help: use 1 or more, or omit it for the default 10000
     scenes/rooms/scene.toml:21: error[scene.http_placeholder]: {room} is not among the tool's parameters
