@@ -252,6 +252,9 @@ fn models(config: &Config) -> Vec<CheckedModel> {
 
 /// A scene and its tools on one line.
 pub fn scene(scene: &Scene) -> String {
+    if scene.summarises {
+        return format!("{}: summarises documents", scene.name);
+    }
     let tools: Vec<String> = scene
         .tools
         .iter()

@@ -83,9 +83,11 @@ pub const KINDS: [Kind; 29] = [
     ),
 ];
 
-/// The scenes alone: the runs over the shipped ones were recorded when there was no flow among them.
-fn without_flows(catalogue: &Catalogue) -> std::sync::Arc<Catalogue> {
-    let scenes = catalogue.iter().filter(|scene| scene.flow.is_none());
+/// The shipped scenes over which the runs were recorded; others were added since.
+const RECORDED: [&str; 3] = ["Identity", "VacationManagement", "Weather"];
+
+fn as_recorded(catalogue: &Catalogue) -> std::sync::Arc<Catalogue> {
+    let scenes = catalogue.iter().filter(|scene| RECORDED.contains(&scene.name.as_str()));
     std::sync::Arc::new(Catalogue::new(scenes.map(|scene| scene.as_ref().clone())))
 }
 
@@ -95,7 +97,7 @@ pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 4] {
     let workshop = Workshop::new().setup().start().await;
     let depot = Depot::new().setup("adaptive", 1).start().await;
     [
-        (Scenes::Shipped, without_flows(&shipped.engine.catalogue())),
+        (Scenes::Shipped, as_recorded(&shipped.engine.catalogue())),
         (Scenes::Workshop, workshop.engine.catalogue()),
         (Scenes::Depot, depot.engine.catalogue()),
         (Scenes::Flows, flows::catalogue().await),
