@@ -14,7 +14,7 @@ use proscenium::tools::{
 
 use super::super::testing::said;
 
-const SCENE: &str = include_str!("scene.toml");
+const SCENE: &str = include_str!("shop/scene.toml");
 
 /// A shop with the sample stock.
 struct Shop {

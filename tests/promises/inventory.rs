@@ -1,11 +1,16 @@
 //! A shop's stock: kept by the embedded rules without a model, and changed by programs whose changes are staged.
 
+use std::path::Path;
+
 use proscenium::run::{Event, RunStatus};
 use serde_json::{Value, json};
 
 use crate::process::Workspace;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
-use crate::support::{Scripted, ScriptedLlm, last_message, section};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, last_message, section};
+
+/// The folder of the scene, which is not served by itself.
+const SCENES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenes/inventory");
 
 /// A program that sells pieces of an item, with the number and the item in place of `NUMBER` and `SKU`.
 const SALE: &str = r#"
@@ -29,13 +34,19 @@ fn sale(number: &str, sku: &str) -> String {
 }
 
 /// A shop whose model replies to the nth question for a program with the nth of these, or the last one.
-async fn shop(confirm: &str, programs: &[String]) -> (TestEngine, ScriptedLlm) {
+fn setup(confirm: &str, programs: &[String]) -> (Setup, ScriptedLlm) {
     let programs = programs.to_vec();
     let llm = ScriptedLlm::start(move |_, nth| match programs.get(nth).or(programs.last()) {
         Some(source) => Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>").into()),
         None => Scripted::status(500),
     });
-    let setup = Setup::scripted(&llm).set("planning.maker", "code").set("execution.confirm", confirm);
+    let setup = Setup::scripted(&llm).scenes(Path::new(SCENES));
+    (setup.set("planning.maker", "code").set("execution.confirm", confirm), llm)
+}
+
+/// Such a shop, in which nothing is confirmed.
+async fn shop(programs: &[String]) -> (TestEngine, ScriptedLlm) {
+    let (setup, llm) = setup("never", programs);
     (setup.start().await, llm)
 }
 
@@ -52,31 +63,43 @@ fn tools(run: &FinishedRun) -> Vec<&str> {
     run.answer.steps[0].tool_calls.iter().map(|call| call.tool.as_str()).collect()
 }
 
-#[tokio::test]
-async fn shop_is_kept_without_a_model_in_english_and_italian() {
-    let test = Setup::offline().start().await;
-    let turns = [
-        ("en", "How many espresso cups do we have?", "Espresso cup: 42 in stock."),
-        ("en", "Sell 3 espresso cups and 2 teapots", "Sold: 3 × espresso cup at €4.50 (39 left), 2 × teapot"),
-        ("en", "How much is a teapot?", "Teapot: €22.90."),
-        ("en", "Set the price of teapots to 24.50", "Teapot costs €24.50 now, instead of €22.90."),
-        ("en", "Sell 20 teapots", "teapot: 20 asked for, 6 in stock. Nothing was done."),
-        ("en", "Restock 10 teapots", "10 × teapot (16 in stock now)"),
-        ("en", "What did we sell this week?", "Total: €59.30."),
-        ("it", "Quante tazzine da caffè abbiamo?", "Tazzina da caffè: 39 in magazzino."),
-        ("it", "Vendi una lattiera e due teiere", "1 × lattiera a 12,50 € (ne restano 11)"),
-        ("it", "Registra il reso di una teiera", "Reso: 1 × teiera a 24,50 € (15 in magazzino)."),
-        ("it", "Quanto costano le teiere?", "Teiera: 24,50 €."),
-        ("it", "Cosa abbiamo venduto questa settimana?", "1 × lattiera"),
-    ];
+/// Says these words to a shop without a model, and compares what is in the answers.
+async fn converse(turns: &[(&str, &str)]) {
+    let test = Setup::offline().scenes(Path::new(SCENES)).start().await;
     let mut wrong = Vec::new();
-    for (session, words, expected) in turns {
-        let run = test.chat(session, words).await;
+    for (words, expected) in turns {
+        let run = test.chat("s", words).await;
         if !run.answer.answer.contains(expected) {
             wrong.push(format!("{words}\n  {}\n  expected: {expected}", run.answer.answer));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn shop_is_kept_without_a_model() {
+    converse(&[
+        ("How many espresso cups do we have?", "Espresso cup: 42 in stock."),
+        ("Sell 3 espresso cups and 2 teapots", "Sold: 3 × espresso cup at €4.50 (39 left), 2 × teapot"),
+        ("How much is a teapot?", "Teapot: €22.90."),
+        ("Set the price of teapots to 24.50", "Shall I set the price of teapots to €24.5?"),
+        ("Sell 20 teapots", "teapot: 20 asked for, 6 in stock. Nothing was done."),
+        ("Restock 10 teapots", "10 × teapot (16 in stock now)"),
+        ("What did we sell this week?", "Total: €59.30."),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn shop_is_kept_without_a_model_in_italian() {
+    converse(&[
+        ("Quante tazzine da caffè abbiamo?", "Tazzina da caffè: 42 in magazzino."),
+        ("Vendi una lattiera e due teiere", "1 × lattiera a 12,50 € (ne restano 11)"),
+        ("Registra il reso di una teiera", "Reso: 1 × teiera a 22,90 € (7 in magazzino)."),
+        ("Quanto costano le teiere?", "Teiera: 22,90 €."),
+        ("Cosa abbiamo venduto questa settimana?", "1 × lattiera"),
+    ])
+    .await;
 }
 
 #[tokio::test]
@@ -91,7 +114,8 @@ async fn model_that_names_another_number_or_item_is_not_followed() {
             plan["steps"][0]["if_needed"] = json!([]);
             Scripted::forced(request, plan)
         });
-        let test = Setup::scripted(&llm).start().await;
+        let setup = Setup::scripted(&llm).scenes(Path::new(SCENES)).set("execution.confirm", "unclear");
+        let test = setup.start().await;
         let run = test.chat("s", "Sell 3 teapots").await;
         let sold = run.events.iter().any(|event| matches!(event.body, Event::ToolStarted { .. }));
         assert!(!sold && run.answer.status != RunStatus::Completed, "{items}: {:#?}", run.answer);
@@ -100,7 +124,7 @@ async fn model_that_names_another_number_or_item_is_not_followed() {
 
 #[tokio::test]
 async fn program_stages_changes_and_commits_them_at_its_end() {
-    let (test, llm) = shop("never", &[sale("3", "CUP-ESP")]).await;
+    let (test, llm) = shop(&[sale("3", "CUP-ESP")]).await;
     let run = test.chat("s", "Sell 3 espresso cups").await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
     assert!(run.answer.answer.starts_with("Sold, 39 are left."), "{:#?}", run.answer);
@@ -117,24 +141,29 @@ async fn program_stages_changes_and_commits_them_at_its_end() {
 
 #[tokio::test]
 async fn yes_covers_exactly_the_rows_that_were_shown() {
-    let (test, _llm) = shop("unclear", &[sale("30", "CUP-ESP")]).await;
-    let asked = test.chat("s", "Sell some espresso cups").await;
-    assert!(asked.answer.answer.contains("stock 42 → 12"), "{:#?}", asked.answer);
-    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
-    // Somebody else sells in between.
-    test.chat("other", "Sell some espresso cups").await;
-    let other = test.chat("other", "yes").await;
-    assert_eq!(other.answer.status, RunStatus::Completed, "{:#?}", other.answer);
-    assert!(other.answer.answer.contains("Sold, 12 are left."), "{:#?}", other.answer);
-    let again = test.chat("s", "yes").await;
-    assert_eq!(stock(&test, "CUP-ESP").await, (12, 1));
-    // Now there are too few.
-    assert!(again.answer.answer.contains("There are only 12 left."), "{:#?}", again.answer);
+    let (setup, _llm) = setup("unclear", &[sale("30", "CUP-ESP")]);
+    let served = ServedEngine::start(setup).await;
+    let say = async |session: &str, words: &str| {
+        let body = json!({"messages": [{"role": "user", "content": words}], "session_id": session});
+        served.post("/api/chat", &body).await.json()
+    };
+    for session in ["one", "other"] {
+        let asked = say(session, "Sell some espresso cups").await;
+        assert_eq!(asked["status"], "waiting", "{asked:#}");
+        assert!(asked["answer"].as_str().unwrap().contains("stock 42 → 12"), "{asked:#}");
+    }
+    assert_eq!(stock(&served, "CUP-ESP").await, (42, 0));
+    let done = say("other", "yes").await;
+    assert!(done["answer"].as_str().unwrap().starts_with("Sold, 12 are left."), "{done:#}");
+    // What the first one was asked about is gone; read again, there are too few.
+    let late = say("one", "yes").await;
+    assert!(late["answer"].as_str().unwrap().contains("There are only 12 left."), "{late:#}");
+    assert_eq!(stock(&served, "CUP-ESP").await, (12, 1));
 }
 
 #[tokio::test]
 async fn of_two_programs_that_sell_the_last_piece_one_succeeds() {
-    let (test, _llm) = shop("never", &[sale("1", "MOKA-3")]).await;
+    let (test, _llm) = shop(&[sale("1", "MOKA-3")]).await;
     let (one, two) = tokio::join!(test.chat("a", "Sell 1 moka pot"), test.chat("b", "Sell 1 moka pot"));
     let mut answers = [one.answer.answer, two.answer.answer];
     answers.sort();
@@ -159,7 +188,7 @@ async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
     ];
     for (program, told) in cases {
         let (test, llm) =
-            shop("never", &[program.clone(), "STATUS = 'no_match'\nanswer_text = 'No.'".to_owned()]).await;
+            shop(&[program.clone(), "STATUS = 'no_match'\nanswer_text = 'No.'".to_owned()]).await;
         let run = test.chat("s", "Sell 3 espresso cups").await;
         assert_eq!(stock(&test, "CUP-ESP").await, (42, 0), "{program}");
         assert!(!tools(&run).contains(&"commit"), "{program}");
@@ -171,7 +200,7 @@ async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
 
 #[tokio::test]
 async fn dry_run_of_a_program_shows_the_diff_and_changes_nothing() {
-    let (test, _llm) = shop("never", &[sale("3", "CUP-ESP")]).await;
+    let (test, _llm) = shop(&[sale("3", "CUP-ESP")]).await;
     let mut request = test.engine.request("Sell 3 espresso cups", None);
     request.options.dry_run = true;
     let run = test.finish(test.engine.submit(request).await.unwrap()).await;
@@ -187,12 +216,12 @@ fn sale_that_is_killed_between_intent_and_outcome_is_made_once() {
     for place in ["after:tool_started", "before:tool_completed"] {
         let workspace = Workspace::new();
         let crash = [("CRASH_POINT_AT", place.to_owned())];
-        let line = ["chat", "-q", "--session", "s", "Sell 3 espresso cups"];
+        let line = ["chat", "-q", "--scenes", SCENES, "--session", "s", "Sell 3 espresso cups"];
         workspace.spawn_with(&line, &crash).end();
-        let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+        let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0", "--scenes", SCENES]);
         server.read_until("serves at ");
         // Queued behind the sale, which is resumed first.
-        let line = ["chat", "-q", "--session", "s", "How many espresso cups do we have?"];
+        let line = ["chat", "-q", "--scenes", SCENES, "--session", "s", "How many espresso cups do we have?"];
         let told = workspace.run(&line);
         assert!(told.out.contains("Espresso cup: 39 in stock."), "{place}: {told:#?}");
         server.kill();
