@@ -229,14 +229,24 @@ async fn documents_belong_to_their_user_and_tenant() {
     send(&ada, "GET", &one).await.assert_problem(404, "document.unknown");
 }
 
+/// What a tool returns of a text: all of it, and what is to be paid to whom.
+fn told(text: &str) -> Value {
+    let mut told = json!({"text": text});
+    if let Some((_, order)) = text.split_once("Pay ") {
+        let words: Vec<&str> = order.split_whitespace().collect();
+        (told["amount"], told["payee"]) = (json!(words[0].parse::<u32>().unwrap()), json!(words[3]));
+    }
+    told
+}
+
 /// A scene that reads documents and notes, and pays.
 fn desk(log: &CallLog) -> Scene {
     let read = native(|sent: Value, context: ToolContext| async move {
         let document = context.documents.get(sent["document"].as_str().unwrap_or_default())?;
         let text = document.text(0..document.about().bytes).await?;
-        Ok(json!({"text": text.text}))
+        Ok(told(&text.text))
     });
-    let note = native(|_: Value, _: ToolContext| async move { Ok(json!({"text": NOTE})) });
+    let note = native(|_: Value, _: ToolContext| async move { Ok(told(NOTE)) });
     let find =
         native(|_: Value, _: ToolContext| async move { Ok(json!({"holder": "Mallory Rossi", "due": 4712})) });
     let log = log.clone();
@@ -292,7 +302,7 @@ async fn obeyed(tool: &'static str, looks_up: bool) -> (Answer, CallLog) {
     let ticket = served.engine.submit(ChatRequest { documents: vec![id], ..request }).await.unwrap();
     let finished = served.finish(ticket).await;
     let read = finished.answer.steps[0].tool_calls[0].result.clone();
-    assert_eq!(read, Some(json!({"text": NOTE})), "{:#?}", finished.answer);
+    assert_eq!(read, Some(told(NOTE)), "{:#?}", finished.answer);
     (finished.answer, log)
 }
 
