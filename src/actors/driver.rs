@@ -343,6 +343,11 @@ impl Driver {
         Ok(())
     }
 
+    /// Whether a model, a tool or a program is awaited.
+    fn is_busy(&self) -> bool {
+        !self.in_flight.is_empty() || !self.executions.is_empty()
+    }
+
     /// The first action that is due and not under way.
     fn due_action(&self) -> Option<Action> {
         let is_under_way =
@@ -399,8 +404,7 @@ impl Driver {
             // The run continues, so the refusals need not wait for it to rest.
             RefusedCommands(std::mem::take(&mut self.refused_commands)).reply_all();
             let timer = self.first_timer();
-            let is_busy = !self.in_flight.is_empty() || !self.executions.is_empty();
-            self.wait_timer.set_waiting(is_busy || timer.is_some());
+            self.wait_timer.set_waiting(self.is_busy() || timer.is_some());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,
                 Some(ended) = self.executions.next() => {

@@ -75,15 +75,7 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
         if let Some(name) = unique_match(known.scenes.keys(), &step.scene_name) {
             step.scene_name = name;
         }
-        // Whatever its author wrote.
-        step.kind = kind_of(step, known);
-        normalise_synthesis(step);
-        if step.kind == StepKind::Summary {
-            step.expected_tools.clear();
-            step.if_needed.clear();
-            step.prepared_calls.clear();
-        }
-        normalise_program(step, known);
+        normalise_kind(step, known);
         for value in step.inputs.values_mut() {
             if let Some(found) = Reference::of(value).filter(|found| numbers.contains(&found.step)) {
                 let step = found.step.saturating_add(shift);
@@ -126,6 +118,18 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
             }
         }
     }
+}
+
+/// Sets what executes a step, whatever its author wrote, and removes what such a step does not have.
+fn normalise_kind(step: &mut Step, known: &KnownScenes) {
+    step.kind = kind_of(step, known);
+    normalise_synthesis(step);
+    if step.kind == StepKind::Summary {
+        step.expected_tools.clear();
+        step.if_needed.clear();
+        step.prepared_calls.clear();
+    }
+    normalise_program(step, known);
 }
 
 /// What executes a step: it follows from its scene's name. A step with no scene that is one is a model's, if its author
