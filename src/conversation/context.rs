@@ -28,9 +28,14 @@ impl ConversationState {
                 memory.context(budget)
             }
             None => {
-                let mut context = self.history.memory().context(budget);
-                let tokens = self.limits.memory.facts_tokens;
-                self.history.ledger().inform(&mut context, &queued.request, &queued.user, tokens);
+                let ledger = self.history.ledger();
+                // Facts are a part of the memory's share, and turns leave them room.
+                let tokens = match ledger.facts().len() {
+                    0 => 0,
+                    _ => self.limits.memory.facts_tokens.min(budget / 4),
+                };
+                let mut context = self.history.memory().context(budget.saturating_sub(tokens));
+                ledger.inform(&mut context, &queued.request, &queued.user, tokens);
                 context
             }
         };

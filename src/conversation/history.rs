@@ -52,6 +52,11 @@ impl SessionHistory {
         self.ledger.apply(self.last, event);
     }
 
+    /// Whether an event is known that follows one which is not: the run that appended it has not been reported yet.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.early.is_empty()
+    }
+
     pub(super) fn ledger(&self) -> &FactLedger {
         &self.ledger
     }

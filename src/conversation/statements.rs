@@ -43,7 +43,9 @@ impl ConversationState {
 
     /// Appends the next statement, unless one is being appended.
     pub(super) fn append_statement(&mut self, out: &mut Vec<SideEffect>) {
+        // A fact behind a turn that was not reported yet is not in the ledger by which the next one is judged.
         while !self.is_stating()
+            && !self.history.is_behind()
             && let Some((caller, statement)) = self.backlog.statements.pop_front()
         {
             match self.stated_fact(statement) {

@@ -12,6 +12,8 @@ use crate::run::{Context, FactKind, KnownFact, Turn};
 
 /// What a line of a fact takes beside its claim, in quarters of a token.
 const LINE: usize = 80;
+/// What the section of facts takes beside its lines, in quarters of a token.
+const SECTION: usize = 400;
 /// A word of the request in which a fact came up counts less than one of the fact itself.
 const TOPIC_WEIGHT: f64 = 0.4;
 /// Facts with a smaller share of the best score are not about the request.
@@ -61,7 +63,7 @@ pub(super) fn select(
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));
     let is_related = |at: &usize| scores[*at] > 0.0 && scores[*at] >= best * LEAST_SHARE;
     let lasting = (0..candidates.len()).rev().filter(|at| candidates[*at].is_lasting);
-    let mut rest = budget.saturating_mul(4);
+    let mut rest = budget.saturating_mul(4).saturating_sub(SECTION);
     let mut chosen: Vec<usize> = Vec::new();
     let mut seen = HashSet::new();
     for at in order.into_iter().filter(is_related).chain(lasting) {
