@@ -430,7 +430,6 @@ impl Evidence<'_> {
         figures.iter().all(|w| self.vocabulary.has(&w.norm))
     }
 
-    /// Whether a code, an address, a path or any other text with digits has a source.
     /// Whether each word of a list of things with their numbers was said or found: "thirty" as well as "30".
     fn listed(&self, words: &[words::SourceWord]) -> bool {
         words.iter().filter(|word| word.norm.chars().all(char::is_alphabetic)).all(|word| {
@@ -442,6 +441,7 @@ impl Evidence<'_> {
         })
     }
 
+    /// Whether a code, an address, a path or any other text with digits has a source.
     fn other(&self, text: &str, words: &[words::SourceWord], property: &Property) -> bool {
         if self.lists && property.lists_numbers() && !self.listed(words) {
             return false;

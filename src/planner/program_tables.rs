@@ -29,9 +29,6 @@ const CHANGED: &str = "success";
 pub(super) const BOTH_KINDS: &str =
     "a program either stages changes of tables or calls functions that change something; not both";
 
-/// The most changed rows that a question shows.
-const SHOWN_ROWS: usize = 20;
-
 /// What a program has staged, and what it sees of its calls.
 pub(super) struct StagedProgram<'a> {
     sets: BTreeMap<String, (&'a Scene, WriteSet)>,
@@ -377,13 +374,8 @@ pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, commits: bool
 /// The question whether a diff is to be made, with each changed row.
 fn question(state: &RunState, diff: &WriteDiff) -> String {
     let is_italian = state.language().is_some_and(|language| language.starts_with("it"));
-    let (ask, more) = match is_italian {
-        true => ("Faccio queste modifiche?", "altre righe"),
-        false => ("Shall I make these changes?", "more rows"),
-    };
-    let mut rows: Vec<String> = diff.changes.iter().take(SHOWN_ROWS).map(ToString::to_string).collect();
-    if diff.changes.len() > SHOWN_ROWS {
-        rows.push(format!("… {} {more}", diff.changes.len() - SHOWN_ROWS));
-    }
+    let ask = if is_italian { "Faccio queste modifiche?" } else { "Shall I make these changes?" };
+    // All of them: a yes covers no row that was not shown.
+    let rows: Vec<String> = diff.changes.iter().map(ToString::to_string).collect();
     format!("{ask} {}", rows.join("; "))
 }
