@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::watch::Memory;
+use super::watch::ProcessMemory;
 
 /// Bytes of data that a worker may use beyond the bound of its programs: for the frames, and what the allocator keeps.
 const SLACK_BYTES: u64 = 96 * 1024 * 1024;
@@ -45,7 +45,7 @@ fn landlocked() -> Result<landlock::RulesetStatus, landlock::RulesetError> {
 /// # Errors
 /// Which limit cannot be set, or what is still possible although it was given up.
 pub(super) fn restrict_process(
-    memory: &Memory,
+    memory: &ProcessMemory,
     memory_bytes: u64,
     seconds: u64,
 ) -> Result<Vec<String>, String> {
@@ -68,7 +68,7 @@ fn limit(resource: Resource, most: u64) -> Result<(), String> {
         .map_err(|error| format!("the limit {resource:?} cannot be set: {error}"))
 }
 
-fn filter_calls(memory: &Memory) -> Vec<String> {
+fn filter_calls(memory: &ProcessMemory) -> Vec<String> {
     #[cfg(target_os = "linux")]
     match filter::apply(memory.descriptor()) {
         Ok(()) => Vec::new(),
@@ -153,7 +153,7 @@ mod filter {
         if let Some(statm) = statm.and_then(|statm| u64::try_from(statm).ok()) {
             rules.insert(libc::SYS_pread64, vec![equal(0, statm)?]);
         }
-        // Memory that can be executed is not to be had.
+        // ProcessMemory that can be executed is not to be had.
         let executable = u64::from(libc::PROT_EXEC.unsigned_abs());
         let not_executable = || masked(2, executable, 0);
         rules.insert(libc::SYS_mmap, vec![not_executable()?]);

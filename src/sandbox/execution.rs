@@ -34,7 +34,7 @@ pub(super) fn execute(program: &Program) -> Stop {
             let (printed, cut) = printed.into_parts();
             Stop::Finished(Finished { printed, cut, status, answer_text, answer_rows })
         }
-        Err(Fault { code, message, line }) => {
+        Err(ExecutionFault { code, message, line }) => {
             let (printed, _) = printed.into_parts();
             let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
             Stop::Fault(ProgramFault { code: code.to_owned(), message, line, printed })
@@ -47,13 +47,13 @@ enum Ended {
     Finished([Option<Value>; 3]),
 }
 
-struct Fault {
+struct ExecutionFault {
     code: &'static str,
     message: String,
     line: Option<u32>,
 }
 
-impl Fault {
+impl ExecutionFault {
     fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), line: None }
     }
@@ -64,7 +64,7 @@ impl Fault {
 }
 
 /// What a step of the interpreter came to: it continues, or the program ended.
-type Step = Result<Result<ReplProgress, Box<ReplStartError>>, Result<Ended, Fault>>;
+type Step = Result<Result<ReplProgress, Box<ReplStartError>>, Result<Ended, ExecutionFault>>;
 
 struct Execution<'p> {
     program: &'p Program,
@@ -75,17 +75,17 @@ struct Execution<'p> {
 }
 
 impl Execution<'_> {
-    fn run(&mut self, printed: &mut Printed) -> Result<Ended, Fault> {
+    fn run(&mut self, printed: &mut Printed) -> Result<Ended, ExecutionFault> {
         let program = self.program;
         if program.source.len() > MAX_SOURCE_BYTES {
             let message =
                 format!("the program has {} bytes; at most {MAX_SOURCE_BYTES}", program.source.len());
-            return Err(Fault::new("code.refused", message));
+            return Err(ExecutionFault::new("code.refused", message));
         }
         if let Some((word, line)) = asynchronous(&program.source) {
             let message =
                 format!("`{word}` is not available: call functions one after the other, without `await`");
-            return Err(Fault::new("code.refused", message).at(Some(line)));
+            return Err(ExecutionFault::new("code.refused", message).at(Some(line)));
         }
         let limits = ResourceLimits::default()
             .max_duration(Duration::from_millis(program.limits.time_ms))
@@ -103,7 +103,7 @@ impl Execution<'_> {
                 ReplProgress::NameLookup(lookup) => Ok(self.name(lookup, printed)),
                 ReplProgress::OsCall(call) => self.system(call, printed),
                 ReplProgress::ResolveFutures(_) => {
-                    return Err(Fault::new("code.refused", "functions are called without `await`"));
+                    return Err(ExecutionFault::new("code.refused", "functions are called without `await`"));
                 }
             };
             progress = match step {
@@ -133,14 +133,14 @@ impl Execution<'_> {
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(message) => {
-                return Err(Err(Fault::new("code.arguments", message).at(line_of(call, printed))));
+                return Err(Err(ExecutionFault::new("code.arguments", message).at(line_of(call, printed))));
             }
         };
         let made = ProgramCall { function: name, arguments };
         let at = self.made;
         if at >= usize::try_from(self.program.limits.calls).unwrap_or(usize::MAX) {
             let message = format!("the program makes more than {} calls", self.program.limits.calls);
-            return Err(Err(Fault::new("code.calls", message).at(line_of(call, printed))));
+            return Err(Err(ExecutionFault::new("code.calls", message).at(line_of(call, printed))));
         }
         self.made += 1;
         let Some(PastCall { call: past, outcome }) = self.program.calls.get(at) else {
@@ -198,20 +198,20 @@ impl Execution<'_> {
             other => {
                 let message = format!("`{}` is not available to a program", other.name());
                 let line = line_of_error(call.abort(stopped(), printed.writer()));
-                return Err(Err(Fault::new("code.refused", message).at(line)));
+                return Err(Err(ExecutionFault::new("code.refused", message).at(line)));
             }
         };
         Ok(call.resume(value, printed.writer()))
     }
 
     /// Reads what the program left.
-    fn finish(&self, mut repl: MontyRepl) -> Result<Ended, Fault> {
+    fn finish(&self, mut repl: MontyRepl) -> Result<Ended, ExecutionFault> {
         if let Some(past) = self.program.calls.get(self.made) {
             let message = format!(
                 "the program ended after {} calls, and made `{}` next when it ran before",
                 self.made, past.call.function
             );
-            return Err(Fault::new("code.diverged", message));
+            return Err(ExecutionFault::new("code.diverged", message));
         }
         let mut left = MAX_VALUE_BYTES;
         let mut values = [None, None, None];
@@ -221,7 +221,8 @@ impl Execution<'_> {
             repl = match progress {
                 ReplProgress::Complete { repl, value } => {
                     let json = to_json(value, &mut left);
-                    let json = json.map_err(|why| Fault::new("code.arguments", format!("`{name}` {why}")))?;
+                    let json =
+                        json.map_err(|why| ExecutionFault::new("code.arguments", format!("`{name}` {why}")))?;
                     *place = Some(json);
                     repl
                 }
@@ -231,7 +232,7 @@ impl Execution<'_> {
         Ok(Ended::Finished(values))
     }
     /// The fault that an exception of the interpreter means.
-    fn fault_of(&self, error: &MontyException) -> Fault {
+    fn fault_of(&self, error: &MontyException) -> ExecutionFault {
         let message = error.message().unwrap_or_default();
         let code = match error.exc_type() {
             ExcType::SyntaxError => "code.syntax",
@@ -251,7 +252,7 @@ impl Execution<'_> {
             }
             _ => error.summary(),
         };
-        Fault { code, message, line: line(error) }
+        ExecutionFault { code, message, line: line(error) }
     }
 
     /// Whether a call that was made raised this message.
@@ -333,7 +334,7 @@ fn arguments(
     Ok(arguments)
 }
 
-fn diverged(at: usize, made: &ProgramCall, past: &ProgramCall) -> Fault {
+fn diverged(at: usize, made: &ProgramCall, past: &ProgramCall) -> ExecutionFault {
     let number = at + 1;
     let what = if made.function == past.function {
         format!("call {number}, `{}`, has other arguments than when the program ran before", made.function)
@@ -343,7 +344,7 @@ fn diverged(at: usize, made: &ProgramCall, past: &ProgramCall) -> Fault {
             made.function, past.function
         )
     };
-    Fault::new("code.diverged", what)
+    ExecutionFault::new("code.diverged", what)
 }
 
 /// The exception that ends an execution that is not continued. Programs cannot catch it.

@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::program::Program;
-    use crate::sandbox::protocol::{Hello, Reply};
+    use crate::sandbox::protocol::{Hello, WorkerReply};
 
     #[test]
     fn values_are_read_as_they_were_written() {
@@ -105,7 +105,7 @@ mod tests {
             for input in [&bytes, &framed] {
                 prop_assert!(!matches!(read::<Program>(&mut input.as_slice()), Ok(Some(_))));
                 prop_assert!(received::<Hello>(input).is_err());
-                prop_assert!(received::<Reply>(input).is_err());
+                prop_assert!(received::<WorkerReply>(input).is_err());
             }
         }
 
@@ -116,9 +116,9 @@ mod tests {
             let mut bytes = frame(&reply, MAX_REPLY_BYTES).unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
-            let _ = received::<Reply>(&bytes);
+            let _ = received::<WorkerReply>(&bytes);
             bytes.truncate(at);
-            prop_assert!(received::<Reply>(&bytes).is_err());
+            prop_assert!(received::<WorkerReply>(&bytes).is_err());
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) const CONFINEMENT_EXIT: i32 = 78;
 /// The exit code of a worker whose interpreter panicked.
 pub(super) const PANIC_EXIT: i32 = 70;
 
-/// The first frame of a worker, when it is confined. Programs follow, each answered by a [`Reply`].
+/// The first frame of a worker, when it is confined. Programs follow, each answered by a [`WorkerReply`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hello {
@@ -57,7 +57,7 @@ pub(super) struct Hello {
 /// What became of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Reply {
+pub(super) struct WorkerReply {
     /// The number of the program among those of its worker, from 1.
     pub(super) number: u32,
     /// Where it stopped.

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(2);
 
 /// The program that is being executed, if one is.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct ExecutionWatch {
     watched: Mutex<Option<Watched>>,
     changed: Condvar,
 }
@@ -30,7 +30,7 @@ struct Watched {
     memory_bytes: u64,
 }
 
-impl Watch {
+impl ExecutionWatch {
     /// Says that an execution begins.
     pub(super) fn begin(&self, limits: &ProgramLimits) {
         let time = Duration::from_millis(limits.time_ms.saturating_add(WORKER_GRACE_MS));
@@ -49,7 +49,7 @@ impl Watch {
         clippy::disallowed_methods,
         reason = "this thread does nothing else than to wait between two looks"
     )]
-    pub(super) fn watch(&self, memory: &Memory) -> ! {
+    pub(super) fn watch(&self, memory: &ProcessMemory) -> ! {
         // What the interpreter compares with its bound is what the worker uses beyond itself.
         BASELINE_MEMORY.store(0, Relaxed);
         loop {
@@ -79,7 +79,7 @@ impl Watched {
         clippy::disallowed_methods,
         reason = "the other thread cannot be ended otherwise, and owns nothing"
     )]
-    fn look(&self, memory: &Memory) {
+    fn look(&self, memory: &ProcessMemory) {
         if self.since.elapsed() > self.time {
             std::process::exit(TIME_EXIT);
         }
@@ -94,13 +94,13 @@ impl Watched {
 /// The memory of this process, as the kernel counts it. Where the kernel does not, nothing is known, and only the
 /// interpreter's own checks and the limits of the process remain.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct ProcessMemory {
     statm: Option<File>,
     page: u64,
     at_start: u64,
 }
 
-impl Memory {
+impl ProcessMemory {
     /// Opens the kernel's figures. What is used now is not counted later.
     pub(super) fn open() -> Self {
         let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);

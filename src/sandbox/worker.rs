@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::confinement::{restrict_files, restrict_process};
 use super::execution::execute;
 use super::frame;
-use super::protocol::{CONFINEMENT_EXIT, Hello, PANIC_EXIT, PROTOCOL, Reply};
-use super::watch::{Memory, Watch};
+use super::protocol::{CONFINEMENT_EXIT, Hello, PANIC_EXIT, PROTOCOL, WorkerReply};
+use super::watch::{ExecutionWatch, ProcessMemory};
 use crate::program::{Program, Stop};
 
 /// The command with which a worker is started, before its bounds: mebibytes of memory and seconds of processor time.
@@ -25,8 +25,8 @@ pub fn worker_main() -> ExitCode {
     let (Some(Ok(memory_mib)), Some(Ok(seconds))) = (arguments.next(), arguments.next()) else {
         return ExitCode::from(2);
     };
-    let memory = Arc::new(Memory::open());
-    let watch = Arc::new(Watch::default());
+    let memory = Arc::new(ProcessMemory::open());
+    let watch = Arc::new(ExecutionWatch::default());
     let missing = restrict_files();
     let executing = {
         let (memory, watch) = (Arc::clone(&memory), Arc::clone(&watch));
@@ -55,7 +55,13 @@ impl Drop for EndsProcess {
     }
 }
 
-fn serve(memory: &Memory, watch: &Watch, mut missing: Vec<String>, memory_bytes: u64, seconds: u64) {
+fn serve(
+    memory: &ProcessMemory,
+    watch: &ExecutionWatch,
+    mut missing: Vec<String>,
+    memory_bytes: u64,
+    seconds: u64,
+) {
     let mut end = EndsProcess(PANIC_EXIT);
     match restrict_process(memory, memory_bytes, seconds) {
         Ok(more) => missing.extend(more),
@@ -70,7 +76,12 @@ fn serve(memory: &Memory, watch: &Watch, mut missing: Vec<String>, memory_bytes:
     };
 }
 
-fn programs(memory: &Memory, watch: &Watch, missing: Vec<String>, memory_bytes: u64) -> io::Result<()> {
+fn programs(
+    memory: &ProcessMemory,
+    watch: &ExecutionWatch,
+    missing: Vec<String>,
+    memory_bytes: u64,
+) -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     frame::write(&mut output, &Hello { protocol: PROTOCOL, missing })?;
     let mut number = 0;
@@ -81,7 +92,7 @@ fn programs(memory: &Memory, watch: &Watch, missing: Vec<String>, memory_bytes: 
         watch.end();
         // An allocator keeps what was used: the next program would be charged for it.
         let reusable = !matches!(stop, Stop::Fault(_)) && memory.grown_bytes() < memory_bytes / 4;
-        frame::write(&mut output, &Reply { number, stop, reusable })?;
+        frame::write(&mut output, &WorkerReply { number, stop, reusable })?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::frame;
-use super::protocol::{Hello, PROTOCOL, Reply};
+use super::protocol::{Hello, PROTOCOL, WorkerReply};
 use super::worker::WORKER_COMMAND;
 
 /// How long a worker may take to start.
@@ -86,12 +86,12 @@ impl WorkerProcess {
     }
 
     /// Executes the program in this frame.
-    pub(super) async fn execute(&mut self, program: &[u8], deadline: Duration) -> Result<Reply, Lost> {
+    pub(super) async fn execute(&mut self, program: &[u8], deadline: Duration) -> Result<WorkerReply, Lost> {
         self.served += 1;
         let exchange = async {
             self.input.write_all(program).await?;
             self.input.flush().await?;
-            frame::receive::<Reply>(&mut self.output).await
+            frame::receive::<WorkerReply>(&mut self.output).await
         };
         match timeout(deadline, exchange).await {
             Ok(Ok(reply)) if reply.number == self.served => Ok(reply),
