@@ -66,6 +66,8 @@ pub struct Sim {
     pub(super) last_id: u64,
     pub crashes: u32,
     pub(super) is_calm: bool,
+    /// The length of the stream when the ledger was last compared with it.
+    judged: std::cell::Cell<usize>,
 }
 
 impl Sim {
@@ -84,6 +86,7 @@ impl Sim {
             last_id: 0,
             crashes: 0,
             is_calm: false,
+            judged: std::cell::Cell::default(),
         };
         for _ in 0..sim.world.moves {
             sim.turn();
@@ -139,7 +142,11 @@ impl Sim {
             if !is_writing && self.turns.is_empty() {
                 let memory = self.journal.memory(self.world.memory.clone());
                 assert_eq!(*actor.state.history.memory(), memory, "the memory is not what the stream tells");
-                assert_eq!(*actor.state.history.ledger(), self.journal.ledger());
+                // A fold of the whole stream is slow.
+                let events = self.journal.stream.len();
+                if self.judged.replace(events) != events {
+                    assert_eq!(*actor.state.history.ledger(), self.journal.ledger());
+                }
             }
         }
     }
