@@ -81,7 +81,7 @@ impl FromRequest for AuthenticatedUpload {
 
 /// Adds a document. The same content of the same user is one document: then this returns that one, with its first name.
 #[utoipa::path(post, path = "/api/documents", operation_id = "add_document", tag = "documents", params(UploadQuery),
-    request_body(content((String = "text/plain"), (String = "text/markdown")), description = "the text, in UTF-8"),
+    request_body(content(("text/plain"), ("text/markdown")), description = "the text, in UTF-8"),
     responses((status = 201, body = UploadedDocument), (status = 200, description = "it was there already", body = UploadedDocument),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn add(
