@@ -10,8 +10,6 @@ use super::LedgerEntry;
 use crate::language::{lexicon, text};
 use crate::run::{Context, FactKind, KnownFact, Turn};
 
-/// What a line of a fact takes beside its claim, in quarters of a token.
-const LINE: usize = 80;
 /// What the section of facts takes beside its lines, in quarters of a token.
 const SECTION: usize = 400;
 /// A word of the request in which a fact came up counts less than one of the fact itself.
@@ -64,22 +62,21 @@ pub(super) fn select(
     let is_related = |at: &usize| scores[*at] > 0.0 && scores[*at] >= best * LEAST_SHARE;
     let lasting = (0..candidates.len()).rev().filter(|at| candidates[*at].is_lasting);
     let mut rest = budget.saturating_mul(4).saturating_sub(SECTION);
-    let mut chosen: Vec<usize> = Vec::new();
+    let mut chosen: Vec<(usize, KnownFact)> = Vec::new();
     let mut seen = HashSet::new();
     for at in order.into_iter().filter(is_related).chain(lasting) {
         if !seen.insert(at) {
             continue;
         }
-        let entry = candidates[at];
-        let replaced = entry.instead_of.as_deref().unwrap_or_default();
-        let size = estimate::json_size(&entry.fact.claim) + estimate::json_size(&replaced) + LINE;
-        if let Some(left) = rest.checked_sub(size) {
+        let known = known(candidates[at], user);
+        // As it is frozen, which is more than its line in a prompt.
+        if let Some(left) = rest.checked_sub(estimate::json_size(&known) + 1) {
             rest = left;
-            chosen.push(at);
+            chosen.push((at, known));
         }
     }
-    chosen.sort_unstable();
-    chosen.into_iter().map(|at| known(candidates[at], user)).collect()
+    chosen.sort_unstable_by_key(|(at, _)| *at);
+    chosen.into_iter().map(|(_, known)| known).collect()
 }
 
 fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
