@@ -286,7 +286,7 @@ async fn waiting_program_goes_on_in_the_middle_of_a_line_after_a_kill() {
         block(
             "first = Shelf.Look(book='emma')\n\
              both = [Shelf.Reserve(book='emma'), Shelf.Reserve(book='ulysses')]\n\
-             STATUS = 'success'\nanswer_text = f'{len(both)} books are reserved.'",
+             STATUS = 'success'\nanswer_text = f'{len(both)} books are reserved: emma and ulysses.'",
         )
     });
     let workspace = Workspace::bare();
@@ -313,7 +313,7 @@ async fn waiting_program_goes_on_in_the_middle_of_a_line_after_a_kill() {
     let done = server.approve(&run).await;
     assert_eq!(
         (&done["status"], &done["answer"]),
-        (&json!("completed"), &json!("2 books are reserved.")),
+        (&json!("completed"), &json!("2 books are reserved: emma and ulysses.")),
         "{done:#}"
     );
     let reached: Vec<String> = backend.take_requests().into_iter().map(|call| call.place).collect();
