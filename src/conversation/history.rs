@@ -40,6 +40,8 @@ impl SessionHistory {
         while let Some(event) = self.early.remove(&(self.last + 1)) {
             self.apply(&event);
         }
+        // A whole stream, read after a panic, has them, too.
+        self.early.retain(|seq, _| *seq > self.last);
         if self.early.is_empty() {
             // An emptied map keeps a node of several kilobytes, for as long as the conversation is awake.
             self.early = BTreeMap::new();
