@@ -1,5 +1,7 @@
 //! Sales, returns, deliveries and changes of prices: each is one commit, once for its idempotency key.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Number, Value, json};
 
 use proscenium::staged::{CellValue, TableRow, WriteDiff};
@@ -9,6 +11,9 @@ use super::list::{self, Pieces};
 use super::money;
 use super::names::{self, Item};
 use super::words::Words;
+
+/// The code of a session whose rows changed in between.
+const CONFLICT: &str = "staged.conflict";
 
 /// How often it is tried while others change the same rows.
 const MOST_TRIES: usize = 3;
@@ -43,20 +48,29 @@ pub async fn items(context: ToolContext, text: String, trade: Trade) -> Result<V
     let all = names::items(&mut context.tables()?).await?;
     let listed = list::read(&all, &text, trade == Trade::Return, words);
     for _ in 0..MOST_TRIES {
-        let mut tables = context.tables()?;
+        let tables = context.tables()?;
         if let Some(done) = tables.committed().await? {
             return Ok(traded(&done, words));
         }
         // A session of its own: what was read to understand the names is not what the sale rests on.
-        for (sku, pieces) in listed.clone()? {
-            stage(&mut tables, &sku, pieces, (trade, words)).await?;
-        }
-        match tables.commit().await {
-            Err(error) if error.code == "staged.conflict" => {}
+        match made(tables, listed.clone()?, (trade, words)).await {
+            Err(error) if error.code == CONFLICT => {}
             done => return done.map(|done| traded(&done, words)),
         }
     }
     Err(words.busy())
+}
+
+/// Stages all items and commits them. A conflict may be noticed by either.
+async fn made(
+    mut tables: TableSession,
+    listed: BTreeMap<String, Pieces>,
+    with: (Trade, Words),
+) -> Result<WriteDiff, ToolError> {
+    for (sku, pieces) in listed {
+        stage(&mut tables, &sku, pieces, with).await?;
+    }
+    tables.commit().await
 }
 
 /// Stages one item and its transaction.
@@ -145,7 +159,7 @@ fn name<'r>(row: &'r TableRow, words: Words) -> &'r str {
 pub async fn price(context: ToolContext, said: String, price: Number) -> Result<Value, ToolError> {
     let words = Words::of(&context);
     for _ in 0..MOST_TRIES {
-        let mut tables = context.tables()?;
+        let tables = context.tables()?;
         if let Some(done) = tables.committed().await? {
             return priced(&done, words);
         }
@@ -159,20 +173,30 @@ pub async fn price(context: ToolContext, said: String, price: Number) -> Result<
             }
             names::Meant::Nothing => return Err(words.no_item(&said, &all)),
         };
-        let item = item(&mut tables, sku, words).await?;
-        if item.price_cents == cents {
-            return Err(words.same_price(&item));
-        }
-        tables.update("items", json!(sku), json!({"price_cents": cents})).await?;
-        let entry =
-            json!({"kind": "price", "sku": sku, "stock_change": 0, "unit_cents": cents, "total_cents": 0});
-        tables.insert("transactions", entry).await?;
-        match tables.commit().await {
-            Err(error) if error.code == "staged.conflict" => {}
+        match repriced(tables, sku, cents, words).await {
+            Err(error) if error.code == CONFLICT => {}
             done => return priced(&done?, words),
         }
     }
     Err(words.busy())
+}
+
+/// Stages another price of an item and commits it.
+async fn repriced(
+    mut tables: TableSession,
+    sku: &str,
+    cents: i64,
+    words: Words,
+) -> Result<WriteDiff, ToolError> {
+    let item = item(&mut tables, sku, words).await?;
+    if item.price_cents == cents {
+        return Err(words.same_price(&item));
+    }
+    tables.update("items", json!(sku), json!({"price_cents": cents})).await?;
+    let entry =
+        json!({"kind": "price", "sku": sku, "stock_change": 0, "unit_cents": cents, "total_cents": 0});
+    tables.insert("transactions", entry).await?;
+    tables.commit().await
 }
 
 fn priced(done: &WriteDiff, words: Words) -> Result<Value, ToolError> {
