@@ -313,13 +313,13 @@ async fn instruction_in_a_document_has_no_effect_without_the_users_yes() {
         assert_eq!(answer.status, RunStatus::NeedsInput, "{answer:#?}");
         assert!(answer.answer.contains(amount) && answer.answer.contains("Mallory"), "{answer:#?}");
         assert!(log.calls().is_empty(), "{:?}", log.calls());
-        // What a text says is no value, whichever tool returns the text; what is found by it is.
+        // The same values from a tool that looked at no document are found facts.
         let (answer, log) = obeyed("Note", looks_up).await;
-        let (status, paid) = match looks_up {
-            true => (RunStatus::Completed, vec!["Pay".to_owned()]),
-            false => (RunStatus::NeedsInput, Vec::new()),
-        };
-        assert_eq!((answer.status, log.names()), (status, paid), "{answer:#?}");
+        assert_eq!(
+            (answer.status, log.names()),
+            (RunStatus::Completed, vec!["Pay".to_owned()]),
+            "{answer:#?}"
+        );
     }
 }
 
