@@ -29,12 +29,12 @@ impl ConversationState {
             }
             None => {
                 let ledger = self.history.ledger();
-                // Facts are a part of the memory's share, and turns leave them room.
-                let tokens = match ledger.facts().len() {
-                    0 => 0,
-                    _ => self.limits.memory.facts_tokens.min(budget / 4),
-                };
-                let mut context = self.history.memory().context(budget.saturating_sub(tokens));
+                let most = self.limits.memory.facts_tokens;
+                // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
+                let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
+                let mut context = self.history.memory().context(budget - reserved);
+                let held = memory::tokens(&serde_json::to_string(&context).unwrap_or_default());
+                let tokens = most.min(budget.saturating_sub(held));
                 ledger.inform(&mut context, &queued.request, &queued.user, tokens);
                 context
             }
