@@ -385,15 +385,7 @@ impl RunState {
     pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
         let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
         let put = |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));
-        let is_begun = |(_, call): &(u32, &CallState)| {
-            call.requested.effect == Effect::Write
-                && match call.status {
-                    CallStatus::Again { .. } | CallStatus::InFlight { .. } => true,
-                    CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => call.uncertain,
-                    CallStatus::Requested | CallStatus::Done { .. } | CallStatus::Skipped { .. } => false,
-                }
-        };
-        let begun = self.calls.open().filter(|call| ends && is_begun(call));
+        let begun = self.calls.open().filter(|(_, call)| ends && self.may_be_done(call));
         let unresolved = self.calls.unknown_writes().chain(begun).filter(|(number, _)| !put(*number));
         let (number, call) = unresolved.min_by_key(|(number, _)| *number)?;
         let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };

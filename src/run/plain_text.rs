@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::event::{Effect, Outcome};
-use super::state::{CallStatus, RunState, StepState};
+use super::event::Outcome;
+use super::state::{RunState, StepState};
 use crate::invisible::one_line;
 use crate::plan::StepStatus;
 
@@ -97,13 +97,6 @@ impl RunState {
     }
 
     fn may_have_written(&self, call: u32) -> bool {
-        self.calls.get(&call).is_some_and(|c| {
-            c.requested.effect == Effect::Write
-                && match c.status {
-                    CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
-                    CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => c.uncertain,
-                    CallStatus::Requested | CallStatus::Done { .. } | CallStatus::Skipped { .. } => false,
-                }
-        })
+        self.calls.get(&call).is_some_and(|call| self.may_be_done(call))
     }
 }

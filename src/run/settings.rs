@@ -116,7 +116,7 @@ pub struct Settings {
 /// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone; a plan may contain the answer to a request that needs no scene; prompts begin with what is the same for every request |
 /// | 4 | a write is unknown once an attempt may have taken effect and none has succeeded, also if a later attempt fails; a prepared write that the plan makes conditional is not made by the plan alone |
 /// | 5 | what is unexpected says why no model is asked about it |
-/// | 6 | prose inside a result, and figures that a model made up in an earlier answer, are no source of a write's arguments |
+/// | 6 | prose inside a result, and figures that a model made up in an earlier answer, are no source of a write's arguments; a write whose attempts failed without effect, and that was to be called again when its run ended, is not done, and nobody is asked about it |
 pub const RULES_REVISION: u16 = 6;
 
 /// Which calls a plan prepares (`planning.prepare`).

@@ -827,11 +827,21 @@ impl RunState {
                 && match &c.status {
                     CallStatus::Done { outcome: Outcome::Ok { .. } } => c.attempts > 0,
                     CallStatus::Done { outcome } => matches!(outcome, Outcome::Unknown { .. }),
-                    CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
-                    CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => c.uncertain,
-                    CallStatus::Requested | CallStatus::Skipped { .. } => false,
+                    _ => self.may_be_done(c),
                 }
         })
+    }
+
+    /// Whether a write that has not ended may have taken effect. From revision 6 on, one whose attempts all failed
+    /// without effect has not, although it is to be called again.
+    pub(super) fn may_be_done(&self, call: &CallState) -> bool {
+        call.requested.effect == Effect::Write
+            && match call.status {
+                CallStatus::InFlight { .. } => true,
+                CallStatus::Again { .. } => call.uncertain || !self.settings().has_rules(6),
+                CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => call.uncertain,
+                CallStatus::Requested | CallStatus::Done { .. } | CallStatus::Skipped { .. } => false,
+            }
     }
 
     /// Whether a tool was called in a step of the plan in force.

@@ -73,8 +73,10 @@ impl RunState {
     /// Repeats a write with its idempotency key, returns the outcome to its scene, and checks the request
     /// again. Other calls that the scene requested keep their turn.
     pub(super) fn retry_write(&mut self, number: u32) {
+        let told_apart = self.settings().has_rules(6);
         let retried = self.calls.change(number, |call| {
             call.status = CallStatus::Again { attempt: call.attempts + 1 };
+            call.uncertain |= told_apart;
             // The person decides with the tool as it is now.
             call.requested.definition = None;
             call.step

@@ -169,12 +169,16 @@ impl RunState {
     /// Ends the calls that have not ended with their run: the outcome of a write in flight, or of one that was to be
     /// repeated, will never be known now.
     pub(super) fn end_calls(&mut self) {
-        let counts = self.settings().has_rules(4);
+        let (counts, told_apart) = (self.settings().has_rules(4), self.settings().has_rules(6));
         for number in self.calls.unnoted().map(|(number, _)| number).collect::<Vec<_>>() {
             self.calls.change(number, |call| call.unnoted = false);
         }
         self.calls.change_open(|call| {
-            let begun = matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. });
+            let begun = match call.status {
+                CallStatus::InFlight { .. } => true,
+                CallStatus::Again { .. } => call.uncertain || !told_apart,
+                _ => false,
+            };
             let (failed, outcome) = match &call.status {
                 CallStatus::Failing { outcome, .. } | CallStatus::BackedOff { outcome, .. } => {
                     (true, Some(outcome.clone()))
@@ -187,6 +191,9 @@ impl RunState {
                     Fault::new("tool.unresolved", "the run ended before it was known whether this was done");
                 call.status = CallStatus::Done { outcome: Outcome::Unknown { error } };
                 call.uncertain = counts;
+            } else if writes && matches!(call.status, CallStatus::Again { .. }) {
+                let error = Fault::new("tool.not_repeated", "the run ended before it was called again");
+                call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
             } else if let Some(outcome) = outcome {
                 call.status = CallStatus::Done { outcome };
             }

@@ -488,7 +488,6 @@ impl RunChecker {
         self.ended.extend(cancelled);
     }
 
-    /// A call was requested.
     /// A program is executed once for each call that it has made, and once more; and only where none of its calls is under way.
     fn executed(&mut self, step: u32) {
         let executions = self.executions.entry(step).or_default();
@@ -504,6 +503,7 @@ impl RunChecker {
         assert!(self.started.contains(&step) && !self.ended.contains(&step), "step {step} is executed");
     }
 
+    /// A call was requested.
     fn insert(&mut self, step: u32, requested: &RequestedCall, fallback: bool, round: u32) {
         let call = WatchedCall {
             undoes: None,
@@ -561,7 +561,7 @@ impl RunChecker {
             Decision::Again => CallProgress::Wanted,
             _ => CallProgress::Harmless,
         };
-        call.uncertain &= *decision == Decision::Again;
+        call.uncertain = *decision == Decision::Again && (call.uncertain || self.settings.rules >= 6);
         let (step, undoes, seen) = (call.step, call.undoes, call.seen);
         if let (Some(undone), CallProgress::Done) = (undoes, seen) {
             self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
