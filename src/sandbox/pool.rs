@@ -46,8 +46,9 @@ impl OwnedWorker {
     }
 }
 
-/// What makes two executions those of one program; the seed tells those of different runs, and so of tenants, apart. An interpreter that a program took over sees no other program: a
-/// worker executes one program only, though often, as its calls return.
+/// What makes two executions those of one program; the seed tells those of different runs, and so of tenants, apart. An
+/// interpreter that a program took over sees no other program: a worker executes one program only, though often, as its
+/// calls return.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
     source: String,

@@ -48,7 +48,8 @@ impl JsonWriter {
             MontyObject::Time(time) => self.text(time_text(&time))?,
             MontyObject::DateTime(time) => self.text(date_time_text(&time))?,
             MontyObject::List(elements) | MontyObject::Tuple(elements) => {
-                self.take(1)?;
+                // Brackets, and what separates it from what follows.
+                self.take(2)?;
                 let element = |element| self.value(element, depth + 1);
                 Value::Array(elements.into_iter().map(element).collect::<Result<_, _>>()?)
             }
