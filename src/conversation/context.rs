@@ -4,6 +4,9 @@ use super::ConversationState;
 use crate::memory::{self, Memory};
 use crate::run::{Context, RunState, SessionEvent, Usage};
 
+/// Tokens of the words around the facts in a prompt.
+const FACTS_SECTION: usize = 96;
+
 impl ConversationState {
     /// The context of a run that starts now; empty for one that started before, whose context is in its
     /// journal. A client that keeps its conversation itself sends the turns with its request.
@@ -34,7 +37,7 @@ impl ConversationState {
                 let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
                 let mut context = self.history.memory().context(budget - reserved);
                 let held = memory::tokens(&serde_json::to_string(&context).unwrap_or_default());
-                let tokens = most.min(budget.saturating_sub(held));
+                let tokens = most.min(budget.saturating_sub(held + FACTS_SECTION));
                 ledger.inform(&mut context, &queued.request, &queued.user, tokens);
                 context
             }
