@@ -91,7 +91,7 @@ pub enum Meant<'a> {
 fn fit(item: &Item, words: &BTreeSet<String>) -> Option<((bool, usize), BTreeSet<String>)> {
     let fits = item.names().into_iter().filter_map(|name| {
         let common: BTreeSet<String> = name.intersection(words).cloned().collect();
-        (!common.is_empty()).then(|| ((common.len() == name.len(), common.len()), common))
+        (!common.is_empty()).then_some(((common.len() == name.len(), common.len()), common))
     });
     fits.max_by_key(|(fit, _)| *fit)
 }

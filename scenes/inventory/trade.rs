@@ -147,7 +147,7 @@ fn units(row: &TableRow, column: &str) -> i64 {
     row.get(column).and_then(CellValue::as_units).unwrap_or_default()
 }
 
-fn name<'r>(row: &'r TableRow, words: Words) -> &'r str {
+fn name(row: &TableRow, words: Words) -> &str {
     let italian = Some(text(row, "name_it")).filter(|name| words.is_italian && !name.is_empty());
     italian.unwrap_or_else(|| text(row, "name"))
 }

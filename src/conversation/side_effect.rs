@@ -9,6 +9,7 @@ use crate::run::{ApprovalId, Fault, RunId, StatedFact};
 
 /// Work for the actor. What has a result becomes an [`Input`](super::Input).
 #[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a handful exist at once, briefly")]
 pub(crate) enum SideEffect {
     /// Read the conversation: `Loaded` or `LoadFailed`.
     Load,

@@ -11,7 +11,6 @@ use super::fact::{StatedFact, TurnOrigin};
 /// absent), and its memory is a fold over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "one exists at a time, and is soon written")]
 pub enum SessionEvent {
     /// The first request of the conversation arrived.
     SessionStarted {},

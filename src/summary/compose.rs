@@ -273,7 +273,7 @@ fn add_all(list: &mut Vec<usize>, numbers: impl Iterator<Item = usize>) {
 /// The text before the first `[1]` or `[1, 2]`, its numbers, and the text after it.
 fn next_citation(text: &str) -> Option<(&str, Vec<usize>, &str)> {
     for (at, _) in text.match_indices('[') {
-        let Some(end) = text[at..].find(']').map(|end| at + end) else { return None };
+        let end = at + text[at..].find(']')?;
         let inner = &text[at + 1..end];
         let numbers: Option<Vec<usize>> =
             inner.split([',', ';']).map(|number| number.trim().parse::<usize>().ok()).collect();
