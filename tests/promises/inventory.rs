@@ -37,7 +37,7 @@ fn sale(number: &str, sku: &str) -> String {
 fn setup(confirm: &str, programs: &[String]) -> (Setup, ScriptedLlm) {
     let programs = programs.to_vec();
     let llm = ScriptedLlm::start(move |_, nth| match programs.get(nth).or(programs.last()) {
-        Some(source) => Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>").into()),
+        Some(source) => Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>")),
         None => Scripted::status(500),
     });
     let setup = Setup::scripted(&llm).scenes(Path::new(SCENES));

@@ -63,7 +63,7 @@ answer_rows = ordered
 "#;
 
 fn block(source: &str) -> Scripted {
-    Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>").into())
+    Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>"))
 }
 
 /// An engine with the shop and what was ordered there.
@@ -85,7 +85,7 @@ impl Shop {
                     "scene_name": "PROGRAM", "purpose": "Order what is low", "scenes": ["Shop"], "depends_on_step": null}]}),
             ),
             _ => match programs.get(nth).or(programs.last()) {
-                Some(text) if text.starts_with("plain: ") => Scripted::Text(text.clone().into()),
+                Some(text) if text.starts_with("plain: ") => Scripted::Text(text.clone()),
                 Some(source) => block(source),
                 None => Scripted::status(500),
             },

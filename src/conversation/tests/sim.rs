@@ -16,7 +16,6 @@ use crate::run::{Fault, RunId, SessionEvent, StatedFact, Usage};
 
 /// Something in progress, whose completion is an input of the actor.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a test holds a few of them")]
 pub(super) enum Work {
     Load,
     Append(Vec<NewRun>),

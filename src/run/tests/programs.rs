@@ -45,7 +45,6 @@ pub fn execute(program: &Program) -> Stop {
             printed: String::new(),
         })
     };
-    let mut made = 0;
     for (at, line) in program.source.lines().enumerate() {
         let mut words = line.split(' ');
         let function = words.next().unwrap_or_default();
@@ -56,7 +55,7 @@ pub fn execute(program: &Program) -> Stop {
             _ => None,
         };
         if status.is_some() {
-            if made < program.calls.len() {
+            if at < program.calls.len() {
                 return fault("code.diverged", "it ends before", at);
             }
             let text = Some(json!("It is done."));
@@ -84,8 +83,8 @@ pub fn execute(program: &Program) -> Stop {
             return fault("code.error", "AttributeError: there is no such function", at);
         }
         let call = ProgramCall { function: function.to_owned(), arguments };
-        let Some(past) = program.calls.get(made) else {
-            return match made < program.limits.calls as usize {
+        let Some(past) = program.calls.get(at) else {
+            return match at < program.limits.calls as usize {
                 true => Stop::Call { call, line: u32::try_from(at + 1).ok() },
                 false => fault("code.calls", "too many calls", at),
             };
@@ -93,7 +92,6 @@ pub fn execute(program: &Program) -> Stop {
         if past.call != call {
             return fault("code.diverged", "another call", at);
         }
-        made += 1;
         if let (PastOutcome::Raised(message), false) = (&past.outcome, line.ends_with(" catch")) {
             return fault("code.error", &format!("RuntimeError: {message}"), at);
         }

@@ -316,8 +316,9 @@ proptest! {
             prop_assert_eq!(&text[from..to], read.text.as_str());
         }
         let inner = |at: u64| (at as usize).min(text.len());
-        let whole = (inner(ends.0)..=inner(ends.1)).filter(|at| text.is_char_boundary(*at));
-        let expected = whole.clone().next().zip(whole.last()).map_or(0, |(first, last)| last - first);
+        let mut whole = (inner(ends.0)..=inner(ends.1)).filter(|at| text.is_char_boundary(*at));
+        let (first, last) = (whole.clone().next(), whole.next_back());
+        let expected = first.zip(last).map_or(0, |(first, last)| last - first);
         prop_assert_eq!(read.text.len(), expected);
     }
 }
