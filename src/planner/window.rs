@@ -1,8 +1,9 @@
 //! Prompts that fit into the model's window: what matters least is cut first, and the prompt says what was cut.
 //!
-//! The order: long results, to shorter and shorter beginnings; then the examples of scenes; then the oldest turns of the
-//! conversation, which has a share of its own beyond which it is summarised (`memory/`). The request, the instructions and the schemas are never cut. If that does
-//! not suffice, the prompt is left as it is: the provider then says what its model takes.
+//! The order: long results, to shorter and shorter beginnings; then the examples of scenes; then facts of the conversation,
+//! from the last; then its oldest turns. Both have a share of their own, beyond which turns are summarised (`memory/`). The
+//! request, the instructions and the schemas are never cut. If that does not suffice, the prompt is left as it is: the
+//! provider then says what its model takes.
 
 use serde_json::{Value, json};
 
@@ -44,6 +45,7 @@ pub(super) fn fit(request: Request, most: u32) -> Request {
         }
     }
     drop_examples(&mut cut);
+    while !fits(&cut) && drop_last_fact(&mut cut) {}
     // A lost turn may be what the user asks about, and the estimate is on the high side: turns are dropped only where
     // the prompt exceeds the window by a sixteenth.
     let surely_exceeds = |request: &Request| tokens::request(request) * 15 / 16 > u64::from(most);
@@ -115,6 +117,20 @@ fn drop_examples(request: &mut Request) {
     }
 }
 
+/// Drops the last fact that is told; false if there is none. The first line of their section says what facts are.
+fn drop_last_fact(request: &mut Request) -> bool {
+    let first = request.messages.iter_mut().find_map(|message| match message {
+        Message::User { text } => Some(text),
+        _ => None,
+    });
+    let Some(text) = first else { return false };
+    let Some(body) = sections::get(text, "facts") else { return false };
+    let lines: Vec<&str> = body.lines().collect();
+    let Some((_, kept)) = lines.split_last().filter(|(_, kept)| !kept.is_empty()) else { return false };
+    sections::replace(text, "facts", &kept.join("\n"));
+    true
+}
+
 /// Drops the oldest turn of the conversation and counts it in `left_out`; false if only the last one is there.
 fn drop_oldest_turn(request: &mut Request) -> bool {
     let mut dropped = false;
@@ -175,6 +191,23 @@ mod tests {
         let kept: Value = serde_json::from_str(&sections::get(text, "conversation").unwrap()).unwrap();
         assert_eq!((&kept["summary"], &kept["left_out"]), (&json!("Before."), &json!(2)));
         assert_eq!(kept["turns"][0]["request"], "turn 3");
+        assert!(text.contains("What else?"));
+    }
+
+    #[test]
+    fn facts_are_left_out_from_the_last_and_before_turns() {
+        let facts: Vec<String> = (1..=9).map(|n| json!({"claim": format!("fact {n}")}).to_string()).collect();
+        let mut text = data();
+        sections::push(&mut text, "facts", &format!("What is known.\n{}", facts.join("\n")));
+        let whole = request(&text, &[]);
+        let most = tokens::request(&whole) - 10;
+        let cut = fit(whole, u32::try_from(most).unwrap());
+        assert!(tokens::request(&cut) <= most);
+        let Message::User { text } = &cut.messages[1] else { panic!("{cut:?}") };
+        assert!(
+            text.contains("What is known.") && text.contains("fact 1") && !text.contains("fact 9"),
+            "{text}"
+        );
         assert!(text.contains("What else?"));
     }
 
