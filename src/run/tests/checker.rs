@@ -110,7 +110,7 @@ pub struct RunChecker {
     /// Steps that a recovery ended: nothing new begins in them.
     halted: BTreeSet<u32>,
     /// By step: the calls of its program, and how often that was executed.
-    program_calls: BTreeMap<u32, u32>,
+    program_calls: BTreeMap<u32, Vec<u32>>,
     executions: BTreeMap<u32, u32>,
 }
 
@@ -326,19 +326,20 @@ impl RunChecker {
                 assert_eq!(name, written.function, "another call than the program's");
                 let fallback = self.planned[step].2;
                 let called = self.program_calls.entry(*step).or_default();
-                *called += 1;
-                assert!(*called <= self.settings.max_calls, "a call too many of one program");
-                let round = *called;
+                called.push(requested.call);
+                let round = u32::try_from(called.len()).unwrap();
+                assert!(round <= self.settings.max_calls, "a call too many of one program");
                 self.insert(*step, requested, fallback, round);
             }
             Event::ProgramReplied { step, .. } => self.executed(*step),
             Event::ProgramWritten { step, .. } => {
                 assert!(self.started.contains(step), "a program of a step that has not begun");
-                let of_step = |call: &&WatchedCall| call.step == *step && call.undoes.is_none();
-                let wrote =
-                    self.calls.values().filter(of_step).any(|call| {
-                        call.requested.effect == Effect::Write && call.starts > 0 && call.round > 0
-                    });
+                // Calls of programs before a resumption are not those of this one.
+                let mut calls = self.program_calls.get(step).into_iter().flatten();
+                let wrote = calls.any(|call| {
+                    let call = &self.calls[call];
+                    call.requested.effect == Effect::Write && call.starts > 0
+                });
                 if !wrote {
                     self.program_calls.remove(step);
                 }
