@@ -27,7 +27,7 @@ impl Item {
         self.name_it.as_deref().filter(|_| is_italian).unwrap_or(&self.name)
     }
 
-    /// What a tool tells of it.
+    /// Its fields in the result of a tool.
     pub fn told(&self, is_italian: bool) -> Value {
         json!({
             "sku": self.sku,

@@ -1,4 +1,4 @@
-//! Documents of users: adding, reading and deleting them, and what a request is told of those that it names.
+//! Documents of users: adding, reading and deleting them, and what prompts show of those that a request names.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub(super) async fn expire(documents: &Documents, days: u32, now: Timestamp) -> 
     Ok(documents.delete_unused(since).await?)
 }
 
-/// What the run of a request is told of the documents that it names, and which are used by that.
+/// What the prompts of a run show of the documents that its request names, and that marks these as used.
 ///
 /// # Errors
 /// `request.documents` if there are too many; `document.unknown` if one does not exist or is another user's; errors of

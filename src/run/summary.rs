@@ -1,4 +1,4 @@
-//! Steps of kind summary: the questions about the parts of their documents, and what is told of them.
+//! Steps of kind summary: the questions about the parts of their documents, and what their answers state.
 
 use super::event::{Event, Fault, PartOutcome, Subject};
 use super::state::{Ask, AskStatus, DueQuestion, RunState, StepState};

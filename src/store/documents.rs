@@ -59,7 +59,7 @@ pub struct DocumentRow {
 }
 
 impl DocumentRow {
-    /// What a run is told of it.
+    /// What a run stores of it, for its prompts.
     pub fn named(&self) -> NamedDocument {
         NamedDocument {
             id: self.id,

@@ -118,7 +118,7 @@ impl OfflineModel {
             // A node declares by itself what is done without a model.
             // It writes no programs.
             (Purpose::Node | Purpose::Program, _) => (String::new(), Vec::new()),
-            // Whoever reads the reply has the documents, and quotes them.
+            // The reader of the reply has the documents, and quotes them.
             (Purpose::Summary, ToolChoice::Forced(name)) => {
                 (String::new(), vec![forced_call(request, name, json!({}))])
             }
