@@ -25,13 +25,14 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Se
 const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
-const ZERO: [(&str, &str); 8] = [
+const ZERO: [(&str, &str); 9] = [
     ("Tool breakers", "no tool fails four times in a row"),
     ("Policies", "no level or mode is set"),
     ("Consultations", "no level or mode is set"),
     ("Plan and path look-ups", "planning.learn is off"),
     ("Learned plans", "planning.learn is off"),
     ("Ratings", "no plan is rated"),
+    ("Programs", "every step is carried out by its scene"),
     ("Runs resumed after a restart", "no server was restarted with unfinished runs"),
     ("Restarts of actors", "no actor panicked"),
 ];
