@@ -25,8 +25,8 @@ use crate::program::{
 };
 use crate::run::{
     CallStatus, CodeWork, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    PlanningMaker, ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState, STAGED_CONFLICT,
-    StepState, Subject,
+    PlanningMaker, ProgramStepCall, ProgramStop, Reply, ReplyCall, RequestedCall, RequiredApproval, RunState,
+    STAGED_CONFLICT, StepState, Subject,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -201,7 +201,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
         if step.step.purpose != state.request() {
             sections::push(&mut data, "purpose", &step.step.purpose);
         }
-        messages.extend(step.code().and_then(correction).into_iter().flatten());
+        messages.extend(step.code().and_then(|work| correction(state, work)).into_iter().flatten());
     }
     messages.extend(repair(state, state.tries(Subject::Program { step: number })));
     let system = format!("{PROGRAM}{EXAMPLE}");
@@ -218,7 +218,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
 }
 
 /// The last program and its fault, for the model that is to correct it.
-fn correction(work: &CodeWork) -> Option<[Message; 2]> {
+fn correction(state: &RunState, work: &CodeWork) -> Option<[Message; 2]> {
     let (program, fault) = (work.program.as_ref()?, work.fault.as_ref()?);
     let [begin, end] = BLOCK;
     let written = format!("{begin}\n{}{end}", program.source);
@@ -228,9 +228,13 @@ fn correction(work: &CodeWork) -> Option<[Message; 2]> {
         let printed: String = fault.printed.chars().take(SHOWN_PRINTED).collect();
         text.push_str(&format!("It had printed:\n{printed}\n"));
     }
-    if !work.program_calls.is_empty() {
+    // A commit is a call of the machine, which no program writes.
+    let is_own =
+        |own: &&ProgramStepCall| state.calls.get(&own.call).is_none_or(|call| !call.requested.is_commit());
+    let own_calls: Vec<&ProgramStepCall> = work.program_calls.iter().filter(is_own).collect();
+    if !own_calls.is_empty() {
         text.push_str("It had called, in this order:\n");
-        for own in &work.program_calls {
+        for own in own_calls {
             text.push_str(&format!(
                 "- {}({})\n",
                 own.written.function,

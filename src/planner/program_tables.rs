@@ -13,8 +13,8 @@ use super::constraints::forbidden_call;
 use super::program::step_in_scene;
 use crate::program::{PastCall, PastOutcome, ProgramCall, ProgramFunction};
 use crate::run::{
-    CallStatus, CodeWork, ConfirmPolicy, Effect, Fault, Outcome, Repeat, RequestedCall, RequiredApproval,
-    RunState, STAGED_CONFLICT, StepState, call_key,
+    CodeWork, ConfirmPolicy, Effect, Fault, Outcome, Repeat, RequestedCall, RequiredApproval, RunState,
+    STAGED_CONFLICT, StepState, call_key,
 };
 use crate::scene::{Catalogue, Scene};
 use crate::staged::{
@@ -309,12 +309,12 @@ pub(super) fn end_of_program(
 
 /// What the commit came to, if it is the program's last call.
 fn committed(state: &RunState, work: &CodeWork) -> Option<EndOfProgram> {
-    let last = state.calls.get(&work.program_calls.last()?.call)?;
-    if last.requested.tool != COMMIT || last.requested.effect != Effect::Write {
+    let last = work.program_calls.last()?.call;
+    if !state.calls.get(&last)?.requested.is_commit() {
         return None;
     }
-    let CallStatus::Done { outcome } = &last.status else { return None };
-    Some(match outcome {
+    // That of an equal commit, if it shares one.
+    Some(match state.outcome(last)? {
         Outcome::Ok { .. } => EndOfProgram::Ended,
         Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error } => {
             let code = if error.code == STAGED_CONFLICT { STAGED_CONFLICT } else { "staged.refused" };

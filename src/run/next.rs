@@ -12,7 +12,6 @@ use super::state::{CallStatus, DueQuestion, FinalAnswer, RunState, StepState};
 use crate::adapt::PolicyChoice;
 use crate::plan::{self, Step, StepStatus};
 use crate::sentences;
-use crate::staged::COMMIT;
 
 /// Repairs of replies that are not forced (a scene's reply, the answer's text): an empty one is asked for
 /// once more.
@@ -446,14 +445,8 @@ impl RunState {
         let ok = |call: u32| self.is_effective(call);
         // A program does many things with one tool, and commits what it staged until nothing changes in between.
         let is_program = step.code().is_some();
-        let is_commit = |call: &super::state::CallState| {
-            let arguments = &call.requested.arguments;
-            call.requested.tool == COMMIT
-                && arguments.get("base").is_some()
-                && arguments.get("diff").is_some()
-        };
         let is_same = |call: &super::state::CallState, by: &super::state::CallState| match is_program {
-            true if !is_commit(by) => call.requested.key == by.requested.key,
+            true if !by.requested.is_commit() => call.requested.key == by.requested.key,
             _ => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
         let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));

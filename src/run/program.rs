@@ -194,11 +194,18 @@ impl RunState {
 
     /// What a step of kind code keeps when it begins again: its program, unless it failed by itself before it changed anything,
     /// and its calls up to the last write that took effect, or up to the first that was not done. A program that failed by
-    /// itself is kept with its fault: another one makes the same calls first.
+    /// itself is kept with its fault: another one makes the same calls first. A program whose changes were committed, or may have
+    /// been, is kept as it ended: it is neither executed again nor replaced, so nothing is committed a second time.
     pub(super) fn kept_program(&self, number: u32) -> Option<CodeWork> {
         let work = self.steps.get(&number)?.code()?;
         let program = work.program.clone()?;
         let calls = &work.program_calls;
+        let is_undone = |call: u32| self.calls.get(&call).is_some_and(|call| self.is_undone(call));
+        let may_be_committed = calls.last().is_some_and(|last| self.may_be_committed(last.call));
+        if may_be_committed && work.ending.is_some() && !calls.iter().any(|own| is_undone(own.call)) {
+            let (program_calls, ending) = (calls.clone(), work.ending.clone());
+            return Some(CodeWork { program: Some(program), program_calls, ending, ..CodeWork::default() });
+        }
         let call_of = |call: u32| self.calls.get(&call);
         let stands = |call: u32| {
             matches!(self.outcome(call), Some(Outcome::Ok { .. }))
@@ -225,6 +232,12 @@ impl RunState {
         let fault = work.fault.clone().filter(|fault| is_own || fault.code == DIVERGED);
         let program_calls = calls[..kept].to_vec();
         Some(CodeWork { program: Some(program), program_calls, fault, unavailable, ..CodeWork::default() })
+    }
+
+    /// Whether a call is the commit of what a program staged, and was made or may have been.
+    fn may_be_committed(&self, call: u32) -> bool {
+        let is_commit = self.calls.get(&call).is_some_and(|call| call.requested.is_commit());
+        is_commit && matches!(self.outcome(call), Some(Outcome::Ok { .. } | Outcome::Unknown { .. }))
     }
 
     fn is_written(&self, call: u32) -> bool {

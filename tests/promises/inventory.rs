@@ -211,6 +211,31 @@ async fn dry_run_of_a_program_shows_the_diff_and_changes_nothing() {
     assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
 }
 
+#[tokio::test]
+async fn commit_of_a_program_that_is_killed_before_its_outcome_is_recorded_is_made_once() {
+    let told = "rows = Inventory.find(table='transactions')\ncup = Inventory.get(table='items', key='CUP-ESP')\n\
+                STATUS = 'success'\nanswer_text = f\"{cup['stock']} cups, {len(rows)} transactions.\"";
+    let programs = [sale("3", "CUP-ESP"), told.to_owned()];
+    let llm = ScriptedLlm::start(move |_, nth| {
+        Scripted::Text(format!("<execute_python>\n{}\n</execute_python>", programs[nth.min(1)]))
+    });
+    let workspace = Workspace::new();
+    let model = format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\n", llm.base_url());
+    let config = "[execution]\nconfirm = \"never\"\n[planning]\nmaker = \"code\"\n";
+    workspace.write("shop.toml", &format!("{config}{model}"));
+    let chat = |words| ["chat", "-q", "--config", "shop.toml", "--scenes", SCENES, "--session", "s", words];
+    // Find, update, insert and get have completed; the commit is in the tables.
+    let crash =
+        [("CRASH_POINT_AT", "before:tool_completed".to_owned()), ("CRASH_POINT_SKIP", "4".to_owned())];
+    workspace.spawn_with(&chat("Sell 3 espresso cups"), &crash).end();
+    let line = ["serve", "--addr", "127.0.0.1:0", "--config", "shop.toml", "--scenes", SCENES];
+    let mut server = workspace.spawn(&line);
+    server.read_until("serves at ");
+    let told = workspace.run(&chat("How many espresso cups do we have?"));
+    assert!(told.out.contains("39 cups, 1 transactions."), "{told:#?}");
+    server.kill();
+}
+
 #[test]
 fn sale_that_is_killed_between_intent_and_outcome_is_made_once() {
     for place in ["after:tool_started", "before:tool_completed"] {

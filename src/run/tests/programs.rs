@@ -9,11 +9,12 @@ use super::world::{Dice, World, worlds};
 use crate::plan::{PROGRAM, Plan, Step, StepKind, StepStatus};
 use crate::planner;
 use crate::program::{
-    Finished, PastOutcome, Program, ProgramCall, ProgramFault, ProgramLimits, Stop, Unavailable,
+    Finished, PastOutcome, Program, ProgramCall, ProgramFault, ProgramLimits, ProgramResult, Stop,
+    Unavailable,
 };
 use crate::run::{
     Action, CallStatus, Effect, Event, Fault, Outcome, PlanMaker, PlanningMaker, ProgramStop, RULES_REVISION,
-    Reply, RunState, RunStatus, Settings, Subject,
+    Repeat, Reply, RequestedCall, RunState, RunStatus, Settings, Subject, call_key,
 };
 
 /// The lines of a program: `A.look 1` calls, `A.book 0 catch` goes on if the call fails, `flip` makes another call whenever
@@ -223,6 +224,46 @@ impl Written {
         self.go_on();
     }
 
+    /// A model replies with a program, whose only call is the commit of what it staged: that is requested at its end.
+    fn staging_program(&mut self) {
+        let call = self.script.reply(Subject::Program { step: 1 });
+        let written = written(&self.script.state, (1, call), "end".to_owned(), false);
+        self.script.record(written);
+        self.script.settle();
+        let arguments = json!({"id": "1", "base": {"rows": [], "ranges": []}, "diff": []});
+        let requested = RequestedCall {
+            call: self.state().next_call(),
+            scene: Some("A".to_owned()),
+            provider_id: String::new(),
+            tool: "commit".to_owned(),
+            key: call_key("A", "commit", &arguments, &[]),
+            arguments,
+            effect: Effect::Write,
+            repeat: Repeat::Key,
+            problem: None,
+            approval: None,
+            undo: None,
+            confirm: None,
+            occurrence: 0,
+            volatile: false,
+            policies: None,
+            definition: None,
+        };
+        let (status, answer_text) = ("success".to_owned(), "It is sold.".to_owned());
+        let ends = Some(Box::new(ProgramResult { status, answer_text, answer_rows: Vec::new() }));
+        let written = ProgramCall { function: "A.commit".to_owned(), arguments: Map::new() };
+        let requested = Box::new(requested);
+        let stop = ProgramStop::Call { written, line: None, is_untraced: false, requested, ends };
+        self.script.record(Event::ProgramReplied { step: 1, stop });
+        self.script.settle();
+    }
+
+    /// The run ends with what it has.
+    fn end(&mut self) {
+        self.script.check(None, true, Some("Nobody knows."));
+        assert!(self.state().status.is_terminal());
+    }
+
     fn go_on(&mut self) {
         self.script.settle();
         while self.script.state.next().contains(&Action::Execute { step: 1 }) {
@@ -345,6 +386,35 @@ fn program_does_not_go_on_after_a_write_of_unknown_outcome() {
     run.failed(1, Outcome::Unknown { error: Fault::new("tool.lost", "who knows") });
     assert_eq!((run.status(), run.error()), (StepStatus::Failed, "tool.lost"));
     assert_eq!(run.script.begun().len(), 1);
+}
+
+#[test]
+fn commit_of_unknown_outcome_is_left_to_a_person_and_not_made_again() {
+    use crate::run::Decision;
+    for (decision, status, executes) in
+        [(Decision::Done, StepStatus::Completed, false), (Decision::NotDone, StepStatus::Running, true)]
+    {
+        let mut run = Written::new(free());
+        run.staging_program();
+        run.failed(1, Outcome::Unknown { error: Fault::new("staged.commit_unknown", "who knows") });
+        assert_eq!((run.status(), run.error()), (StepStatus::Failed, "staged.commit_unknown"));
+        run.end();
+        // Resumed before anybody has decided: it is neither executed again nor written anew.
+        run.script.reopen();
+        assert_eq!((run.status(), run.error()), (StepStatus::Failed, "staged.commit_unknown"));
+        run.end();
+        run.script.decide(1, decision, "hockney");
+        run.script.reopen();
+        assert_eq!(run.status(), status);
+        assert_eq!(run.state().next().contains(&Action::Execute { step: 1 }), executes);
+        assert_eq!((run.state().calls.len(), run.script.begun().len()), (1, 1));
+        let asked = run.state().asks.values().filter(|ask| ask.subject == Subject::Program { step: 1 });
+        assert_eq!(asked.count(), 1, "no other program is asked for");
+        if !executes {
+            let answer = &run.state().answer.as_ref().unwrap().text;
+            assert!(answer.starts_with("It is sold."), "{answer}");
+        }
+    }
 }
 
 #[test]
