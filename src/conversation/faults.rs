@@ -29,6 +29,12 @@ pub(super) fn being_erased(session: &SessionId) -> Fault {
     Fault::new("store.session_busy", format!("session {session} is being erased"))
 }
 
+/// The conversation's stream has events that are not known here, so it is read again before anything else happens.
+pub(super) fn behind(session: &SessionId) -> Fault {
+    let message = format!("session {session} is being read again; try again in a moment");
+    Fault::new("session.behind", message)
+}
+
 /// The conversation belongs to another user, for whom it does not exist.
 pub(super) fn unknown_session(session: &SessionId) -> Fault {
     Fault::new("session.unknown", format!("there is no session `{session}`"))

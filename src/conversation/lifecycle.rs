@@ -2,7 +2,7 @@
 
 use super::commands::refuse;
 use super::side_effect::SideEffect;
-use super::{Awake, CarryOnCaller, ConversationState, Phase};
+use super::{Awake, CarryOnCaller, ConversationState, Phase, faults};
 use crate::run::{Fault, SessionEvent};
 
 impl ConversationState {
@@ -24,6 +24,10 @@ impl ConversationState {
         if !matches!(self.phase, Phase::Awake(_)) {
             return;
         }
+        if self.is_behind_for_good() {
+            self.fail(&faults::behind(&self.session), out);
+            return self.proceed_failing(out);
+        }
         self.append_statement(out);
         self.admit_backlog(out);
         self.append_admitted(out);
@@ -33,6 +37,13 @@ impl ConversationState {
             true => {}
             false => self.cancel_timer(out),
         }
+    }
+
+    /// Whether the stream has events that nothing in progress here will report: an append that was reported as failed may
+    /// be on disk. Only reading the stream again can tell.
+    fn is_behind_for_good(&self) -> bool {
+        let may_report = self.runs.has_begun() || self.is_summarising() || self.is_stating();
+        self.history.is_behind() && !may_report
     }
 
     /// Makes a summary that is due, or starts the next queued run.

@@ -147,7 +147,12 @@ impl RunTable {
         self.slots.values().any(|slot| slot.active().is_some())
     }
 
-    /// Whether such a run is one that an earlier process left.
+    /// Whether a run is read or driven.
+    pub(super) fn has_begun(&self) -> bool {
+        self.slots.values().any(|slot| matches!(slot, RunSlot::Reading { .. } | RunSlot::Driven { .. }))
+    }
+
+    /// Whether one that is queued, read or driven is one that an earlier process left.
     pub(super) fn has_recovered(&self) -> bool {
         self.slots.values().filter_map(RunSlot::active).any(|active| active.is_recovered)
     }

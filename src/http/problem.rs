@@ -97,76 +97,107 @@ impl Problem {
     }
 }
 
+/// Codes that the client can mend, by status.
+const MENDABLE: &[(StatusCode, &[&str])] = &[
+    (StatusCode::PAYLOAD_TOO_LARGE, &["request.too_long", "plan.too_large", "document.too_large"]),
+    (
+        StatusCode::UNPROCESSABLE_ENTITY,
+        &[
+            "request.idempotency_conflict",
+            "approval.arguments",
+            "approval.choice",
+            "approval.note_too_long",
+            "fact.claim",
+            "document.empty",
+            "document.encoding",
+            "document.name",
+            "plan.invalid",
+            "plan.no_feedback",
+            "plan.not_modified",
+            "plan.unchanged",
+        ],
+    ),
+    (StatusCode::FORBIDDEN, &["approval.own_request", "fact.user"]),
+    (
+        StatusCode::CONFLICT,
+        &[
+            "store.session_busy",
+            "approval.ambiguous",
+            "approval.changed",
+            "approval.decided",
+            "approval.lapsed",
+            "fact.kind",
+            "fact.superseded",
+            "document.in_use",
+            "document.too_many",
+            "plan.active",
+            "plan.history_full",
+            "plan.too_many_versions",
+            "plan.illegal_transition",
+            "plan.preflight",
+            "plan.not_changeable",
+            "plan.not_ended",
+            "plan.not_made",
+            "plan.too_many_ratings",
+            "plan.version_required",
+            "run.ended",
+            "run.not_now",
+            "run.not_resumable",
+        ],
+    ),
+    (StatusCode::NOT_FOUND, &["run.not_found", "session.unknown", "document.deleted"]),
+];
+
+/// Codes of what may succeed later, and of what takes too long or too much, by status.
+const TRANSIENT: &[(StatusCode, &[&str])] = &[
+    (
+        StatusCode::TOO_MANY_REQUESTS,
+        &[
+            "run.too_many_commands",
+            "session.queue_full",
+            "budget.exceeded",
+            "limits.exceeded",
+            "llm.rate_limited",
+            "llm.quota",
+        ],
+    ),
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        &[
+            "engine.busy",
+            "engine.stopped",
+            "engine.sessions_full",
+            "run.not_reached",
+            "session.behind",
+            "store.busy",
+            "store.stopped",
+            "store.locked",
+            "store.full",
+            "store.io",
+            "store.read_only",
+            "llm.breaker_open",
+            "llm.disabled",
+            "tenant.draining",
+        ],
+    ),
+    (StatusCode::INSUFFICIENT_STORAGE, &["store.quota"]),
+    (StatusCode::GATEWAY_TIMEOUT, &["llm.timeout", "llm.silence", "run.deadline", "run.slow"]),
+];
+
 /// The HTTP status of a fault's code.
 ///
 /// Errors that the client can fix are 4xx. 429 and 503 mean that the same request may succeed later. 502 and
 /// 504 are failures of a model. Everything else is an error of this server.
 pub fn status_of(code: &str) -> StatusCode {
-    match code {
-        "request.too_long" | "plan.too_large" | "document.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
-        "request.idempotency_conflict"
-        | "approval.arguments"
-        | "approval.choice"
-        | "approval.note_too_long"
-        | "fact.claim"
-        | "document.empty"
-        | "document.encoding"
-        | "document.name"
-        | "plan.invalid"
-        | "plan.no_feedback"
-        | "plan.not_modified"
-        | "plan.unchanged" => StatusCode::UNPROCESSABLE_ENTITY,
-        "approval.own_request" | "fact.user" => StatusCode::FORBIDDEN,
-        "store.session_busy"
-        | "approval.ambiguous"
-        | "approval.changed"
-        | "approval.decided"
-        | "approval.lapsed"
-        | "fact.kind"
-        | "fact.superseded"
-        | "document.in_use"
-        | "document.too_many"
-        | "plan.active"
-        | "plan.history_full"
-        | "plan.too_many_versions"
-        | "plan.illegal_transition"
-        | "plan.preflight"
-        | "plan.not_changeable"
-        | "plan.not_ended"
-        | "plan.not_made"
-        | "plan.too_many_ratings"
-        | "plan.version_required"
-        | "run.ended"
-        | "run.not_now"
-        | "run.not_resumable" => StatusCode::CONFLICT,
-        "run.not_found" | "session.unknown" | "document.deleted" => StatusCode::NOT_FOUND,
-        "run.too_many_commands"
-        | "session.queue_full"
-        | "budget.exceeded"
-        | "limits.exceeded"
-        | "llm.rate_limited"
-        | "llm.quota" => StatusCode::TOO_MANY_REQUESTS,
-        "engine.busy"
-        | "engine.stopped"
-        | "engine.sessions_full"
-        | "run.not_reached"
-        | "store.busy"
-        | "store.stopped"
-        | "store.locked"
-        | "store.full"
-        | "store.io"
-        | "store.read_only"
-        | "llm.breaker_open"
-        | "llm.disabled"
-        | "tenant.draining" => StatusCode::SERVICE_UNAVAILABLE,
-        "store.quota" => StatusCode::INSUFFICIENT_STORAGE,
-        "llm.timeout" | "llm.silence" | "run.deadline" | "run.slow" => StatusCode::GATEWAY_TIMEOUT,
-        code if code.starts_with("request.") || code.starts_with("session.") => {
+    let listed = MENDABLE.iter().chain(TRANSIENT).find(|(_, codes)| codes.contains(&code));
+    match listed {
+        Some((status, _)) => *status,
+        None if code.starts_with("request.") || code.starts_with("session.") => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
-        code if code.ends_with(".unknown") => StatusCode::NOT_FOUND,
-        code if code.starts_with("llm.") => StatusCode::BAD_GATEWAY,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+        None if code.ends_with(".unknown") => StatusCode::NOT_FOUND,
+        None if code.starts_with("llm.") => StatusCode::BAD_GATEWAY,
+        None => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

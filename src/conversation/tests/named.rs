@@ -2,7 +2,7 @@
 
 use super::journal::pending;
 use crate::conversation::{
-    CallerId, ConversationLimits, ConversationState, DriverReport, IncomingRequest, Input,
+    CallerId, ConversationLimits, ConversationState, DriverReport, FactStatement, IncomingRequest, Input,
     LoadedConversation, MAX_PANICS, NewRun, OpenDecisions, ReadAttempt, RunCondition, RunReading, SideEffect,
     StoredDecisions, WordDecision,
 };
@@ -258,6 +258,54 @@ fn turns_are_remembered_in_the_order_of_the_stream() {
     state.on(ended(1, RunCondition::Ended, 9, vec![turn(1, 1, false)]));
     let runs: Vec<_> = state.history.memory().turns().filter_map(|turn| turn.run).collect();
     assert_eq!(runs, [run(1), run(2)]);
+}
+
+fn statement(caller: u64) -> Input {
+    let at = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+    let (claim, by) = ("the limit is 5 euros".to_owned(), "ada".to_owned());
+    let statement = FactStatement { claim, corrects: None, by, at };
+    Input::State { caller: CallerId(caller), statement: Box::new(statement) }
+}
+
+#[test]
+fn fact_waits_for_a_turn_that_a_driver_will_report() {
+    let mut state = waiting();
+    state.on(request(2, "look"));
+    state.on(appended(2));
+    state.on(command(3, 1));
+    state.on(is_read(1, RunCondition::Waiting(open(5))));
+    state.on(ended(2, RunCondition::Ended, 4, vec![turn(2, 2, false)]));
+    assert_eq!(state.on(statement(4)), []);
+    let effects = state.on(ended(1, RunCondition::Ended, 9, vec![turn(1, 1, false)]));
+    assert!(
+        matches!(effects[..], [SideEffect::Finish { .. }, SideEffect::AppendFact { .. }, ..]),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn conversation_that_nobody_brings_up_to_date_is_read_again() {
+    let mut state = waiting();
+    for number in [2, 3] {
+        state.on(request(number, "look"));
+        state.on(appended(number));
+    }
+    // The turn before this one is on disk, and its driver did not learn that.
+    let effects = state.on(ended(2, RunCondition::Ended, 4, vec![turn(2, 2, false)]));
+    let behind = |effect: &SideEffect| match effect {
+        SideEffect::Finish { fault: Some(fault), .. } | SideEffect::Refuse { fault, .. } => {
+            fault.code == "session.behind"
+        }
+        _ => false,
+    };
+    // The queued run is continued by the next actor.
+    assert_eq!(effects[0], finish(2, &[2]));
+    assert!(behind(&effects[1]), "{effects:?}");
+    assert_eq!(effects[2..], [SideEffect::RequestSleep { received: 3 }]);
+    assert_eq!(state.on(statement(4)), []);
+    assert_eq!(state.on(Input::SleepRefused), [SideEffect::RequestSleep { received: 4 }]);
+    let effects = state.on(Input::SleepAgreed);
+    assert!(behind(&effects[0]) && effects[1..] == [SideEffect::Stop], "{effects:?}");
 }
 
 #[test]
