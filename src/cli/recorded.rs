@@ -326,6 +326,7 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
                 tool: Some("MakeRequest".to_owned()),
                 missing: vec!["from".to_owned(), "to".to_owned()],
                 known: Value::Null,
+                choices: Vec::new(),
             }),
             next: None,
         },

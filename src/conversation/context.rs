@@ -1,6 +1,6 @@
 //! What a run knows of the conversation when it starts.
 
-use super::ConversationState;
+use super::{ConversationState, document_choice};
 use crate::memory::{self, Memory};
 use crate::run::{Context, RunState, SessionEvent, Usage};
 
@@ -36,6 +36,7 @@ impl ConversationState {
                 // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
                 let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
                 let mut context = self.history.memory().context(budget - reserved);
+                self.name_chosen_documents(&mut context, &queued.request);
                 let held = memory::tokens(&serde_json::to_string(&context).unwrap_or_default());
                 let tokens = most.min(budget.saturating_sub(held + FACTS_SECTION));
                 ledger.inform(&mut context, &queued.request, &queued.user, tokens);
@@ -43,5 +44,16 @@ impl ConversationState {
             }
         };
         memory::with_instructions(context, queued.instructions.as_deref())
+    }
+
+    /// A reply to the question which documents are meant names them: the request is about these.
+    fn name_chosen_documents(&self, context: &mut Context, reply: &str) {
+        let Some(pending) = &mut context.pending else { return };
+        let asked = self.history.memory().pending().map(|asked| asked.question.choices.as_slice());
+        for document in document_choice::named(asked.unwrap_or_default(), reply) {
+            if pending.documents.iter().all(|other| other.id != document.id) {
+                pending.documents.push(document);
+            }
+        }
     }
 }

@@ -21,6 +21,7 @@
 
 mod commands;
 mod context;
+mod document_choice;
 mod driving;
 mod erase;
 mod faults;

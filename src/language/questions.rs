@@ -29,6 +29,35 @@ pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String 
     format!("{lead} {list}. {please}")
 }
 
+/// What a question for documents calls them among what is missing.
+pub(crate) const DOCUMENT: &str = "document";
+
+/// Asks which documents are meant, of these with their names and bytes.
+pub(crate) fn ask_for_document(documents: &[(String, u64)], lang: Lang) -> String {
+    if documents.is_empty() {
+        let none = lang.pick([
+            "Quale documento intendi? Non ce n'è ancora nessuno: aggiungine uno e nominalo.",
+            "Which document do you mean? There is none yet: add one, and name it.",
+            "De quel document s'agit-il ? Il n'y en a encore aucun : ajoutez-en un et nommez-le.",
+            "Welches Dokument meinen Sie? Es gibt noch keines: Fügen Sie eines hinzu und nennen Sie es.",
+            "¿Qué documento quiere decir? Aún no hay ninguno: añada uno y nómbrelo.",
+        ]);
+        return none.to_owned();
+    }
+    let lead = lang.pick([
+        "Quale documento intendi? Rispondi con il nome o il numero:",
+        "Which document do you mean? Reply with its name or number:",
+        "De quel document s'agit-il ? Répondez par son nom ou son numéro :",
+        "Welches Dokument meinen Sie? Antworten Sie mit Name oder Nummer:",
+        "¿Qué documento quiere decir? Responda con su nombre o su número:",
+    ]);
+    let line = |(at, (name, bytes)): (usize, &(String, u64))| {
+        format!("\n{}. {} ({} kB)", at + 1, name, bytes.div_ceil(1000))
+    };
+    let lines: String = documents.iter().enumerate().map(line).collect();
+    format!("{lead}{lines}")
+}
+
 /// Asks for another day instead of `day`, which no calendar has.
 pub(crate) fn ask_for_possible_day(day: &str, lang: Lang) -> String {
     let text = lang.pick([

@@ -117,6 +117,8 @@ fn values(turn: &mut Turn, max: usize) {
 pub(super) fn pending(pending: &PendingQuestion, max: usize) -> Option<PendingQuestion> {
     let mut out = pending.clone();
     let unconfirmed = std::mem::take(&mut out.unconfirmed);
+    // The documents that a reply may name are no part of a prompt; those that it names are.
+    out.question.choices.clear();
     let out = if json_size(&out) <= max { Some(out) } else { shortened(out, pending, max) };
     out.map(|out| PendingQuestion { unconfirmed, ..out })
 }

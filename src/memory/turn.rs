@@ -124,6 +124,7 @@ pub fn pending_question(state: &RunState) -> Option<PendingQuestion> {
             tool: Some(call.tool.clone()),
             missing: Vec::new(),
             known: call.arguments.clone(),
+            choices: Vec::new(),
         },
         (None, None) => return None,
     };

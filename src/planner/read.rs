@@ -419,6 +419,7 @@ pub(super) fn question_for(
         tool: Some(tool.name.clone()),
         missing: missing.iter().map(|name| (*name).to_owned()).collect(),
         known: Value::Object(given.clone()),
+        choices: Vec::new(),
     })
 }
 
@@ -526,7 +527,7 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<PlanProblem>> {
         .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default();
     let known = value.get("known").filter(|v| v.is_object()).cloned().unwrap_or(Value::Null);
-    Ok(Question { text: question, tool: text("tool"), missing, known })
+    Ok(Question { text: question, tool: text("tool"), missing, known, choices: Vec::new() })
 }
 
 /// A call that cannot be executed, with the reason.

@@ -304,6 +304,7 @@ impl RunState {
             tool: Some(call.requested.tool.clone()),
             missing: Vec::new(),
             known: call.requested.arguments.clone(),
+            choices: Vec::new(),
         })
     }
 

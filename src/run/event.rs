@@ -465,12 +465,15 @@ pub enum Event {
         /// What came of it.
         outcome: PartOutcome,
     },
-    /// A summary cannot go on: its documents cannot be read, are too large, or cost more than is left.
+    /// A summary cannot go on: its documents are not known, cannot be read, are too large, or cost more than is left.
     SummaryStopped {
         /// The step.
         step: u32,
         /// Why.
         error: Fault,
+        /// The question which documents are meant, where the request names none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Question>,
     },
     /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {

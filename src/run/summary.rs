@@ -129,7 +129,12 @@ impl RunState {
         if let Event::SummaryPart { part, call: Some(_), .. } = event {
             self.use_reply_about(Subject::Summary { step: *step, part: *part });
         }
-        self.step(*step, |state| state.work.fold(event, &[]));
+        self.step(*step, |state| {
+            state.work.fold(event, &[]);
+            if let Event::SummaryStopped { question: Some(question), .. } = event {
+                state.question = Some(question.clone());
+            }
+        });
     }
 
     /// Counts a reply about a part of a summary that could not be used, or did not come.
@@ -142,13 +147,17 @@ impl RunState {
         });
     }
 
-    /// Whether all that the run did is to summarise documents: its answer is what the steps made, since every word of it was
-    /// verified.
+    /// Whether all that the run did is to summarise documents, or to ask which: its answer is what the steps made, since every
+    /// word of it was verified, and a list is shown as it is.
     pub(super) fn is_only_summary(&self) -> bool {
         let mut done =
             self.plan_steps().map(|(_, step)| step).filter(|step| self.is_in_round(step)).peekable();
-        done.peek().is_some()
-            && done.all(|step| step.step.kind == StepKind::Summary && step.status == StepStatus::Completed)
+        let is_told = |step: &StepState| match step.status {
+            StepStatus::Completed => true,
+            StepStatus::NeedsInput => step.question.as_ref().is_some_and(|asked| !asked.missing.is_empty()),
+            _ => false,
+        };
+        done.peek().is_some() && done.all(|step| step.step.kind == StepKind::Summary && is_told(step))
     }
 
     /// Whether a summary leaves out chunks that nobody read.

@@ -190,6 +190,7 @@ fn wordy(book: &mut EventScript) {
         tool: None,
         missing: vec![CANARY.to_owned()],
         known: json!(CANARY),
+        choices: Vec::new(),
     });
     book.tell(Event::SceneReplied { step: 1, call: 2, text: CANARY.to_owned(), calls, question, next: None });
     book.tell(Event::ToolStarted { call: 1, attempt: 1 });

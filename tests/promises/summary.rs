@@ -21,8 +21,12 @@ fn document(sections: usize) -> String {
 }
 
 async fn add(served: &ServedEngine, text: &str) -> String {
-    let request =
-        served.request("POST", "/api/documents?name=report.md").header("content-type", "text/markdown");
+    add_as(served, "report.md", text).await
+}
+
+async fn add_as(served: &ServedEngine, name: &str, text: &str) -> String {
+    let address = format!("/api/documents?name={name}");
+    let request = served.request("POST", &address).header("content-type", "text/markdown");
     let added = Reply::of(request.body(text.to_owned()).send().await.unwrap()).await;
     added.json()["id"].as_str().unwrap_or_else(|| panic!("{added:#?}")).to_owned()
 }
@@ -103,6 +107,42 @@ async fn without_a_model_a_summary_quotes_the_document() {
         !events.iter().any(|event| matches!(event, Event::Continuation { .. })),
         "it is not judged again"
     );
+}
+
+#[tokio::test]
+async fn which_document_is_meant_is_asked_and_a_reply_names_it() {
+    let llm = model(cited);
+    for setup in [Setup::offline(), Setup::scripted(&llm)] {
+        let served = ServedEngine::start(setup).await;
+        let say = async |words: &str| {
+            let mut body = ask(words);
+            body["session_id"] = json!("s");
+            served.post("/api/chat", &body).await.json()
+        };
+        let none = say("Summarise this document").await;
+        assert_eq!(none["status"], "needs_input", "{none:#}");
+        assert!(none["answer"].as_str().unwrap().contains("There is none yet"), "{none:#}");
+        let report = add(&served, &document(1)).await;
+        add_as(&served, "plan.md", &document(2).replace("Lund", "Kiel")).await;
+
+        let which = say("Summarise this document").await;
+        assert_eq!(which["status"], "needs_input", "{which:#}");
+        let text = which["answer"].as_str().unwrap();
+        assert!(text.contains("1. plan.md (") && text.contains("2. report.md ("), "{text}");
+        assert_eq!(asked(&events(&served, &which).await), 0);
+        let told = say("the report").await;
+        assert_eq!(told["status"], "completed", "{told:#}");
+        let text = told["answer"].as_str().unwrap();
+        assert!(text.contains("Lund1 sold 4101") && !text.contains("Kiel"), "{text}");
+
+        assert_eq!(say("Riassumi il documento").await["status"], "needs_input");
+        let second = say("1").await;
+        let text = second["answer"].as_str().unwrap();
+        assert!(text.contains("Kiel2 sold 4102") && !text.contains("Lund"), "{second:#}");
+        // The run is one that named the document.
+        let deleted = served.request("DELETE", &format!("/api/documents/{report}")).send().await.unwrap();
+        assert_eq!(Reply::of(deleted).await.json()["erased_runs"], json!([told["run_id"]]));
+    }
 }
 
 #[tokio::test]

@@ -5,34 +5,63 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::Driver;
+use crate::language::{Lang, questions};
 use crate::llm::budget::BudgetError;
 use crate::llm::{Purpose, Request};
 use crate::planner::{self, SummarySource};
-use crate::run::{Event, Fault, NamedDocument, Subject, SummarisedDocument, SummaryOutline, SummaryWork};
-use crate::store::{DocumentOwner, MAX_READ_BYTES};
+use crate::run::{
+    Event, Fault, NamedDocument, Question, Subject, SummarisedDocument, SummaryOutline, SummaryWork,
+};
+use crate::store::{DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
 use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, estimate};
 use crate::tools::Principal;
 
 /// The most bytes of all documents of one summary: the run holds their text while it works on it.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
+/// The most documents that a question names.
+const MAX_CHOICES: u32 = 10;
 /// The share of a model's window that a chunk may take.
 const WINDOW_SHARE: usize = 3;
 
 impl Driver {
     /// Divides the documents of the request into chunks: the event that says into which, or why they are not summarised.
     pub(super) async fn outline_documents(&mut self, step: u32) -> Event {
+        if self.state.documents().is_empty() {
+            return self.ask_for_documents(step).await;
+        }
         match self.outline(step).await {
             Ok(outline) => Event::SummaryPlanned { step, outline },
-            Err(error) => Event::SummaryStopped { step, error },
+            Err(error) => stopped(step, error),
         }
+    }
+
+    /// The question which documents are meant: the user's newest ones are named.
+    async fn ask_for_documents(&self, step: u32) -> Event {
+        let Principal { tenant, user } = &self.principal;
+        let page = Page { limit: MAX_CHOICES, after: None };
+        let listed = self.shared.documents.list(&DocumentOwner::user(tenant, user), &page).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => return stopped(step, error.into()),
+        };
+        // What is in a document is shown only where it was named.
+        let choice = |row: &DocumentRow| NamedDocument { heading: None, ..row.named() };
+        let choices: Vec<NamedDocument> = listed.iter().map(choice).collect();
+        let lines: Vec<(String, u64)> = choices.iter().map(|one| (one.name.clone(), one.bytes)).collect();
+        let language = Lang::of(self.state.language().unwrap_or_default());
+        let question = Question {
+            text: questions::ask_for_document(&lines, language),
+            tool: None,
+            missing: vec![questions::DOCUMENT.to_owned()],
+            known: serde_json::Value::Null,
+            choices,
+        };
+        let error = Fault::new("summary.no_document", "the request names no document");
+        Event::SummaryStopped { step, error, question: Some(question) }
     }
 
     async fn outline(&mut self, step: u32) -> Result<SummaryOutline, Fault> {
         let named = self.state.documents();
-        if named.is_empty() {
-            let what = "the request names no document: add one, or name one that was added before";
-            return Err(Fault::new("summary.no_document", what));
-        }
         let documents: Vec<SummarisedDocument> = named.iter().map(summarised).collect();
         let text = self.text_of(&documents).await?;
         let language = named.iter().find_map(|document| document.language.clone());
@@ -181,7 +210,7 @@ impl Driver {
         };
         match self.summary_source(step).await {
             Ok(source) => Ok(planner::summary_request(&self.state, Some(&source), subject)),
-            Err(error) => Err(Event::SummaryStopped { step, error }),
+            Err(error) => Err(stopped(step, error)),
         }
     }
 
@@ -192,9 +221,13 @@ impl Driver {
         };
         match self.summary_source(step).await {
             Ok(source) => planner::read_summary(&self.state, &source, call, subject),
-            Err(error) => Event::SummaryStopped { step, error },
+            Err(error) => stopped(step, error),
         }
     }
+}
+
+fn stopped(step: u32, error: Fault) -> Event {
+    Event::SummaryStopped { step, error, question: None }
 }
 
 fn summarised(document: &NamedDocument) -> SummarisedDocument {

@@ -137,7 +137,13 @@ fn at(second: i64) -> Timestamp {
 
 pub fn pending(run: RunId) -> PendingQuestion {
     let text = "Is it right?".to_owned();
-    let question = Question { text, tool: None, missing: Vec::new(), known: serde_json::Value::Null };
+    let question = Question {
+        text,
+        tool: None,
+        missing: Vec::new(),
+        known: serde_json::Value::Null,
+        choices: Vec::new(),
+    };
     PendingQuestion {
         request: "book".to_owned(),
         scene: "desk".to_owned(),

@@ -29,8 +29,11 @@ use super::text_task;
 use super::tuples;
 use super::weights::{FITS, STRONG, SURE_MATCH};
 use crate::flow;
+use crate::language::questions;
 use crate::llm::Request;
 
+/// Most words of a task on a document that is not named.
+const MAX_TASK_WORDS: usize = 12;
 /// Maximum number of steps, whatever the prompt allows.
 const MAX_STEPS: usize = 10;
 
@@ -243,11 +246,18 @@ impl OfflinePlanner {
 
     /// The plan for words. `cards` are the scenes, of which flows take part only in what nothing else serves.
     fn new_plan(&self, asked: &AskedPlan, cards: &[SceneCard], instructions: &str) -> Value {
+        if let Some(plan) = self.plan_for_chosen_documents(asked, cards) {
+            return plan;
+        }
         let task = text_task::detect_text_task(&asked.words, instructions);
-        // A task on the documents that the request names is none on its own words, and not about the conversation.
-        if asked.names_documents
-            && asked.is_first
-            && (task.is_some() || self.is_small_talk(&asked.words))
+        // A task on the documents that the request names, or on one that it should have named, is none on its own words, and
+        // not about the conversation.
+        let is_about_documents = match asked.names_documents {
+            true => task.is_some() || self.is_small_talk(&asked.words),
+            false => task.is_some_and(|task| !task.for_program) && is_about_a_document(&asked.words),
+        };
+        if asked.is_first
+            && is_about_documents
             && let Some(plan) = self.flow_plan(cards, &asked.words, asked.first)
         {
             return plan;
@@ -269,6 +279,16 @@ impl OfflinePlanner {
             return self.flow_plan(cards, &asked.words, asked.first).unwrap_or(plan);
         }
         plan
+    }
+
+    /// The step whose question the request answers by naming documents.
+    fn plan_for_chosen_documents(&self, asked: &AskedPlan, cards: &[SceneCard]) -> Option<Value> {
+        let pending = self.pending.as_ref().filter(|_| asked.is_first && asked.names_documents)?;
+        let asks = pending.question.missing.iter().any(|missing| missing == questions::DOCUMENT);
+        let flow = cards.iter().find(|card| asks && card.is_flow && card.scene == pending.scene)?;
+        let step = flow_step(&flow.scene, &pending.purpose, asked.first);
+        let reasoning = "The request names what was asked for.";
+        Some(json!({"needs_execution": true, "reasoning": reasoning, "steps": [step]}))
     }
 
     /// The plan `before`, changed as the feedback says; as it was if the rules do not understand the feedback.
@@ -650,6 +670,16 @@ impl OfflinePlanner {
         }
         names
     }
+}
+
+/// Whether words that set a task on a text mean a document and have no text of their own.
+fn is_about_a_document(words: &str) -> bool {
+    let has_text = words.contains(|c: char| matches!(c, ':' | '\n' | '"' | '“' | '„' | '«'));
+    let tokens = text::tokens(words);
+    let names = ["document", "documento", "dokument"];
+    !has_text
+        && tokens.iter().filter(|token| token.word).count() <= MAX_TASK_WORDS
+        && tokens.iter().any(|token| names.contains(&token.norm.as_str()))
 }
 
 fn flows_of(cards: &[SceneCard]) -> Vec<SceneCard> {

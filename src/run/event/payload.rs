@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::approval::{RequiredApproval, Undo};
-use super::super::document::DocumentId;
+use super::super::document::{DocumentId, NamedDocument};
 use crate::adapt::ToolPolicies;
 use crate::fault::Fault;
 use crate::staged::COMMIT;
@@ -263,6 +263,9 @@ pub struct Question {
     /// What is known already, as arguments of that tool.
     #[serde(default)]
     pub known: Value,
+    /// The documents of the user of which the reply may name some, where these are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<NamedDocument>,
 }
 
 /// The continuation check's verdict: the arguments of the forced tool `CheckContinuation`.

@@ -285,6 +285,7 @@ pub fn question() -> Question {
         tool: None,
         missing: vec!["from".to_owned()],
         known: json!({ "to": 1.5 }),
+        choices: Vec::new(),
     }
 }
 
