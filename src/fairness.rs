@@ -147,6 +147,11 @@ impl<K: Hash + Eq + Clone, T> SharedPlaces<K, T> {
         self.waiting.remove_unless(|_| false)
     }
 
+    /// Removes the waiting items that `keep` refuses.
+    pub fn retain_waiting(&mut self, keep: impl FnMut(&T) -> bool) {
+        drop(self.waiting.remove_unless(keep));
+    }
+
     /// Returns a place of `key`. Without one this does nothing.
     pub fn give_back(&mut self, key: &K) {
         let Some(held) = self.held.get_mut(key) else { return };

@@ -202,8 +202,8 @@ type CommandReplySender = oneshot::Sender<Result<(), CommandRefusal>>;
 /// The outcome of an action. For a model reply, also the channel that confirms whether it was usable.
 type FinishedAction = (Event, Option<Confirm>);
 
-/// Where the program of a step stopped, or why it was not executed.
-type EndedExecution = (u32, Result<Stop, Unavailable>);
+/// Where the program of a step stopped, or why it was not executed, and the milliseconds that this took.
+type EndedExecution = (u32, Result<Stop, Unavailable>, u64);
 
 /// A run that its driver left: it ended, waits, or could not continue.
 pub(crate) struct EndedRun {

@@ -149,7 +149,7 @@ impl Narrator {
                 let lines = count(source.lines().count(), "line");
                 line(Mark::Note, format!("{}: a program of {lines}", self.step(*step)))
             }
-            Event::ProgramReplied { step, stop } => self.program_stopped(*step, stop),
+            Event::ProgramReplied { step, stop, .. } => self.program_stopped(*step, stop),
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }

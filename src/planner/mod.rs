@@ -65,7 +65,7 @@ pub use planned_calls::prepared;
 pub use preflight::plan_problems_before_start;
 #[cfg(test)]
 pub(crate) use program::read as read_program;
-pub use program::{program, program_replied};
+pub use program::{program, program_replied, within_total_time};
 pub use prompt::{offered, request};
 pub use read::read;
 pub use recall::recall_key;

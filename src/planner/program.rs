@@ -33,6 +33,9 @@ use crate::scene::{Catalogue, Scene, SceneTool};
 /// Largest arguments of one call, in bytes of their JSON.
 const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
+/// The fault code of a program whose executions take too much time in all.
+const TOTAL_TIME: &str = "code.total_time";
+
 /// How much of what a program printed before its fault is shown to the model, in characters.
 const SHOWN_PRINTED: usize = 1000;
 
@@ -279,10 +282,11 @@ fn definitions(functions: &[(&Scene, Vec<&SceneTool>)]) -> String {
     hash(&Value::Array(all.into_iter().chain(tables).collect()))
 }
 
-/// The program of a step as it is to be executed now, with the outcomes of its calls so far.
+/// The program of a step as it is to be executed now, with the outcomes of its calls so far and the time that is left of what
+/// its executions may take.
 ///
 /// # Errors
-/// Why it is not executed: its tools have changed since it was written.
+/// Why it is not executed: its tools have changed since it was written, or no time is left.
 pub fn program(
     state: &RunState,
     catalogue: &Catalogue,
@@ -302,6 +306,10 @@ pub fn program(
     if written.functions != definitions(&callable) {
         return Err(refused("code.changed", "the functions are others than when the program was written"));
     }
+    let left_ms = limits.total_ms.saturating_sub(work.executed_ms);
+    if left_ms == 0 {
+        return Err(total_time(limits, String::new()));
+    }
     let functions = callable.iter().flat_map(|(scene, tools)| tools.iter().map(|tool| function(scene, tool)));
     let tables = program_tables::functions(state, callable.iter().map(|(scene, _)| *scene));
     Ok(Program {
@@ -310,16 +318,42 @@ pub fn program(
         now_ms: written.now_ms,
         seed: written.seed,
         calls: program_tables::staged(state, catalogue, work).ok_or_else(none)?.calls,
-        limits: ProgramLimits { calls: limits.calls.min(state.settings().max_calls), ..limits },
+        limits: ProgramLimits {
+            calls: limits.calls.min(state.settings().max_calls),
+            time_ms: limits.time_ms.min(left_ms),
+            ..limits
+        },
     })
 }
 
-/// The event that says what an execution of a step's program came to, in the state in which it is recorded.
+/// The fault of a program whose executions take too much time in all.
+fn total_time(limits: ProgramLimits, printed: String) -> ProgramFault {
+    let message = format!(
+        "the executions of the program take more than {} ms in all: compute less before its calls, or make fewer calls",
+        limits.total_ms
+    );
+    ProgramFault { code: TOTAL_TIME.to_owned(), message, line: None, printed }
+}
+
+/// Where an execution stopped, as its program's end: one that was cut short because little time was left has used up what
+/// all executions may take.
+pub fn within_total_time(stop: Stop, executed: ProgramLimits, limits: ProgramLimits) -> Stop {
+    match stop {
+        Stop::Fault(fault) if fault.code == "code.time" && executed.time_ms < limits.time_ms => {
+            Stop::Fault(total_time(limits, fault.printed))
+        }
+        stop => stop,
+    }
+}
+
+/// The event that says what an execution of a step's program came to, in the state in which it is recorded, and how long it
+/// took.
 pub fn program_replied(
     state: &RunState,
     catalogue: &Catalogue,
     number: u32,
     stop: Result<Stop, Unavailable>,
+    millis: u64,
 ) -> Event {
     let catalogue = &*offered_catalogue(state, catalogue);
     let conflict = conflict(state, catalogue, number);
@@ -338,7 +372,7 @@ pub fn program_replied(
             ProgramStop::Unavailable { error: Fault::new(unavailable.code, unavailable.message) }
         }
     };
-    Event::ProgramReplied { step: number, stop }
+    Event::ProgramReplied { step: number, stop, millis }
 }
 
 /// What changed of the rows that the program of a step has read, while it was under way.

@@ -38,12 +38,14 @@ pub struct ProgramFunction {
     pub parameters: Vec<String>,
 }
 
-/// Bounds of one execution.
+/// Bounds of the executions of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLimits {
-    /// Processor time of the interpreter, in milliseconds.
+    /// Processor time of the interpreter in one execution, in milliseconds.
     pub time_ms: u64,
-    /// Memory of the interpreter, in bytes.
+    /// Time of all executions of one program together, in milliseconds. Without the waits for its calls and for a worker.
+    pub total_ms: u64,
+    /// Memory of the interpreter in one execution, in bytes.
     pub memory_bytes: u64,
     /// What is kept of what it prints, in bytes.
     pub printed_bytes: usize,
@@ -53,7 +55,13 @@ pub struct ProgramLimits {
 
 impl Default for ProgramLimits {
     fn default() -> Self {
-        Self { time_ms: 2_000, memory_bytes: 64 * 1024 * 1024, printed_bytes: 8 * 1024, calls: 64 }
+        Self {
+            time_ms: 2_000,
+            total_ms: 30_000,
+            memory_bytes: 64 * 1024 * 1024,
+            printed_bytes: 8 * 1024,
+            calls: 64,
+        }
     }
 }
 
@@ -122,7 +130,7 @@ pub struct Finished {
 pub struct ProgramFault {
     /// A stable code: `code.syntax`, `code.error`, `code.time`, `code.memory`, `code.calls`, `code.diverged`,
     /// `code.crashed`, `code.arguments`, `code.refused`, `code.call` for the error of the last recorded call, which the
-    /// program does not handle; and of the host: `code.contract`, `code.changed`.
+    /// program does not handle; and of the host: `code.contract`, `code.changed`, `code.total_time`.
     pub code: String,
     /// What is wrong, for the author of the program. That of `code.error` contains the message of the exception,
     /// also of one that a call raised and that the program does not handle.
@@ -131,6 +139,15 @@ pub struct ProgramFault {
     pub line: Option<u32>,
     /// What it printed before, within the bound.
     pub printed: String,
+}
+
+/// What an execution came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExecutedProgram {
+    /// Where it stopped.
+    pub stop: Stop,
+    /// Milliseconds that it took, without the wait for its turn; `None` counts the wait, too.
+    pub millis: Option<u64>,
 }
 
 /// Executes programs.
@@ -144,7 +161,17 @@ pub trait Interpreter: Send + Sync + std::fmt::Debug {
     /// Where no program can be executed now: there is no worker, or none is free in time. Nothing happened then.
     async fn execute(&self, program: &Program) -> Result<Stop, Unavailable>;
 
-    /// The bounds of an execution.
+    /// The same for a tenant, which shares the places of the interpreter with others, and with the time that it took. By
+    /// default, as [`Self::execute`].
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    async fn execute_for(&self, tenant: &str, program: &Program) -> Result<ExecutedProgram, Unavailable> {
+        let _ = tenant;
+        Ok(ExecutedProgram { stop: self.execute(program).await?, millis: None })
+    }
+
+    /// The bounds of executions.
     fn limits(&self) -> ProgramLimits {
         ProgramLimits::default()
     }

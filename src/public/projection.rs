@@ -100,7 +100,7 @@ impl PublicProjection {
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
-            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. } } => {
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. }, .. } => {
                 self.calls.insert(requested.call, (*step, (**requested).clone()));
             }
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
@@ -171,7 +171,7 @@ impl PublicProjection {
                 json!({"part": part, "is_skipped": matches!(outcome, PartOutcome::Skipped { .. })}),
             ),
             Event::ProgramWritten { step, source, .. } => self.with_step(*step, json!({"source": source})),
-            Event::ProgramReplied { step, stop } => self.with_step(*step, program_data(stop)),
+            Event::ProgramReplied { step, stop, .. } => self.with_step(*step, program_data(stop)),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis, notes } => {
                 let mut data = self.completed_call_data(*call, outcome, *millis);

@@ -425,7 +425,7 @@ impl RunState {
                 let due = Action::Read { call: *call, subject: Subject::Program { step: *step } };
                 require(self.asks_for(|a| *a == due), "there is no program to read")
             }
-            Event::ProgramReplied { step, stop } => {
+            Event::ProgramReplied { step, stop, .. } => {
                 let due = Action::Execute { step: *step };
                 require(self.asks_for(|a| *a == due), "the step's program is not executed now")?;
                 self.admit_program_stop(*step, stop)

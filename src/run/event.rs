@@ -445,6 +445,9 @@ pub enum Event {
         step: u32,
         /// Where it stopped.
         stop: ProgramStop,
+        /// Milliseconds that it took, without the wait for a worker.
+        #[serde(default, skip_serializing_if = "is_zero_ms")]
+        millis: u64,
     },
     /// The documents that a step summarises were read and divided into chunks.
     SummaryPlanned {
@@ -646,4 +649,9 @@ pub enum Event {
         /// By whom.
         by: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero_ms(number: &u64) -> bool {
+    *number == 0
 }

@@ -154,12 +154,12 @@ impl RunState {
                     }
                 });
             }
-            Event::ProgramReplied { step, stop } => {
+            Event::ProgramReplied { step, stop, millis } => {
                 if let ProgramStop::Call { requested, is_untraced, .. } = stop {
                     self.request_calls(*step, std::slice::from_ref(&**requested), false);
                     self.calls.change(requested.call, |call| call.is_untraced = *is_untraced);
                 }
-                if !self.is_conflict_after_write(*step, stop) {
+                if !self.is_conflict_after_write(*step, stop, *millis) {
                     self.step(*step, |state| state.work.fold(event, &[]));
                 }
             }
@@ -168,7 +168,7 @@ impl RunState {
     }
 
     /// Keeps the calls of a program whose rows changed after it had written: it has failed, and does not begin again.
-    fn is_conflict_after_write(&mut self, step: u32, stop: &ProgramStop) -> bool {
+    fn is_conflict_after_write(&mut self, step: u32, stop: &ProgramStop, millis: u64) -> bool {
         let ProgramStop::Fault { fault } = stop else { return false };
         let work = self.steps.get(&step).and_then(StepState::code);
         let calls = work.into_iter().flat_map(|work| &work.program_calls);
@@ -185,6 +185,7 @@ impl RunState {
             self.step(step, |state| {
                 if let StepWork::Code(work) = &mut state.work {
                     work.executions += 1;
+                    work.executed_ms = work.executed_ms.saturating_add(millis);
                     work.fault = Some(fault.clone());
                 }
             });

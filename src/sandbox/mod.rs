@@ -4,7 +4,8 @@
 //! A worker is a process of its own because an interpreter that fails takes its process with it. It confines itself
 //! before it reads its first program ([`worker_main`]), gets a program with the outcomes of its calls so far in one frame,
 //! and replies in one frame where the program stopped. After an error it is discarded. [`Pool`] is the parent's
-//! side: a bounded number of workers, a bounded wait for one, and a deadline after which a worker is killed.
+//! side: a bounded number of workers, a bounded wait for one, which tenants share in turn, and a deadline after which a worker
+//! is killed.
 //!
 //! **Invariant:** nothing of a program is executed in the process that asks for it.
 
@@ -16,6 +17,8 @@ mod execution;
 #[cfg(feature = "sandbox")]
 mod frame;
 mod options;
+#[cfg(feature = "sandbox")]
+mod places;
 #[cfg(feature = "sandbox")]
 mod pool;
 #[cfg(feature = "sandbox")]

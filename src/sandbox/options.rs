@@ -21,6 +21,8 @@ pub struct Options {
     pub workers: usize,
     /// Milliseconds that an execution may take.
     pub time_ms: u64,
+    /// Milliseconds that all executions of one program may take together.
+    pub total_ms: u64,
     /// Mebibytes that an execution may use.
     pub memory_mib: u64,
     /// The most milliseconds that an execution waits for a worker.
@@ -32,8 +34,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let ProgramLimits { time_ms, memory_bytes, .. } = ProgramLimits::default();
-        Self { workers: 2, time_ms, memory_mib: memory_bytes / MIB, wait_ms: 5_000, worker: None }
+        let ProgramLimits { time_ms, total_ms, memory_bytes, .. } = ProgramLimits::default();
+        Self { workers: 2, time_ms, total_ms, memory_mib: memory_bytes / MIB, wait_ms: 5_000, worker: None }
     }
 }
 
@@ -43,6 +45,14 @@ impl Options {
         let mut review = SettingsReview::default();
         review.range("sandbox.workers", self.workers, 1..=256);
         review.range("sandbox.time_ms", self.time_ms, 50..=60_000);
+        review.range("sandbox.total_ms", self.total_ms, 50..=600_000);
+        if self.total_ms < self.time_ms {
+            review.contradiction(
+                &["sandbox.total_ms", "sandbox.time_ms"],
+                "`sandbox.total_ms` is less than `sandbox.time_ms`",
+                "raise `sandbox.total_ms`, or lower `sandbox.time_ms`",
+            );
+        }
         review.range("sandbox.memory_mib", self.memory_mib, 16..=4_096);
         review.range("sandbox.wait_ms", self.wait_ms, 0..=60_000);
         if self.worker.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
@@ -58,7 +68,8 @@ impl Options {
     /// The bounds of an execution.
     pub fn limits(&self) -> ProgramLimits {
         let memory_bytes = self.memory_mib.saturating_mul(MIB);
-        ProgramLimits { time_ms: self.time_ms, memory_bytes, calls: MAX_CALLS, ..ProgramLimits::default() }
+        let (time_ms, total_ms) = (self.time_ms, self.total_ms);
+        ProgramLimits { time_ms, total_ms, memory_bytes, calls: MAX_CALLS, ..ProgramLimits::default() }
     }
 }
 
@@ -69,10 +80,18 @@ mod tests {
     #[test]
     fn each_value_has_bounds() {
         assert_eq!(Options::default().problems(), []);
-        let wrong =
-            Options { workers: 0, time_ms: 1, memory_mib: 1, wait_ms: 60_001, worker: Some(PathBuf::new()) };
+        let wrong = Options {
+            workers: 0,
+            time_ms: 1,
+            total_ms: 600_001,
+            memory_mib: 1,
+            wait_ms: 60_001,
+            worker: Some(PathBuf::new()),
+        };
         let keys: Vec<String> = wrong.problems().into_iter().flat_map(|problem| problem.keys).collect();
-        let all = ["workers", "time_ms", "memory_mib", "wait_ms", "worker"];
+        let all = ["workers", "time_ms", "total_ms", "memory_mib", "wait_ms", "worker"];
         assert_eq!(keys, all.map(|key| format!("sandbox.{key}")));
+        let contrary = Options { time_ms: 40_000, ..Options::default() };
+        assert_eq!(contrary.problems()[0].keys, ["sandbox.total_ms", "sandbox.time_ms"]);
     }
 }

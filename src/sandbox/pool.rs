@@ -1,18 +1,17 @@
-//! The workers of a process: how many there are, who waits for one, and what their replies mean.
+//! The workers of a process: how they are started, kept and ended, and what their replies mean.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
 
 use super::frame::frame;
+use super::places::{WorkerPlace, WorkerPlaces};
 use super::protocol::{
     MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_PROGRAM_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES, MEMORY_EXIT,
     PARENT_GRACE_MS, TIME_EXIT, WORKER_GRACE_MS,
@@ -20,16 +19,15 @@ use super::protocol::{
 use super::worker_process::{Lost, WorkerProcess};
 use super::{Options, ProgramCounts};
 use crate::nesting::is_too_deep;
-use crate::program::{Interpreter, Program, ProgramFault, ProgramFunction, ProgramLimits, Stop, Unavailable};
+use crate::program::{
+    ExecutedProgram, Interpreter, Program, ProgramFault, ProgramFunction, ProgramLimits, Stop, Unavailable,
+};
 
 /// How many programs a worker executes before another takes its place.
 const MAX_SERVED: u32 = 500;
 
 /// How long a worker waits for its program's next execution: a call may wait for a person for days.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// The most executions that wait for a worker.
-const MAX_WAITING: usize = 1_000;
 
 /// A worker, and the program that it executes.
 #[derive(Debug)]
@@ -76,8 +74,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct PoolState {
     options: Options,
-    places: Semaphore,
-    waiting: AtomicUsize,
+    places: WorkerPlaces,
     /// Workers that wait for their program's next execution, the oldest first.
     idle: Mutex<Vec<OwnedWorker>>,
     /// Workers that have executed nothing.
@@ -93,9 +90,8 @@ impl Pool {
     /// A pool without workers; they are started when they are needed.
     pub fn new(options: Options) -> Self {
         let state = PoolState {
-            places: Semaphore::new(options.workers.max(1)),
+            places: WorkerPlaces::new(options.workers),
             options,
-            waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
             spare: Mutex::default(),
             starting: AtomicBool::new(false),
@@ -134,9 +130,16 @@ impl Pool {
 #[async_trait]
 impl Interpreter for Pool {
     async fn execute(&self, program: &Program) -> Result<Stop, Unavailable> {
-        let ended = self.ended(program).await;
+        self.execute_for("", program).await.map(|executed| executed.stop)
+    }
+
+    async fn execute_for(&self, tenant: &str, program: &Program) -> Result<ExecutedProgram, Unavailable> {
+        let mut time = Duration::ZERO;
+        let ended = self.ended(tenant, program, &mut time).await;
         self.counts.record(&ended);
-        ended
+        // Each counts: a thousand executions of half a millisecond take time.
+        let millis = u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX);
+        Ok(ExecutedProgram { stop: ended?, millis: Some(millis) })
     }
 
     fn limits(&self) -> ProgramLimits {
@@ -145,7 +148,8 @@ impl Interpreter for Pool {
 }
 
 impl Pool {
-    async fn ended(&self, program: &Program) -> Result<Stop, Unavailable> {
+    /// Where a program stops; `time` becomes the time that a worker took for it.
+    async fn ended(&self, tenant: &str, program: &Program, time: &mut Duration) -> Result<Stop, Unavailable> {
         let state = &self.state;
         if program.source.len() > MAX_SOURCE_BYTES {
             let message =
@@ -156,11 +160,14 @@ impl Pool {
         let Ok(frame) = frame(&program, MAX_PROGRAM_BYTES) else {
             return Ok(fault("code.refused", "the program and the results of its calls are too large"));
         };
-        let _place = state.place().await?;
+        let _place = state.place(tenant).await?;
         let mut worker = self.worker(&program).await?;
         let grace = WORKER_GRACE_MS + PARENT_GRACE_MS;
         let deadline = Duration::from_millis(program.limits.time_ms.saturating_add(grace));
-        match worker.process.execute(&frame, deadline).await {
+        let begun = Instant::now();
+        let replied = worker.process.execute(&frame, deadline).await;
+        *time = begun.elapsed();
+        match replied {
             Ok(reply) => {
                 let stop = checked(reply.stop, &program);
                 // Only a program that goes on is executed again.
@@ -293,9 +300,10 @@ impl PoolState {
     /// The program, with bounds that the workers can keep.
     fn bounded(&self, program: &Program) -> Program {
         let most = self.options.limits();
-        let ProgramLimits { time_ms, memory_bytes, printed_bytes, calls } = program.limits;
+        let ProgramLimits { time_ms, total_ms, memory_bytes, printed_bytes, calls } = program.limits;
         let limits = ProgramLimits {
             time_ms: time_ms.min(most.time_ms),
+            total_ms,
             memory_bytes: memory_bytes.min(most.memory_bytes),
             printed_bytes: printed_bytes.min(most.printed_bytes),
             calls: calls.min(most.calls),
@@ -304,35 +312,14 @@ impl PoolState {
     }
 
     /// Waits for a place among the workers, within bounds.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
-        let waiting = Waiting::enter(&self.waiting).ok_or_else(busy)?;
-        let place = timeout(Duration::from_millis(self.options.wait_ms), self.places.acquire()).await;
-        drop(waiting);
-        match place {
-            Ok(Ok(place)) => Ok(place),
-            _ => Err(busy()),
-        }
+    async fn place(&self, tenant: &str) -> Result<WorkerPlace, Unavailable> {
+        let wait = Duration::from_millis(self.options.wait_ms);
+        self.places.take(tenant, wait).await.ok_or_else(busy)
     }
 }
 
 fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A place among those who wait.
-struct Waiting<'w>(&'w AtomicUsize);
-
-impl<'w> Waiting<'w> {
-    fn enter(waiting: &'w AtomicUsize) -> Option<Self> {
-        let waits = Self(waiting);
-        (waiting.fetch_add(1, Relaxed) < MAX_WAITING).then_some(waits)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
 }
 
 fn busy() -> Unavailable {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::program::Stop;
 
 /// The version of this protocol; a worker of another release is not used.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// The largest frame to a worker, in bytes: a program with the results of its calls.
 pub(super) const MAX_PROGRAM_BYTES: usize = 16 * 1024 * 1024;

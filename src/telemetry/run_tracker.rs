@@ -245,7 +245,7 @@ impl RunTracker {
                     self.tool_requested(*step, call, to);
                 }
             }
-            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. } } => {
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. }, .. } => {
                 self.tool_requested(*step, requested, to);
             }
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),

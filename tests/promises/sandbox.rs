@@ -16,7 +16,7 @@ use crate::support::sandbox_programs::{self, HostileProgram, executed, outcome, 
 
 fn options() -> Options {
     let worker = Some(env!("CARGO_BIN_EXE_proscenium").into());
-    Options { workers: 2, time_ms: 5_000, memory_mib: 128, wait_ms: 60_000, worker }
+    Options { workers: 2, time_ms: 5_000, memory_mib: 128, wait_ms: 60_000, worker, ..Options::default() }
 }
 
 /// Short bounds, so that programs that reach them do so soon.
@@ -175,6 +175,25 @@ async fn executions_beyond_the_workers_wait_and_give_up() {
     let (first, second) = tokio::join!(patient.execute(&long), patient.execute(&short));
     assert_eq!(code(&first.unwrap()), "code.time");
     assert!(matches!(second.unwrap(), Stop::Finished(_)));
+}
+
+#[tokio::test]
+async fn flood_of_one_tenant_lets_another_have_its_turn() {
+    let pool = Pool::new(Options { workers: 1, ..options() });
+    let program = program("STATUS = 1", pool.limits());
+    let execute = async |tenant: &'static str| {
+        let executed = pool.execute_for(tenant, &program).await.unwrap();
+        assert!(matches!(executed.stop, Stop::Finished(_)) && executed.millis.unwrap() > 0);
+        tenant
+    };
+    let tenants = std::iter::repeat_n("flood", 6).chain(["other"]);
+    let mut ended: futures::stream::FuturesUnordered<_> = tenants.map(execute).collect();
+    let mut order = Vec::new();
+    while let Some(tenant) = ended.next().await {
+        order.push(tenant);
+    }
+    // Behind the one that is executed, and the one whose turn it was.
+    assert!(order[..3].contains(&"other"), "{order:?}");
 }
 
 #[tokio::test]

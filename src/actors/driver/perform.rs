@@ -480,6 +480,6 @@ fn is_usable(read: &Event) -> bool {
     }
 }
 
-fn elapsed_millis(since: Instant) -> u64 {
+pub(super) fn elapsed_millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

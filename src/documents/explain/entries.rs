@@ -163,7 +163,7 @@ impl<'r> Entries<'r> {
                 let entry = self.entry(at, ExplainedSubject::Reply, &fault);
                 self.push_question(*call, ExplainedEvent { cost: model_cost(usage, millis), ..entry });
             }
-            Event::ProgramReplied { step, stop: ProgramStop::Fault { fault } } => {
+            Event::ProgramReplied { step, stop: ProgramStop::Fault { fault }, .. } => {
                 let fault = Fault::new(&fault.code, &fault.message).classed(FaultClass::BadData);
                 let entry = self.entry(at, ExplainedSubject::Program, &fault);
                 let (step_number, scene_name) = (Some(*step), self.scene(*step));

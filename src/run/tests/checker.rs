@@ -320,7 +320,7 @@ impl RunChecker {
             Event::PlanRefused { version, .. } => self.plan_refused(*version),
             Event::RunReopened { .. } => self.reopened(state),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
-            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, written, .. } } => {
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, written, .. }, .. } => {
                 self.executed(*step);
                 let name = format!("{}.{}", requested.scene.as_ref().unwrap(), requested.tool);
                 assert_eq!(name, written.function, "another call than the program's");

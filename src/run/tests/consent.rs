@@ -95,7 +95,7 @@ impl ConsentChecker {
                     self.writes.insert(call.call, write(scene, call));
                 }
             }
-            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. } } => {
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. }, .. } => {
                 self.touched.insert(*step);
                 if requested.effect == Effect::Write {
                     assert!(

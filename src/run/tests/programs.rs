@@ -254,7 +254,7 @@ impl Written {
         let written = ProgramCall { function: "A.commit".to_owned(), arguments: Map::new() };
         let requested = Box::new(requested);
         let stop = ProgramStop::Call { written, line: None, is_untraced: false, requested, ends };
-        self.script.record(Event::ProgramReplied { step: 1, stop });
+        self.script.record(Event::ProgramReplied { step: 1, stop, millis: 0 });
         self.script.settle();
     }
 
@@ -271,7 +271,7 @@ impl Written {
             let program =
                 planner::program(&self.script.state, catalogue, 1, ProgramLimits::default()).unwrap();
             let stop = Ok(execute(&program));
-            let event = planner::program_replied(&self.script.state, catalogue, 1, stop);
+            let event = planner::program_replied(&self.script.state, catalogue, 1, stop, 3);
             self.script.record(event);
             self.script.settle();
         }
@@ -433,7 +433,7 @@ fn without_a_sandbox_the_step_fails_and_resuming_goes_on_where_it_was() {
     run.script.done(1, json!({"value": 1}));
     let none = Unavailable { code: "sandbox.unavailable", message: "there is none".to_owned() };
     let catalogue = super::approvers::catalogue(false);
-    let event = planner::program_replied(&run.script.state, catalogue, 1, Err(none));
+    let event = planner::program_replied(&run.script.state, catalogue, 1, Err(none), 0);
     run.script.record(event);
     run.script.settle();
     assert_eq!((run.status(), run.error()), (StepStatus::Failed, "sandbox.unavailable"));
@@ -472,6 +472,37 @@ fn person_refuses_once_more_and_the_program_ends() {
     run.go_on();
     assert_eq!((run.status(), run.error()), (StepStatus::Failed, "approval.refused"));
     assert_eq!(run.script.begun().len(), 0);
+}
+
+#[test]
+fn executions_of_a_program_take_a_bounded_time_in_all() {
+    let mut run = Written::new(Settings { max_retries: 1, ..free() });
+    run.program("A.look 1\nB.look 2\nend");
+    run.script.done(1, json!({"value": 1}));
+    let catalogue = super::approvers::catalogue(false);
+    let limits = |total_ms| ProgramLimits { total_ms, ..ProgramLimits::default() };
+    let slow = Stop::Fault(ProgramFault {
+        code: "code.time".to_owned(),
+        message: "it takes too long".to_owned(),
+        line: None,
+        printed: String::new(),
+    });
+    // The first execution took 3 ms.
+    let cut = planner::program(run.state(), catalogue, 1, limits(5)).unwrap();
+    assert_eq!(cut.limits.time_ms, 2);
+    let Stop::Fault(fault) = planner::within_total_time(slow.clone(), cut.limits, limits(5)) else {
+        panic!("no fault")
+    };
+    assert_eq!(fault.code, "code.total_time");
+    assert_eq!(planner::within_total_time(slow.clone(), limits(9), limits(9)), slow);
+    let fault = planner::program(run.state(), catalogue, 1, limits(3)).unwrap_err();
+    assert_eq!(fault.code, "code.total_time");
+    let event = planner::program_replied(run.state(), catalogue, 1, Ok(Stop::Fault(fault)), 0);
+    run.script.record(event);
+    run.script.settle();
+    // Another program begins anew.
+    run.program("A.look 1\nend");
+    assert_eq!((run.status(), run.state().steps[&1].code().unwrap().executed_ms), (StepStatus::Completed, 6));
 }
 
 #[test]

@@ -565,14 +565,14 @@ impl Sim {
             (false, Ok(program)) => Ok(programs::execute(&program)),
             (false, Err(fault)) => Ok(Stop::Fault(fault)),
         };
-        let event = planner::program_replied(&self.state, self.catalogue(), step, stop);
+        let event = planner::program_replied(&self.state, self.catalogue(), step, stop, 3);
         if let Event::ProgramReplied { stop: ProgramStop::Call { written, line, requested, .. }, .. } = &event
         {
             let mut forged = requested.clone();
             forged.call += 1;
             let (written, line) = (written.clone(), *line);
             let stop = ProgramStop::Call { written, line, is_untraced: false, requested: forged, ends: None };
-            let forged = Event::ProgramReplied { step, stop };
+            let forged = Event::ProgramReplied { step, stop, millis: 0 };
             assert!(self.state.check(&forged).is_err(), "a call with another ordinal is admitted");
         }
         self.record(event);

@@ -50,6 +50,9 @@ pub struct CodeWork {
     pub asked: u32,
     /// How often programs of the step were executed.
     pub executions: u32,
+    /// Milliseconds that the executions of the last program took.
+    #[serde(skip_serializing_if = "is_zero_ms")]
+    pub executed_ms: u64,
     /// How often rows changed while the program was under way.
     #[serde(skip_serializing_if = "is_zero")]
     pub conflicts: u32,
@@ -98,10 +101,15 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+fn is_zero_ms(number: &u64) -> bool {
+    *number == 0
+}
+
 impl CodeWork {
     pub(super) fn fold(&mut self, event: &Event) {
-        let Event::ProgramReplied { stop, .. } = event else { return };
+        let Event::ProgramReplied { stop, millis, .. } = event else { return };
         self.executions += 1;
+        self.executed_ms = self.executed_ms.saturating_add(*millis);
         match stop {
             ProgramStop::Call { written, requested, ends, .. } => {
                 self.ending = ends.as_deref().cloned();
@@ -131,6 +139,7 @@ impl CodeWork {
     pub(in crate::run) fn begin(&mut self, program: WrittenProgram, asked: u32, keeps_calls: bool) {
         self.program = Some(program);
         self.asked += asked;
+        self.executed_ms = 0;
         self.fault = None;
         self.ending = None;
         if !keeps_calls {
