@@ -231,10 +231,8 @@ fn correction(state: &RunState, work: &CodeWork) -> Option<[Message; 2]> {
         let printed: String = fault.printed.chars().take(SHOWN_PRINTED).collect();
         text.push_str(&format!("It had printed:\n{printed}\n"));
     }
-    // A commit is a call of the machine, which no program writes.
-    let is_own =
-        |own: &&ProgramStepCall| state.calls.get(&own.call).is_none_or(|call| !call.requested.is_commit());
-    let own_calls: Vec<&ProgramStepCall> = work.program_calls.iter().filter(is_own).collect();
+    let own_calls: Vec<&ProgramStepCall> =
+        work.program_calls.iter().filter(|own| !own.is_commit(state)).collect();
     if !own_calls.is_empty() {
         text.push_str("It had called, in this order:\n");
         for own in own_calls {

@@ -309,12 +309,9 @@ pub(super) fn end_of_program(
 
 /// What the commit came to, if it is the program's last call.
 fn committed(state: &RunState, work: &CodeWork) -> Option<EndOfProgram> {
-    let last = work.program_calls.last()?.call;
-    if !state.calls.get(&last)?.requested.is_commit() {
-        return None;
-    }
+    let last = work.program_calls.last().filter(|last| last.is_commit(state))?;
     // That of an equal commit, if it shares one.
-    Some(match state.outcome(last)? {
+    Some(match state.outcome(last.call)? {
         Outcome::Ok { .. } => EndOfProgram::Ended,
         Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error } => {
             let code = if error.code == STAGED_CONFLICT { STAGED_CONFLICT } else { "staged.refused" };

@@ -6,7 +6,7 @@ use super::approval::{Approval, ApprovalSubject, Decision, EXPIRY};
 use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, Subject};
 use super::settings::PlanningMaker;
 use super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
-use super::work::{CodeWork, DIVERGED, STAGED_CONFLICT, StepWork, WrittenProgram};
+use super::work::{CodeWork, DIVERGED, ProgramStepCall, STAGED_CONFLICT, StepWork, WrittenProgram};
 use crate::plan::{Reference, StepKind, StepStatus};
 use crate::program::{PastCall, PastOutcome};
 
@@ -202,8 +202,14 @@ impl RunState {
         let program = work.program.clone()?;
         let calls = &work.program_calls;
         let is_undone = |call: u32| self.calls.get(&call).is_some_and(|call| self.is_undone(call));
-        let may_be_committed = calls.last().is_some_and(|last| self.may_be_committed(last.call));
-        if may_be_committed && work.ending.is_some() && !calls.iter().any(|own| is_undone(own.call)) {
+        let may_be_committed = |last: &ProgramStepCall| {
+            let outcome = self.outcome(last.call);
+            last.is_commit(self) && matches!(outcome, Some(Outcome::Ok { .. } | Outcome::Unknown { .. }))
+        };
+        if calls.last().is_some_and(may_be_committed)
+            && work.ending.is_some()
+            && !calls.iter().any(|own| is_undone(own.call))
+        {
             let (program_calls, ending) = (calls.clone(), work.ending.clone());
             return Some(CodeWork { program: Some(program), program_calls, ending, ..CodeWork::default() });
         }
@@ -233,12 +239,6 @@ impl RunState {
         let fault = work.fault.clone().filter(|fault| is_own || fault.code == DIVERGED);
         let program_calls = calls[..kept].to_vec();
         Some(CodeWork { program: Some(program), program_calls, fault, unavailable, ..CodeWork::default() })
-    }
-
-    /// Whether a call is the commit of what a program staged, and was made or may have been.
-    fn may_be_committed(&self, call: u32) -> bool {
-        let is_commit = self.calls.get(&call).is_some_and(|call| call.requested.is_commit());
-        is_commit && matches!(self.outcome(call), Some(Outcome::Ok { .. } | Outcome::Unknown { .. }))
     }
 
     fn is_written(&self, call: u32) -> bool {

@@ -11,13 +11,18 @@ use crate::fairness::{FairPermit, FairPermits, SharedPlaces, Sharers};
 /// The most executions that wait for a place.
 const MAX_WAITING: usize = 1_000;
 
-/// Places that tenants share by the rules of [`crate::fairness`]: where several have had programs executed, none takes the
-/// last place if it holds another one, and those who wait are served tenant by tenant. Clones share the places.
+/// From how many places on some are left free for other tenants. An execution is short: with fewer places, turns are
+/// enough, and a place that stands idle would be a large part of all.
+const KEEPS_ROOM_FROM: usize = 5;
+
+/// Places that tenants share by the rules of [`crate::fairness`]: those who wait are served tenant by tenant, and of many
+/// places none takes all where several have had programs executed. Clones share the places.
 #[derive(Debug, Clone)]
 pub(super) struct WorkerPlaces {
     places: Arc<Mutex<SharedPlaces<String, Sender<WorkerPlace>>>>,
     waiting: FairPermits<String>,
     tenants: Sharers<String>,
+    keeps_room: bool,
 }
 
 /// A place, which is returned when this is dropped.
@@ -41,6 +46,7 @@ impl WorkerPlaces {
             places: Arc::new(Mutex::new(SharedPlaces::new(total.max(1)))),
             waiting: FairPermits::new(MAX_WAITING),
             tenants: Sharers::default(),
+            keeps_room: total >= KEEPS_ROOM_FROM,
         }
     }
 
@@ -52,7 +58,7 @@ impl WorkerPlaces {
         let (sender, receiver) = oneshot::channel();
         let mut waits = {
             let mut places = lock(&self.places);
-            if places.take(&tenant, is_shared) {
+            if places.take(&tenant, self.keeps_room && is_shared) {
                 drop(places);
                 return Some(WorkerPlace { of: self.clone(), tenant });
             }
@@ -68,7 +74,8 @@ impl WorkerPlaces {
     /// Gives free places to those whose turn it is.
     fn serve(&self) {
         loop {
-            let next = lock(&self.places).next(self.tenants.is_shared());
+            let keeps_room = self.keeps_room && self.tenants.is_shared();
+            let next = lock(&self.places).next(keeps_room);
             let Some((tenant, waits)) = next else { return };
             if waits.is_closed() {
                 lock(&self.places).give_back(&tenant);
@@ -126,17 +133,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_tenant_takes_all_places_and_leaves_room_once_another_comes() {
-        let places = WorkerPlaces::new(2);
-        let first = places.take("flood", LONG).await.unwrap();
-        let second = places.take("flood", LONG).await.unwrap();
-        let _waits = flood(&places, "flood", 50);
-        let mut other = flood(&places, "other", 1);
-        drop(first);
-        // Of the two places, the flood has one.
-        let given = other.remove(0).now_or_never().flatten().expect("the place is the other one's");
-        assert_eq!(given.tenant, "other");
-        drop((given, second));
+    async fn tenants_take_turns_and_of_many_places_none_takes_all() {
+        for total in [1, 2, KEEPS_ROOM_FROM] {
+            let places = WorkerPlaces::new(total);
+            let mut held = Vec::new();
+            for _ in 0..total {
+                // Alone, a tenant may take all.
+                held.push(places.take("flood", LONG).await.unwrap());
+            }
+            let mut all = flood(&places, "flood", 50);
+            let mut other = flood(&places, "other", 1);
+            drop(held.pop());
+            let first = all.remove(0).now_or_never().flatten();
+            // One of many places is left for the other tenant; of few, the next one is its.
+            assert_eq!(first.is_some(), total < KEEPS_ROOM_FROM, "of {total}");
+            drop(first);
+            let given = other.remove(0).now_or_never().flatten().expect("it is the other one's turn");
+            assert_eq!(given.tenant, "other");
+        }
     }
 
     #[tokio::test]

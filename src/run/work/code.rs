@@ -97,6 +97,14 @@ pub struct ProgramStepCall {
     pub written: ProgramCall,
 }
 
+impl ProgramStepCall {
+    /// Whether it is the commit of what the program staged: the machine requests it, and the program wrote no such call.
+    pub fn is_commit(&self, run: &RunState) -> bool {
+        let call = run.calls.get(&self.call).filter(|_| self.written.arguments.is_empty());
+        call.is_some_and(|call| call.requested.is_commit())
+    }
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
