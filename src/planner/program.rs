@@ -377,7 +377,7 @@ pub fn program_replied(
 fn conflict(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<String> {
     let work = state.steps.get(&number)?.code()?;
     // Writes that were made are not forgotten: such a program gets the conflict as an error of its call.
-    let may_begin_again = !program_tables::has_written(state, catalogue, work);
+    let may_begin_again = !program_tables::has_written(state, work);
     Some(program_tables::staged(state, catalogue, work)?.conflict.filter(|_| may_begin_again)?.message)
 }
 
@@ -454,7 +454,8 @@ fn called(
     let found =
         found.and_then(|(scene, tools)| Some((*scene, *tools.iter().find(|tool| tool.name == tool_name)?)));
     let writes = found.is_some_and(|(_, tool)| tool.effect == Effect::Write);
-    if writes && program_tables::has_staged(catalogue, work) {
+    let scene = found.map(|(scene, _)| scene);
+    if writes && program_tables::rules_out_write(catalogue, work, scene) {
         return fault("code.refused", program_tables::BOTH_KINDS.to_owned(), line, String::new());
     }
     let requested = match found {

@@ -26,8 +26,8 @@ use crate::tools::tables::moment;
 const CHANGED: &str = "success";
 
 /// Why a program is refused that changes something in two ways: only one of them can be undone by not committing.
-pub(super) const BOTH_KINDS: &str =
-    "a program either stages changes of tables or calls functions that change something; not both";
+pub(super) const BOTH_KINDS: &str = "a program either stages changes of tables or calls functions that change something, not both, \
+     unless the scenes allow it (`mixed_writes`)";
 
 /// What a program has staged, and what it sees of its calls.
 pub(super) struct StagedProgram<'a> {
@@ -150,6 +150,7 @@ pub(super) fn stub(state: &RunState, scene: &Scene) -> String {
         out.push_str(&format!("    def {function}({}) -> {result}\n", parameters.join(", ")));
     }
     out.push_str(TABLES);
+    out.push_str(if scene.mixed_writes { MIXED } else { NOT_MIXED });
     for table in &scene.tables.0 {
         let columns: Vec<String> = table.columns.iter().map(column).collect();
         out.push_str(&format!(
@@ -180,6 +181,10 @@ pub(super) fn stub(state: &RunState, scene: &Scene) -> String {
 const TABLES: &str = "    # Changes are staged: later reads see them, and they are made together when the program ends with STATUS = \"success\".
     # where: {\"column\": value}, {\"column\": [values]}, {\"column\": {\"gte\": low, \"lt\": high}} (gte, gt, lte, lt).
 ";
+
+const NOT_MIXED: &str = "    # A program that stages changes calls no function that changes something, and the other way round.\n";
+
+const MIXED: &str = "    # Functions that change something do it at once, and it stays done if the staged changes are not made: call them last.\n";
 
 fn column(column: &crate::staged::ColumnDefinition) -> String {
     let kind = match column.kind {
@@ -212,7 +217,9 @@ pub(super) fn table_call(
         return Ok(None);
     }
     let call = TableCall::read(&scene.tables, function, &written.arguments);
-    if call.as_ref().is_ok_and(TableCall::stages) && has_written(state, catalogue, work) {
+    let may_mix =
+        || scene.mixed_writes && written_scenes(state, catalogue, work).all(|other| other.mixed_writes);
+    if call.as_ref().is_ok_and(TableCall::stages) && has_written(state, work) && !may_mix() {
         return Err(BOTH_KINDS.to_owned());
     }
     let arguments = Value::Object(written.arguments.clone());
@@ -221,20 +228,24 @@ pub(super) fn table_call(
 }
 
 /// Whether the program has called a write of its own.
-pub(super) fn has_written(state: &RunState, catalogue: &Catalogue, work: &CodeWork) -> bool {
-    let others =
-        work.program_calls.iter().filter(|own| table_function(catalogue, &own.written.function).is_none());
-    let calls = others.filter_map(|own| state.calls.get(&own.call));
-    calls.into_iter().any(|call| call.requested.effect == Effect::Write)
+pub(super) fn has_written(state: &RunState, work: &CodeWork) -> bool {
+    state.writes_of_program(work).next().is_some()
 }
 
-/// Whether the program has staged changes.
-pub(super) fn has_staged(catalogue: &Catalogue, work: &CodeWork) -> bool {
-    let stages = |own: &ProgramCall| {
-        table_function(catalogue, &own.function)
-            .is_some_and(|(_, function)| !matches!(function, "find" | "get"))
-    };
-    work.program_calls.iter().any(|own| stages(&own.written))
+/// The scenes whose writes the program has called.
+fn written_scenes<'a>(
+    state: &'a RunState,
+    catalogue: &'a Catalogue,
+    work: &'a CodeWork,
+) -> impl Iterator<Item = &'a Scene> {
+    state.writes_of_program(work).filter_map(move |(_, call)| Some(&**catalogue.get(&call.scene)?))
+}
+
+/// Whether the program has staged changes beside which it may not call a write of `scene`.
+pub(super) fn rules_out_write(catalogue: &Catalogue, work: &CodeWork, scene: Option<&Scene>) -> bool {
+    let staged = work.program_calls.iter().filter_map(|own| table_function(catalogue, &own.written.function));
+    let mut staged = staged.filter(|(_, function)| !matches!(*function, "find" | "get" | COMMIT));
+    staged.any(|(staged, _)| !staged.mixed_writes || !scene.is_some_and(|scene| scene.mixed_writes))
 }
 
 fn requested(
@@ -297,12 +308,13 @@ pub(super) fn end_of_program(
     if let Some(ended) = committed(state, work) {
         return ended;
     }
+    let done = state.done_by_program(work);
     let most = state.settings().max_calls as usize;
     if work.program_calls.len() >= most {
         return EndOfProgram::Fault("code.calls", format!("more than {most} calls"));
     }
     match set.finish() {
-        Ok((base, diff)) => commit(state, (step, scene), (&set, &base, &diff)),
+        Ok((base, diff)) => commit(state, (step, scene), (&set, &base, &diff), &done),
         Err(error) => EndOfProgram::Fault("code.contract", error.message),
     }
 }
@@ -325,6 +337,7 @@ fn commit(
     state: &RunState,
     (step, scene): (&StepState, &Scene),
     (set, base, diff): (&WriteSet, &ReadBase, &WriteDiff),
+    done: &str,
 ) -> EndOfProgram {
     let Some(tool) = scene.program_tool(COMMIT) else {
         return EndOfProgram::Fault("code.refused", "the scene has no tables any more".to_owned());
@@ -336,10 +349,14 @@ fn commit(
     let asked =
         ApprovableCall { tool, arguments: &call.arguments, occurrence: 0, by_rules: false, stands_for: None };
     call.approval = call_approval(state, &own.step, &asked);
+    // A no undoes none of it.
+    if let Some(approval) = call.approval.as_mut().filter(|_| !done.is_empty()) {
+        approval.why.push(format!("already done, whatever is decided: {done}"));
+    }
     if call.approval.is_none() && needs_yes(state, scene) {
         let tools = BTreeMap::from([(format!("{}.{COMMIT}", scene.name), definition(tool))]);
         let hash = call_hash(&call.arguments, &tools);
-        let why = vec![question(state, diff)];
+        let why = vec![question(state, diff, done)];
         call.approval =
             Some(RequiredApproval { hash, why, tools, by_user: true, ..RequiredApproval::default() });
     }
@@ -368,11 +385,16 @@ pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, commits: bool
     }
 }
 
-/// The question whether a diff is to be made, with each changed row.
-fn question(state: &RunState, diff: &WriteDiff) -> String {
+/// The question whether a diff is to be made, with each changed row, and with what was done already.
+fn question(state: &RunState, diff: &WriteDiff, done: &str) -> String {
     let is_italian = state.language().is_some_and(|language| language.starts_with("it"));
     let ask = if is_italian { "Faccio queste modifiche?" } else { "Shall I make these changes?" };
     // All of them: a yes covers no row that was not shown.
     let rows: Vec<String> = diff.changes.iter().map(ToString::to_string).collect();
-    format!("{ask} {}", rows.join("; "))
+    let already = match (done.is_empty(), is_italian) {
+        (true, _) => String::new(),
+        (false, true) => format!(" (Già fatto, in ogni caso: {done})"),
+        (false, false) => format!(" (Done already, in any case: {done})"),
+    };
+    format!("{ask} {}{already}", rows.join("; "))
 }

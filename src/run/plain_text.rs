@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::event::Outcome;
-use super::state::{RunState, StepState};
+use super::event::{Effect, Outcome};
+use super::state::{CallState, RunState, StepState};
 use crate::invisible::one_line;
 use crate::plan::StepStatus;
 
@@ -15,8 +15,12 @@ impl RunState {
     pub fn plain_result(&self, step: &StepState) -> String {
         let mut lines = Vec::new();
         for call in &step.calls {
-            // What was left out is named at the end of the answer, and a substitute with the call whose place it took.
-            let is_told = self.calls.get(call).is_some_and(|c| !c.left_out && c.replaces.is_none());
+            // What was left out is named at the end of the answer, and a substitute with the call whose place it took. What a
+            // program read is no text for users.
+            let is_read_of_program =
+                |c: &CallState| step.code().is_some() && c.requested.effect == Effect::Read;
+            let is_told = |c: &CallState| !c.left_out && c.replaces.is_none() && !is_read_of_program(c);
+            let is_told = self.calls.get(call).is_some_and(is_told);
             let Some(requested) = self.calls.get(&self.resolved(*call)).map(|c| &c.requested) else {
                 continue;
             };

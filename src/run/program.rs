@@ -3,12 +3,16 @@
 use serde_json::{Value, json};
 
 use super::approval::{Approval, ApprovalSubject, Decision, EXPIRY};
-use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, Subject};
+use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, RequestedCall, Subject};
 use super::settings::PlanningMaker;
 use super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
 use super::work::{CodeWork, DIVERGED, ProgramStepCall, STAGED_CONFLICT, StepWork, WrittenProgram};
+use crate::invisible::one_line;
 use crate::plan::{Reference, StepKind, StepStatus};
 use crate::program::{PastCall, PastOutcome};
+
+/// How many writes of a program a message lists.
+const LISTED_WRITES: usize = 10;
 
 impl StepState {
     /// The progress of a step of kind code.
@@ -239,6 +243,27 @@ impl RunState {
         let fault = work.fault.clone().filter(|fault| is_own || fault.code == DIVERGED);
         let program_calls = calls[..kept].to_vec();
         Some(CodeWork { program: Some(program), program_calls, fault, unavailable, ..CodeWork::default() })
+    }
+
+    /// The writes that a program has called, by ordinal, without the commit of what it staged.
+    pub fn writes_of_program<'a>(&'a self, work: &'a CodeWork) -> impl Iterator<Item = (u32, &'a CallState)> {
+        let own = work.program_calls.iter().filter(move |own| !own.is_commit(self));
+        let calls = own.filter_map(move |own| Some((own.call, self.calls.get(&own.call)?)));
+        calls.filter(|(_, call)| call.requested.effect == Effect::Write)
+    }
+
+    /// The writes of a program that were done and not undone, in words; empty where there are none.
+    pub fn done_by_program(&self, work: &CodeWork) -> String {
+        let calls = self.writes_of_program(work).filter(|(_, call)| !self.is_undone(call));
+        let words = calls.filter_map(|(number, call)| match self.outcome(number)? {
+            Outcome::Ok { say: Some(say), .. } => Some(one_line(say)),
+            Outcome::Ok { .. } => {
+                let RequestedCall { tool, arguments, .. } = &call.requested;
+                Some(one_line(&format!("{}.{tool}({arguments})", call.scene)))
+            }
+            _ => None,
+        });
+        words.take(LISTED_WRITES).collect::<Vec<_>>().join("; ")
     }
 
     fn is_written(&self, call: u32) -> bool {

@@ -146,6 +146,12 @@ impl SceneBuilder {
         self
     }
 
+    /// A program may stage changes of the scene's tables and call writes, where all scenes concerned allow it.
+    pub fn mixed_writes(mut self) -> Self {
+        self.draft.mixed_writes = true;
+        self
+    }
+
     /// Builds the scene.
     ///
     /// # Errors

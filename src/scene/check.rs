@@ -133,6 +133,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         summarises: draft.summarises,
         maker: draft.maker.map(|maker| maker.value),
         statuses: draft.statuses.into_iter().map(|status| status.value).collect(),
+        mixed_writes: draft.mixed_writes,
         tools,
         flow: None,
     })

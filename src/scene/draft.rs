@@ -27,6 +27,7 @@ pub(super) struct SceneDraft {
     pub(super) summarises: bool,
     pub(super) maker: Option<Located<PlanningMaker>>,
     pub(super) statuses: Vec<Located<String>>,
+    pub(super) mixed_writes: bool,
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,

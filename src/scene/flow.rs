@@ -466,6 +466,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         summarises: false,
         maker: None,
         statuses: Vec::new(),
+        mixed_writes: false,
         tools,
         flow: Some(Arc::new(flow)),
     })

@@ -91,6 +91,9 @@ pub struct Scene {
     /// What `STATUS` may be in a program with this scene; the built-in words if it is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<String>,
+    /// Whether a program may stage changes of its tables beside other writes, and call its writes beside staged changes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mixed_writes: bool,
     /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
     /// The flow that it stands for: plans name it as they name a scene. Its tools are what the flow's nodes call by

@@ -65,6 +65,7 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
         summarises: fields.flag("summarises").is_some_and(|flag| flag.value),
         maker: fields.keyword("maker", Presence::Optional, &MAKER_KEYWORDS),
         statuses: fields.strings("statuses"),
+        mixed_writes: fields.flag("mixed_writes").is_some_and(|flag| flag.value),
         settings: fields
             .table("settings")
             .is_some()

@@ -77,6 +77,10 @@ struct Shop {
 impl Shop {
     /// With a model that replies to the nth question for a program with the nth of these replies, or the last one.
     async fn start(programs: &[&str], more: impl FnOnce(Setup) -> Setup) -> Self {
+        Self::with_scene(SHOP, programs, more).await
+    }
+
+    async fn with_scene(scene: &str, programs: &[&str], more: impl FnOnce(Setup) -> Setup) -> Self {
         let programs: Vec<String> = programs.iter().map(|source| (*source).to_owned()).collect();
         let llm = ScriptedLlm::start(move |request, nth| match forced_tool(request) {
             Some("CreateExecutionPlan") => Scripted::forced(
@@ -92,7 +96,7 @@ impl Shop {
         });
         let (scenes, orders) = (tempfile::tempdir().unwrap(), Arc::<Mutex<Vec<Value>>>::default());
         std::fs::create_dir_all(scenes.path().join("shop")).unwrap();
-        std::fs::write(scenes.path().join("shop/scene.toml"), SHOP).unwrap();
+        std::fs::write(scenes.path().join("shop/scene.toml"), scene).unwrap();
         let ordered = orders.clone();
         let setup = more(Setup::scripted(&llm).alone().scenes(scenes.path()).set("planning.maker", "code"))
             .native(
@@ -187,6 +191,41 @@ async fn program_that_stays_wrong_fails_its_step_clearly() {
     assert_eq!((run.answer.status, error.code.as_str()), (RunStatus::Failed, "code.contract"), "{error:?}");
     assert!(error.message.contains("answer_text is not set"), "{error:?}");
     assert_eq!(shop.llm.count(), 2);
+}
+
+#[tokio::test]
+async fn program_changes_tables_and_calls_writes_only_where_the_scene_allows_it_and_says_what_was_done() {
+    const NOTED: &str = "Shop.insert(table='notes', values={'text': 'lamps'})\nShop.Order(item='lamp', quantity=3)\n\
+                         STATUS = 'success'\nanswer_text = 'Three lamps are ordered.'";
+    let notes = "[[tables]]\nname = \"notes\"\ndescription = \"Notes.\"\nkey = [\"id\"]\ncolumns = [\
+                 {name = \"id\", type = \"text\", filled = \"id\"}, {name = \"text\", type = \"text\"}]\n";
+    let strict = format!("{SHOP}\n{notes}");
+    let mixed = strict.replacen("instructions", "mixed_writes = true\ninstructions", 1);
+    let noted = async |shop: &Shop| -> i64 {
+        let sql = "SELECT count(*) FROM \"shop:notes\"";
+        sqlx::query_scalar(sql).fetch_one(shop.test.engine.store().pool()).await.unwrap()
+    };
+    let few = |setup: Setup| setup.set("planning.max_retries", 0);
+
+    let shop = Shop::with_scene(&strict, &[NOTED], few).await;
+    let error = shop.run().await.answer.steps.remove(0).error.unwrap();
+    assert_eq!((error.code.as_str(), shop.orders().len(), noted(&shop).await), ("code.refused", 0, 0));
+
+    let shop = Shop::with_scene(&mixed, &[NOTED], few).await;
+    let run = shop.run().await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!((shop.orders().len(), noted(&shop).await), (1, 1));
+    let functions = shop.llm.request(0).to_string();
+    assert!(functions.contains("it stays done if the staged changes are not made"), "{functions}");
+
+    let shop = Shop::with_scene(&mixed, &[&format!("{NOTED}\n1 / 0")], few).await;
+    let run = shop.run().await;
+    let error = run.answer.steps[0].error.clone().unwrap();
+    assert_eq!((error.code.as_str(), shop.orders().len(), noted(&shop).await), ("code.error", 1, 0));
+    let done = "these writes were done before, and no others: Shop.Order({\"item\":\"lamp\",\"quantity\":3})";
+    assert!(error.message.contains(done), "{error:?}");
+    // The user is told, too.
+    assert!(run.answer.answer.contains("\"ordered\":3"), "{:#?}", run.answer);
 }
 
 #[tokio::test]

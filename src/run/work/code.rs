@@ -29,6 +29,9 @@ const MAX_REFUSALS: usize = 1;
 /// The fault code of a program whose rows changed while it was under way: nothing of it was done, and it is executed anew.
 pub const STAGED_CONFLICT: &str = "staged.conflict";
 
+/// What the fault codes of programs begin with.
+const CODE: &str = "code.";
+
 /// What the fault codes of changes begin with that were not made: no other program is asked for in their place.
 const STAGED: &str = "staged.";
 
@@ -161,7 +164,7 @@ impl CodeWork {
             return vec![record(Event::StepCompleted { step: number, result: result.text() })];
         }
         if let Some(error) = self.unavailable.clone().or_else(|| self.lasting_fault(run)) {
-            return vec![record(failed(number, error))];
+            return vec![record(failed(number, self.with_done_writes(run, error)))];
         }
         match &self.fault {
             None if self.program.is_some() => vec![Action::Execute { step: number }],
@@ -181,7 +184,7 @@ impl CodeWork {
         match due {
             DueQuestion::GiveUp(error) => {
                 let error = self.fault.as_ref().map_or(error, fault_of_program);
-                vec![record(failed(number, error))]
+                vec![record(failed(number, self.with_done_writes(run, error)))]
             }
             due => run.question_actions(due, subject),
         }
@@ -221,6 +224,19 @@ impl CodeWork {
 }
 
 impl CodeWork {
+    /// A fault of the program with what it did before: its writes stay done, and what it staged was not made.
+    fn with_done_writes(&self, run: &RunState, error: Fault) -> Fault {
+        let done = run.done_by_program(self);
+        // Messages of tools are shown to users.
+        if done.is_empty() || !(error.code.starts_with(CODE) || error.code.starts_with(STAGED)) {
+            return error;
+        }
+        Fault {
+            message: format!("{}; these writes were done before, and no others: {done}", error.message),
+            ..error
+        }
+    }
+
     /// Whether a write was only reported.
     fn has_dry_write(&self, run: &RunState) -> bool {
         let mut calls = self.program_calls.iter().filter_map(|own| run.calls.get(&own.call));
