@@ -2,15 +2,15 @@
 //! work panic.
 //!
 //! The behaviour and its environment variables are not part of this library: the test program
-//! `tests/support/crashing.rs` installs them. Without the feature `crash-points` nothing can be installed,
-//! and no other program installs anything.
+//! `tests/support/crashing.rs` installs them. Optimised builds can install nothing, unless they have the feature
+//! `crash-points`, and no other program installs anything.
 
 /// Before an event is appended to the journal.
 pub(crate) const BEFORE: &str = "before";
 /// After an event was appended; one that must be durable is then on disk.
 pub(crate) const AFTER: &str = "after";
 
-#[cfg(feature = "crash-points")]
+#[cfg(any(feature = "crash-points", debug_assertions))]
 mod installed {
     use std::sync::OnceLock;
 
@@ -41,17 +41,17 @@ mod installed {
     }
 }
 
-#[cfg(feature = "crash-points")]
+#[cfg(any(feature = "crash-points", debug_assertions))]
 pub use installed::{Points, install};
-#[cfg(feature = "crash-points")]
+#[cfg(any(feature = "crash-points", debug_assertions))]
 pub(crate) use installed::{most_events, point};
 
-/// A crash point; does nothing without the feature.
-#[cfg(not(feature = "crash-points"))]
+/// A crash point; does nothing here.
+#[cfg(not(any(feature = "crash-points", debug_assertions)))]
 pub(crate) fn point(_: &str, _: &str, _: &str) {}
 
 /// The maximum number of events of a run.
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(any(feature = "crash-points", debug_assertions)))]
 pub(crate) fn most_events(most: u64) -> u64 {
     most
 }

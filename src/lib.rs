@@ -23,9 +23,9 @@ pub mod adapt;
 mod answer;
 pub mod config;
 mod conversation;
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(any(feature = "crash-points", debug_assertions)))]
 mod crash;
-#[cfg(feature = "crash-points")]
+#[cfg(any(feature = "crash-points", debug_assertions))]
 #[doc(hidden)]
 pub mod crash;
 mod documents;

@@ -19,7 +19,7 @@ fn holds(program: &str, text: &str) -> bool {
 fn shipped_program_ignores_crash_point_variables() {
     for variable in VARIABLES {
         assert!(!holds(SHIPPED, variable), "{variable}");
-        assert!(holds(CRASHING, variable), "{variable}");
+        assert!(holds(&CRASHING, variable), "{variable}");
     }
 }
 
@@ -40,10 +40,9 @@ fn user_builds_exclude_the_crash_point_program() {
     let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
     let default = manifest["features"]["default"].as_array().unwrap();
     assert!(!default.contains(&toml::Value::from("crash-points")));
+    // Nobody installs an example.
+    let examples = manifest["example"].as_array().unwrap();
+    assert!(examples.iter().any(|example| example["name"].as_str() == Some("proscenium-crashing")));
     let programs = manifest["bin"].as_array().unwrap();
-    let crashing = programs.iter().find(|bin| bin["name"].as_str() == Some("proscenium-crashing")).unwrap();
-    let required = crashing["required-features"].as_array().unwrap();
-    assert!(required.contains(&toml::Value::from("crash-points")));
-    // Cargo resolves dev-dependencies for tests and benches only.
-    assert!(manifest["dependencies"].get("proscenium").is_none());
+    assert!(programs.iter().all(|bin| bin["name"].as_str() == Some("proscenium")));
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -13,8 +14,12 @@ pub const MAIN: &str =
 
 /// The shipped program.
 pub const SHIPPED: &str = env!("CARGO_BIN_EXE_proscenium");
-/// The same program with crash points, which is built for tests only.
-pub const CRASHING: &str = env!("CARGO_BIN_EXE_proscenium-crashing");
+/// The same program with crash points: an example, which tests have built and nobody installs.
+pub static CRASHING: LazyLock<String> = LazyLock::new(|| {
+    let path = Path::new(SHIPPED).with_file_name("examples").join("proscenium-crashing");
+    assert!(path.exists(), "{} is missing; build it with `cargo build --examples`", path.display());
+    path.into_os_string().into_string().unwrap()
+});
 
 /// A working directory and the environment of every process in it.
 pub struct Workspace {
@@ -119,7 +124,7 @@ impl Workspace {
     /// selects the program that has crash points.
     pub fn spawn_with(&self, arguments: &[&str], env: &[(&str, String)]) -> RunningProcess {
         let crashes = env.iter().any(|(name, _)| name.starts_with("CRASH_"));
-        self.spawn_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
+        self.spawn_program(if crashes { CRASHING.as_str() } else { SHIPPED }, arguments, env)
     }
 
     /// The same with a given program.
