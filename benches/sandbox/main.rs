@@ -47,6 +47,7 @@ fn program(source: &str, pool: &Pool) -> Program {
         seed: 0,
         calls: Vec::new(),
         limits,
+        entry: None,
     }
 }
 

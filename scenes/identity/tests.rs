@@ -18,6 +18,7 @@ fn context(user: &str, settings: Value) -> ToolContext {
         store: SceneStore::new(sqlx::SqlitePool::connect_lazy("sqlite::memory:").unwrap()),
         documents: RunDocuments::default(),
         http: reqwest::Client::new(),
+        interpreter: None,
         settings,
         cancelled: tokio_util::sync::CancellationToken::new(),
     }

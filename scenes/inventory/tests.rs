@@ -53,6 +53,7 @@ impl Shop {
             store: SceneStore::new(self.pool.clone()).with_tables("Inventory", self.scene.tables.clone()),
             documents: RunDocuments::default(),
             http: self.http.clone(),
+            interpreter: None,
             settings: json!({}),
             cancelled: tokio_util::sync::CancellationToken::new(),
         }

@@ -68,6 +68,7 @@ impl Asker {
             store: SceneStore::new(self.pool.clone()),
             documents: RunDocuments::default(),
             http: self.http.clone(),
+            interpreter: None,
             settings: self.settings.clone(),
             cancelled: tokio_util::sync::CancellationToken::new(),
         }

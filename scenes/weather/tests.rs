@@ -28,6 +28,7 @@ async fn context(settings: Value) -> ToolContext {
         store: SceneStore::new(pool),
         documents: RunDocuments::default(),
         http: reqwest::Client::new(),
+        interpreter: None,
         settings,
         cancelled: Default::default(),
     }

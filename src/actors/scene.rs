@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fairness::{FairPermit, FairPermits, NoPermit, Sharers};
 use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
+use crate::program::Interpreter;
 use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, ResultNotes, RunId, SessionId, TenantId};
 use crate::scene::{Scene, ToolExpectations};
 use crate::telemetry::{Component, ServerMetrics};
@@ -38,6 +39,8 @@ pub struct Options {
     pub store: SceneStore,
     /// The tools' HTTP client, which enforces the network policy.
     pub http: reqwest::Client,
+    /// What executes tools in Python.
+    pub interpreter: Option<Arc<dyn Interpreter>>,
     /// The multi-threaded runtime that tools run on, so that a blocking tool stalls no actor.
     pub workers: tokio::runtime::Handle,
     /// The thread that the actor runs on.

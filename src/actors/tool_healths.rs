@@ -15,13 +15,14 @@ use crate::scene::Catalogue;
 const MAX_TOOLS: usize = 20_000;
 
 /// Codes of outcomes that say nothing about a tool.
-const SILENT: [&str; 6] = [
+const SILENT: [&str; 7] = [
     "tool.breaker_open",
     "tool.disabled",
     "tool.changed",
     "tool.cancelled",
     "tool.interrupted",
     "scene.lost",
+    "sandbox.busy",
 ];
 
 /// A tool of a tenant: scene, then tool.

@@ -180,6 +180,7 @@ pub(super) fn run_services(
             gateway: current.gateway.clone(),
             store: SceneStore::new(parts.store.pool().clone()),
             http: current.http.clone(),
+            interpreter: parts.sources.replaced.interpreter.clone(),
             workers: parts.workers.clone(),
             arbiter: arbiter.clone(),
             outside: parts.outside.clone(),

@@ -23,7 +23,7 @@ use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::program::Interpreter;
 use crate::run::{Fault, TenantId};
 use crate::sandbox;
-use crate::scene::{self, Catalogue, Scene, SceneFolder};
+use crate::scene::{self, Catalogue, Scene, SceneFolder, SceneTool};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
@@ -162,6 +162,9 @@ impl Builder {
             sources.replaced.interpreter =
                 sandbox::interpreter(&config.sandbox, &workers_handle, outside.programs());
         }
+        if sources.replaced.interpreter.is_none() {
+            warn_of_tools_in_python(&catalogue);
+        }
         let parts = EngineParts {
             recovery_gate: RecoveryGate::new(store.clone()),
             vectors: SceneVectors::new(store.clone()),
@@ -195,6 +198,18 @@ impl Builder {
                 Err(error)
             }
         }
+    }
+}
+
+/// Tools in Python fail where nothing executes them.
+fn warn_of_tools_in_python(catalogue: &Catalogue) {
+    for scene in catalogue.all().filter(|scene| scene.tools.iter().any(SceneTool::is_python)) {
+        let scene = &scene.name;
+        tracing::warn!(
+            code = "scene.python_worker",
+            scene,
+            "there is no worker for the tools in Python, so their calls will fail: set `sandbox.worker`"
+        );
     }
 }
 

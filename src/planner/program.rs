@@ -12,7 +12,7 @@ use super::confirmation::{PlanDoubts, untraced_arguments};
 use super::constraints::{forbidden_call, push_current_state};
 use super::plan_prompt::offers_programs;
 use super::planned_calls::unnamed_action;
-use super::program_functions::{arguments, function, is_python_name, stub};
+use super::program_functions::{arguments, function, stub};
 use super::program_tables::{self, EndOfProgram};
 use super::prompt::{common, context, conversation, offered_catalogue, pending, repair};
 use super::read::{SceneReplyCall, read_call, unusable};
@@ -20,6 +20,7 @@ use super::shortlist::{is_shortlisted, shortlist};
 use crate::llm::{Message, Purpose, Request, ToolChoice, sections};
 use crate::plan::{Plan, PlanProblem, Step, StepKind};
 use crate::program::contract::{BLOCK, STATUSES, result_of, source_of};
+use crate::program::names::is_python_name;
 use crate::program::{
     Finished, Program, ProgramCall, ProgramFault, ProgramLimits, ProgramResult, Stop, Unavailable,
 };
@@ -321,6 +322,7 @@ pub fn program(
             time_ms: limits.time_ms.min(left_ms),
             ..limits
         },
+        entry: None,
     })
 }
 

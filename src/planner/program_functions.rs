@@ -4,59 +4,19 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::program::ProgramFunction;
+use crate::program::{ProgramFunction, names};
 use crate::scene::{Scene, SceneTool};
-
-/// What Python does not take as a name.
-const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];
 
 /// Deepest type of a result that is written out.
 const MAX_DEPTH: usize = 4;
 
-/// The name of a parameter in Python: that of the schema, unless Python does not take it.
-fn python_name(name: &str) -> String {
-    let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
-        out.insert(0, '_');
-    }
-    if KEYWORDS.contains(&out.as_str()) {
-        out.push('_');
-    }
-    out
-}
-
-/// Whether Python takes a name as it is.
-pub(super) fn is_python_name(name: &str) -> bool {
-    python_name(name) == name
-}
-
-/// The parameters of a tool, the required ones first in the order in which its schema requires them: their names in the schema
-/// and in Python.
+/// The parameters of a tool: their names in the schema and in Python.
 fn parameters(tool: &SceneTool) -> Vec<(&str, String)> {
-    let properties = tool.parameters.get("properties").and_then(Value::as_object);
-    let is_known = |name: &&str| properties.is_some_and(|all| all.contains_key(*name));
-    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required = required.filter_map(Value::as_str).filter(is_known);
-    let all = properties.into_iter().flatten().map(|(name, _)| name.as_str());
-    let optional = all.filter(|name| !is_required(tool, name));
-    let mut found: Vec<(&str, String)> = Vec::new();
-    for name in required.chain(optional) {
-        let mut python = python_name(name);
-        while found.iter().any(|(_, taken)| *taken == python) {
-            python.push('_');
-        }
-        found.push((name, python));
-    }
-    found
+    names::parameters(&tool.parameters)
 }
 
 fn is_required(tool: &SceneTool, name: &str) -> bool {
-    let required = tool.parameters.get("required").and_then(Value::as_array);
-    required.is_some_and(|all| all.iter().any(|one| one == name))
+    names::is_required(&tool.parameters, name)
 }
 
 /// A tool as a program calls it.

@@ -262,6 +262,7 @@ mod tests {
             status: Some(status),
             answer_text: Some(text),
             answer_rows: rows,
+            returned: None,
         }
     }
 

@@ -1,10 +1,13 @@
-//! Programs that are plans: Python that a model or an author of a scene wrote, whose calls are calls of the run.
+//! Programs that are plans: Python that a model wrote, whose calls are calls of the run. And tools in Python, which an author
+//! of a scene wrote: their calls are of declared functions of the host.
 //!
 //! A waiting program is its source and the outcomes of its calls so far: it is executed again from its start with
 //! these ([`Interpreter::execute`]), so nothing of an interpreter is stored, and a program may wait for days and over
 //! restarts. Everything in this module is pure; the process that executes programs is in `sandbox/`.
 
 pub mod contract;
+pub mod module;
+pub mod names;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,22 @@ pub struct Program {
     pub calls: Vec<PastCall>,
     /// Bounds of this execution.
     pub limits: ProgramLimits,
+    /// For a tool in Python: what is called of the functions that the source defines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<ProgramEntry>,
+}
+
+/// The function that a tool in Python is, and its call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramEntry {
+    /// Its name in the source.
+    pub function: String,
+    /// Its arguments by name.
+    pub arguments: Map<String, Value>,
+    /// The value of the name `context`.
+    pub context: Value,
+    /// Seconds that its local time is ahead of UTC.
+    pub utc_offset_s: i32,
 }
 
 /// A tool, as a program calls it.
@@ -123,6 +142,9 @@ pub struct Finished {
     pub answer_text: Option<Value>,
     /// The value of `answer_rows`.
     pub answer_rows: Option<Value>,
+    /// What the function of [`Program::entry`] returned. The names above are not read then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned: Option<Value>,
 }
 
 /// Why a program did not come to its end.

@@ -19,7 +19,10 @@ impl FailureKind {
             ("policy", "fallback_write") => Self::Unsupervised,
             ("tool" | "llm", "cancelled" | "interrupted") | ("step", "blocked") => Self::Stopped,
             ("scene" | "engine" | "session" | "budget", _) => Self::Busy,
-            ("http" | "llm" | "store", _) => Self::Unavailable,
+            ("python", "time") => Self::Late,
+            ("python", "refused") => return None,
+            ("python", _) => Self::Failed,
+            ("http" | "llm" | "store" | "sandbox", _) => Self::Unavailable,
             (
                 "tool" | "step" | "run" | "level" | "reply" | "bound" | "plan" | "planner" | "executor"
                 | "policy",
@@ -100,6 +103,8 @@ mod tests {
             ("http.unreachable", None, "The service is not available now; please try again later."),
             ("tool.timeout", None, "The service did not answer in time; please try again later."),
             ("tool.arguments", None, "The details were not accepted; please check them."),
+            ("python.time", None, "The service did not answer in time; please try again later."),
+            ("sandbox.busy", None, "The service is not available now; please try again later."),
         ] {
             let kind = FailureKind::of(code, status).unwrap();
             assert_eq!(kind.sentence(Some("en")), english, "{code} {status:?}");

@@ -1,5 +1,6 @@
 //! The execution of one program, in a worker.
 
+use jiff::tz::TimeZone;
 use monty::{MontyRepl, ReplFunctionCall, ReplNameLookup, ReplOsCall, ReplProgress, ReplStartError};
 use monty_types::{
     CompileOptions, DictPairs, ExcType, ExtFunctionResult, MontyClassInstance, MontyClassType, MontyDate,
@@ -13,12 +14,19 @@ use super::printed::Printed;
 use super::protocol::{MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_SOURCE_BYTES, MAX_VALUE_BYTES};
 use super::source::asynchronous;
 use super::values::{from_json, to_json};
+use crate::program::names::KEYWORDS;
 use crate::program::{
-    Finished, PastCall, PastOutcome, Program, ProgramCall, ProgramFault, ProgramFunction, Stop,
+    Finished, PastCall, PastOutcome, Program, ProgramCall, ProgramEntry, ProgramFault, ProgramFunction, Stop,
 };
 
 /// The name under which a program catches the error of a call.
 const PRELUDE: &str = "ToolError = RuntimeError";
+
+/// The name of what the host says about a call of a tool in Python.
+const CONTEXT: &str = "context";
+
+/// The name of the arguments of such a call.
+const ARGUMENTS: &str = "__arguments__";
 
 /// The depth of calls of functions within the program.
 const MAX_RECURSION: usize = 200;
@@ -26,13 +34,13 @@ const MAX_RECURSION: usize = 200;
 /// Executes a program until it stops.
 pub(super) fn execute(program: &Program) -> Stop {
     let mut printed = Printed::new(program.limits.printed_bytes);
-    let mut execution = Execution { program, scenes: scenes(&program.functions), made: 0 };
+    let mut execution = Execution { program, scenes: scenes(&program.functions), made: 0, is_entered: false };
     match execution.run(&mut printed) {
         Ok(Ended::Call { call, line }) => Stop::Call { call, line },
         Ok(Ended::Finished(values)) => {
-            let [status, answer_text, answer_rows] = values;
+            let [status, answer_text, answer_rows, returned] = *values;
             let (printed, cut) = printed.into_parts();
-            Stop::Finished(Finished { printed, cut, status, answer_text, answer_rows })
+            Stop::Finished(Finished { printed, cut, status, answer_text, answer_rows, returned })
         }
         Err(ExecutionFault { code, message, line }) => {
             let (printed, _) = printed.into_parts();
@@ -43,8 +51,12 @@ pub(super) fn execute(program: &Program) -> Stop {
 }
 
 enum Ended {
-    Call { call: ProgramCall, line: Option<u32> },
-    Finished([Option<Value>; 3]),
+    Call {
+        call: ProgramCall,
+        line: Option<u32>,
+    },
+    /// `STATUS`, `answer_text`, `answer_rows`, and what a tool in Python returned.
+    Finished(Box<[Option<Value>; 4]>),
 }
 
 struct ExecutionFault {
@@ -72,6 +84,8 @@ struct Execution<'p> {
     scenes: Vec<&'p str>,
     /// The calls that were made.
     made: usize,
+    /// Whether the source was executed, and its function is called.
+    is_entered: bool,
 }
 
 impl Execution<'_> {
@@ -94,23 +108,70 @@ impl Execution<'_> {
         let mut repl = MontyRepl::new("program", ResourceTracker::new(limits), CompileOptions::default());
         repl.feed_run(PRELUDE, Vec::new(), PrintWriter::Disabled).map_err(|error| self.fault_of(&error))?;
         let object = |(at, name): (usize, &&str)| ((*name).to_owned(), scene_object(name, at));
-        let objects = self.scenes.iter().enumerate().map(object).collect();
-        let mut progress = repl.feed_start(&program.source, objects, printed.writer());
+        let mut objects: Vec<_> = self.scenes.iter().enumerate().map(object).collect();
+        objects.extend(program.entry.as_ref().map(|entry| (CONTEXT.to_owned(), from_json(&entry.context))));
+        let progress = repl.feed_start(&program.source, objects, printed.writer());
+        match (self.complete(progress, printed), &program.entry) {
+            (Ok((repl, _)), None) => self.finish(repl),
+            (Ok((repl, _)), Some(entry)) => self.enter(repl, entry, printed),
+            (Err(ended), _) => ended,
+        }
+    }
+
+    /// Executes what was begun to its end; the value of its last expression. Otherwise, where it stopped.
+    fn complete(
+        &mut self,
+        mut progress: Result<ReplProgress, Box<ReplStartError>>,
+        printed: &mut Printed,
+    ) -> Result<(MontyRepl, MontyObject), Result<Ended, ExecutionFault>> {
         loop {
-            let step = match progress.map_err(|failed| self.fault_of(&failed.error))? {
-                ReplProgress::Complete { repl, .. } => return self.finish(repl),
-                ReplProgress::FunctionCall(call) => self.call(call, printed),
-                ReplProgress::NameLookup(lookup) => Ok(self.name(lookup, printed)),
-                ReplProgress::OsCall(call) => self.system(call, printed),
-                ReplProgress::ResolveFutures(_) => {
-                    return Err(ExecutionFault::new("code.refused", "functions are called without `await`"));
+            let step = match progress {
+                Err(failed) => return Err(Err(self.fault_of(&failed.error))),
+                Ok(ReplProgress::Complete { repl, value }) => return Ok((repl, value)),
+                Ok(ReplProgress::FunctionCall(call)) => self.call(call, printed),
+                Ok(ReplProgress::NameLookup(lookup)) => Ok(self.name(lookup, printed)),
+                Ok(ReplProgress::OsCall(call)) => self.system(call, printed),
+                Ok(ReplProgress::ResolveFutures(_)) => {
+                    let message = "functions are called without `await`";
+                    return Err(Err(ExecutionFault::new("code.refused", message)));
                 }
             };
-            progress = match step {
-                Ok(progress) => progress,
-                Err(ended) => return ended,
-            };
+            progress = step?;
         }
+    }
+
+    /// Calls the function of a tool in Python.
+    fn enter(
+        &mut self,
+        repl: MontyRepl,
+        entry: &ProgramEntry,
+        printed: &mut Printed,
+    ) -> Result<Ended, ExecutionFault> {
+        self.is_entered = true;
+        let named = entry.arguments.keys().map(|name| format!("{name}={ARGUMENTS}[{name:?}]"));
+        let call = format!("{}({})", entry.function, named.collect::<Vec<_>>().join(", "));
+        let arguments = from_json(&Value::Object(entry.arguments.clone()));
+        let progress = repl.feed_start(&call, vec![(ARGUMENTS.to_owned(), arguments)], printed.writer());
+        let value = match self.complete(progress, printed) {
+            Ok((_, value)) => value,
+            Err(ended) => return ended,
+        };
+        self.check_calls()?;
+        let mut left = MAX_VALUE_BYTES;
+        let returned = to_json(value, &mut left).map_err(|why| {
+            ExecutionFault::new("code.arguments", format!("what `{}` returns {why}", entry.function))
+        })?;
+        Ok(Ended::Finished(Box::new([None, None, None, Some(returned)])))
+    }
+
+    /// All calls were made that were made when the program ran before.
+    fn check_calls(&self) -> Result<(), ExecutionFault> {
+        let Some(past) = self.program.calls.get(self.made) else { return Ok(()) };
+        let message = format!(
+            "the program ended after {} calls, and made `{}` next when it ran before",
+            self.made, past.call.function
+        );
+        Err(ExecutionFault::new("code.diverged", message))
     }
 
     /// The name of the scene whose object has this identity.
@@ -124,6 +185,10 @@ impl Execution<'_> {
             Some(id) => format!("{}.{}", self.scene(id).unwrap_or("object"), call.function_name),
             None => call.function_name.clone(),
         };
+        if self.program.entry.is_some() && !self.is_entered {
+            let message = format!("`{name}` is called outside of the functions of the file");
+            return Err(Err(ExecutionFault::new("code.refused", message).at(line_of(call, printed))));
+        }
         let Some(function) = self.function(&name) else {
             let message = self.unknown(&name);
             let error = MontyException::new(ExcType::AttributeError, Some(message));
@@ -193,8 +258,8 @@ impl Execution<'_> {
     fn system(&self, call: ReplOsCall, printed: &mut Printed) -> Step {
         let now = jiff::Timestamp::from_millisecond(self.program.now_ms).unwrap_or_default();
         let value = match &call.function_call {
-            OsFunctionCall::DateToday => date(&now.to_zoned(jiff::tz::TimeZone::UTC)),
-            OsFunctionCall::DateTimeNow(zone) => date_time(now, zone.as_ref()),
+            OsFunctionCall::DateToday => date(&now.to_zoned(self.local())),
+            OsFunctionCall::DateTimeNow(zone) => date_time(now, zone.as_ref(), self.local()),
             other => {
                 let message = format!("`{}` is not available to a program", other.name());
                 let line = line_of_error(call.abort(stopped(), printed.writer()));
@@ -204,15 +269,15 @@ impl Execution<'_> {
         Ok(call.resume(value, printed.writer()))
     }
 
+    /// The time zone of a program: of a tool in Python, that of its run.
+    fn local(&self) -> TimeZone {
+        let seconds = self.program.entry.as_ref().map_or(0, |entry| entry.utc_offset_s);
+        jiff::tz::Offset::from_seconds(seconds).map_or(TimeZone::UTC, TimeZone::fixed)
+    }
+
     /// Reads what the program left.
     fn finish(&self, mut repl: MontyRepl) -> Result<Ended, ExecutionFault> {
-        if let Some(past) = self.program.calls.get(self.made) {
-            let message = format!(
-                "the program ended after {} calls, and made `{}` next when it ran before",
-                self.made, past.call.function
-            );
-            return Err(ExecutionFault::new("code.diverged", message));
-        }
+        self.check_calls()?;
         let mut left = MAX_VALUE_BYTES;
         let mut values = [None, None, None];
         for (name, place) in ["STATUS", "answer_text", "answer_rows"].into_iter().zip(&mut values) {
@@ -229,8 +294,10 @@ impl Execution<'_> {
                 other => other.into_repl(),
             };
         }
-        Ok(Ended::Finished(values))
+        let [status, answer_text, answer_rows] = values;
+        Ok(Ended::Finished(Box::new([status, answer_text, answer_rows, None])))
     }
+
     /// The fault that an exception of the interpreter means.
     fn fault_of(&self, error: &MontyException) -> ExecutionFault {
         let message = error.message().unwrap_or_default();
@@ -252,7 +319,9 @@ impl Execution<'_> {
             }
             _ => error.summary(),
         };
-        ExecutionFault { code, message, line: line(error) }
+        // The call of the function is not a line of the source.
+        let is_own = self.is_entered && error.traceback().len() < 2;
+        ExecutionFault { code, message, line: line(error).filter(|_| !is_own) }
     }
 
     /// Whether a call that was made raised this message.
@@ -280,13 +349,6 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !KEYWORDS.contains(&name)
 }
-
-/// Words that cannot be names of scenes in a program.
-const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];
 
 /// The identity of the scene at this place of the sorted names.
 fn scene_id(at: usize) -> MontyUuid {
@@ -373,9 +435,9 @@ fn date(now: &jiff::Zoned) -> MontyObject {
     })
 }
 
-fn date_time(now: jiff::Timestamp, zone: Option<&MontyTimeZone>) -> MontyObject {
+fn date_time(now: jiff::Timestamp, zone: Option<&MontyTimeZone>, local: TimeZone) -> MontyObject {
     let offset = zone.and_then(|zone| jiff::tz::Offset::from_seconds(zone.offset_seconds).ok());
-    let now = now.to_zoned(offset.map_or(jiff::tz::TimeZone::UTC, jiff::tz::TimeZone::fixed));
+    let now = now.to_zoned(offset.map_or(local, TimeZone::fixed));
     MontyObject::DateTime(MontyDateTime {
         year: now.year().into(),
         month: positive(now.month()),

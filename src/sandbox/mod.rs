@@ -16,6 +16,8 @@ mod counts;
 mod execution;
 #[cfg(feature = "sandbox")]
 mod frame;
+#[cfg(feature = "sandbox")]
+mod module;
 mod options;
 #[cfg(feature = "sandbox")]
 mod places;
@@ -39,6 +41,7 @@ mod worker_process;
 use std::sync::Arc;
 
 use crate::program::Interpreter;
+use crate::program::module::{ModuleProblem, PythonModule};
 
 pub use counts::ProgramCounts;
 pub use options::Options;
@@ -63,6 +66,18 @@ pub fn interpreter(
     #[cfg(not(feature = "sandbox"))]
     {
         let _ = (options, runtime, counts);
+        None
+    }
+}
+
+/// What a file of functions has, or why the interpreter does not take it. Nothing of it is executed. None in a build without the
+/// feature `sandbox`.
+pub fn read_module(source: &str) -> Option<Result<PythonModule, ModuleProblem>> {
+    #[cfg(feature = "sandbox")]
+    return Some(module::read(source));
+    #[cfg(not(feature = "sandbox"))]
+    {
+        let _ = source;
         None
     }
 }

@@ -20,7 +20,8 @@ use super::worker_process::{Lost, WorkerProcess};
 use super::{Options, ProgramCounts};
 use crate::nesting::is_too_deep;
 use crate::program::{
-    ExecutedProgram, Interpreter, Program, ProgramFault, ProgramFunction, ProgramLimits, Stop, Unavailable,
+    ExecutedProgram, Finished, Interpreter, Program, ProgramEntry, ProgramFault, ProgramFunction,
+    ProgramLimits, Stop, Unavailable,
 };
 
 /// How many programs a worker executes before another takes its place.
@@ -53,12 +54,19 @@ struct Identity {
     seed: u64,
     now_ms: i64,
     functions: Vec<ProgramFunction>,
+    entry: Option<ProgramEntry>,
 }
 
 impl Identity {
     fn of(program: &Program) -> Self {
-        let Program { source, seed, now_ms, functions, .. } = program;
-        Self { source: source.clone(), seed: *seed, now_ms: *now_ms, functions: functions.clone() }
+        let Program { source, seed, now_ms, functions, entry, .. } = program;
+        Self {
+            source: source.clone(),
+            seed: *seed,
+            now_ms: *now_ms,
+            functions: functions.clone(),
+            entry: entry.clone(),
+        }
     }
 }
 
@@ -378,7 +386,8 @@ fn checked(stop: Stop, program: &Program) -> Stop {
                 && !is_too_deep(call.arguments.values())
         }
         Stop::Finished(finished) => {
-            let values = [&finished.status, &finished.answer_text, &finished.answer_rows];
+            let Finished { status, answer_text, answer_rows, returned, .. } = finished;
+            let values = [status, answer_text, answer_rows, returned];
             finished.printed.len() <= limits.printed_bytes
                 && written(values.into_iter().flatten()) <= MAX_VALUE_BYTES
                 && !is_too_deep(values.into_iter().flatten())
@@ -439,6 +448,7 @@ mod tests {
             seed: 0,
             calls: Vec::new(),
             limits: Options::default().limits(),
+            entry: None,
         }
     }
 }

@@ -19,9 +19,14 @@ pub(super) fn asynchronous(source: &str) -> Option<(&'static str, u32)> {
             TokenKind::Name if source.get(start..usize::from(range.end())) == Some("asyncio") => "asyncio",
             _ => return None,
         };
-        let lines = source.get(..start).unwrap_or_default().matches('\n').count();
-        Some((word, u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1))
+        Some((word, line_at(source, start)))
     })
+}
+
+/// The line, from 1, of the byte at this place of a source.
+pub(super) fn line_at(source: &str, at: usize) -> u32 {
+    let lines = source.get(..at).unwrap_or_default().matches('\n').count();
+    u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, tables, undo};
+use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, python, tables, undo};
 use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
     ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
@@ -56,7 +56,7 @@ pub(super) struct CheckContext<'a> {
 }
 
 /// The checked scene, or `None` if the report has an error.
-pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
+pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
     if let Some(name) = &draft.name {
         check_name("scene", name, report);
     }
@@ -79,6 +79,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
     if draft.tools.is_empty() && !draft.summarises {
         report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
     }
+    python::read_file(&mut draft, report);
     let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
@@ -317,6 +318,7 @@ fn check_tool(
         report.warning(None, "policy_unused", message, remedy);
     }
     let call = draft.call?;
+    // What is said of HTTP requests holds for functions in Python.
     let terms =
         || Some(http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms });
     let (tool, source) = compile_call(call, &shown, terms, around, report)?;
@@ -366,6 +368,7 @@ fn compile_call<'a>(
         CallDraft::Http(draft) => {
             (compile_http_tool(&draft, terms()?, around, report)?, json!({"http": draft.source}))
         }
+        CallDraft::Python(draft) => python::compile(draft, shown, terms()?, report)?,
     })
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::ToolApproval;
 use super::document::{Located, LocatedTexts, PointerLines};
+use super::python::ToolsFile;
 use super::tables::TableDraft;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
@@ -31,6 +32,8 @@ pub(super) struct SceneDraft {
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
+    /// The text of `tools.py`.
+    pub(super) tools_py: Option<String>,
     pub(super) tables: Vec<TableDraft>,
     pub(super) tools: Vec<ToolDraft>,
 }
@@ -114,8 +117,22 @@ pub(super) enum CallDraft {
     Native(Located<String>),
     /// An HTTP request.
     Http(Box<HttpDraft>),
+    /// A function in Python.
+    Python(PythonDraft),
     /// A tool built in Rust.
     Ready(Arc<dyn Tool>),
+}
+
+/// A function in `tools.py`.
+pub(super) struct PythonDraft {
+    /// Where the tool is said to be in Python.
+    pub(super) line: Option<u32>,
+    /// Named after its tool by default.
+    pub(super) function: Option<Located<String>>,
+    pub(super) host: Vec<Located<String>>,
+    /// Whether its scene declares tables.
+    pub(super) has_tables: bool,
+    pub(super) file: ToolsFile,
 }
 
 pub(super) struct HttpDraft {

@@ -1,6 +1,7 @@
 //! Faults of a scene: what is wrong, where, and how to fix it.
 
 use std::cell::RefCell;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -91,6 +92,11 @@ impl FaultReport {
         }
     }
 
+    /// The report of another file of the same folder.
+    pub(super) fn beside(&self, name: &str) -> Self {
+        Self::new(Path::new(&self.file).with_file_name(name).display().to_string())
+    }
+
     /// Adds the faults of another file.
     pub(super) fn absorb(&self, other: FaultReport) {
         self.faults.borrow_mut().extend(other.into_faults());
@@ -101,10 +107,10 @@ impl FaultReport {
         self.faults.borrow().iter().any(|fault| fault.severity == Severity::Error)
     }
 
-    /// All faults, ordered by line.
+    /// All faults, ordered by line: first those of its own file.
     pub(super) fn into_faults(self) -> Vec<SceneFault> {
         let mut faults = self.faults.into_inner();
-        faults.sort_by_key(|fault| fault.line);
+        faults.sort_by_key(|fault| (fault.file != self.file, fault.line));
         faults
     }
 }

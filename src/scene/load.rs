@@ -10,10 +10,11 @@ use super::check::{CheckContext, check};
 use super::document::Located;
 use super::fault::{FaultReport, SceneFault, Severity};
 use super::flow::{self, FlowLines};
-use super::{Options, Scene, builder, flow_builder, parse};
+use super::{Options, Scene, builder, flow_builder, parse, python};
 use crate::nearest::{did_you_mean, name_list};
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
+use crate::tools::python::TOOLS_FILE;
 
 /// The file that makes a folder a scene.
 const SCENE_FILE: &str = "scene.toml";
@@ -22,7 +23,7 @@ const FLOW_FILE: &str = "flow.toml";
 /// An optional file beside them.
 const SCHEMA_FILE: &str = "schema.sql";
 /// All of them.
-const FILES: [&str; 3] = [SCENE_FILE, FLOW_FILE, SCHEMA_FILE];
+const FILES: [&str; 4] = [SCENE_FILE, FLOW_FILE, SCHEMA_FILE, TOOLS_FILE];
 /// The maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
@@ -47,7 +48,7 @@ impl LoadedScenes {
 pub struct SceneFolder {
     /// Its location as shown to people, such as `scenes/weather`.
     pub label: String,
-    /// File name to content; only `scene.toml`, `flow.toml` and `schema.sql` are read.
+    /// File name to content; only `scene.toml`, `flow.toml`, `schema.sql` and `tools.py` are read.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -241,6 +242,7 @@ impl SceneCollector {
             // Beside a scene, the tables are the scene's.
             if !folder.files.contains_key(SCENE_FILE) {
                 draft.schema_sql = folder.text(SCHEMA_FILE, &schema).map(str::to_owned);
+                python::warn_of_unused(folder.files.contains_key(TOOLS_FILE), &report);
             }
             let unique = draft.name.as_ref().is_none_or(|name| self.claim(set, &file, name, &report));
             let lines = std::mem::take(&mut draft.lines);
@@ -297,11 +299,14 @@ impl SceneCollector {
         let file = folder.file(SCENE_FILE);
         let report = FaultReport::new(file.clone());
         let schema = FaultReport::new(folder.file(SCHEMA_FILE));
+        let python = report.beside(TOOLS_FILE);
         let mut draft =
             folder.text(SCENE_FILE, &report).and_then(|text| parse::parse_document(text, &report));
         if let Some(draft) = &mut draft {
             draft.schema_sql = folder.text(SCHEMA_FILE, &schema).map(str::to_owned);
+            draft.tools_py = folder.text(TOOLS_FILE, &python).map(str::to_owned);
         }
+        report.absorb(python);
         let name = draft.as_ref().and_then(|draft| draft.name.clone());
         let unique = name.as_ref().is_none_or(|name| self.claim(set, &file, name, &report));
         let scene = draft.and_then(|draft| check(draft, around, &report));

@@ -18,6 +18,7 @@ mod options;
 mod parameters;
 mod parse;
 mod policies;
+mod python;
 mod search;
 mod tables;
 mod undo;

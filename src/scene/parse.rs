@@ -10,10 +10,11 @@ use super::ToolApproval;
 use super::check::check_sentence;
 use super::document::{LineIndex, Located, Presence, TableReader};
 use super::draft::{
-    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, HttpDraft, PolicyDraft, SceneDraft,
-    ToolDraft, UndoDraft,
+    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, HttpDraft, PolicyDraft, PythonDraft,
+    SceneDraft, ToolDraft, UndoDraft,
 };
 use super::fault::FaultReport;
+use super::python::ToolsFile;
 use super::tables::parse_table;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
@@ -73,6 +74,7 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
             .flatten()
             .map(|(v, _)| v.value),
         schema_sql: None,
+        tools_py: None,
         tables: fields.tables("tables").into_iter().map(parse_table).collect(),
         examples: fields.tables("examples").into_iter().map(parse_example).collect(),
         tools: fields.tables("tools").into_iter().map(|table| parse_tool(table)).collect(),
@@ -201,22 +203,8 @@ fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
     let native = fields.string("native", Presence::Optional);
     let source = fields.json("http");
     let http = fields.table("http");
-    match (fields.has("native"), fields.has("http")) {
-        (true, true) => {
-            let remedy = "keep either `native` or [tools.http]";
-            fields.report().error(
-                fields.line_of("http"),
-                "implementation",
-                "a tool is either native or an HTTP request, and this is both",
-                remedy,
-            );
-        }
-        (false, false) => {
-            let remedy = "add native = \"name.of_the_tool\" or a table [tools.http]";
-            fields.report().error(fields.line(), "implementation", "the tool has no implementation", remedy);
-        }
-        _ => {}
-    }
+    let python = parse_python(fields);
+    check_implementation(fields);
     if let (Some((source, places)), Some(mut table)) = (source, http) {
         let spec = parse_request(&mut table, &source.value);
         table.reject_unknown_keys();
@@ -226,7 +214,41 @@ fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
             source_lines: places,
         })));
     }
-    native.map(CallDraft::Native)
+    python.map(CallDraft::Python).or(native.map(CallDraft::Native))
+}
+
+/// A tool has exactly one implementation.
+fn check_implementation(fields: &TableReader<'_>) {
+    let keys = ["native", "http", "kind"].into_iter().filter(|key| fields.has(key));
+    match keys.collect::<Vec<_>>().as_slice() {
+        [_] => {}
+        [] => {
+            let remedy = "add native = \"name.of_the_tool\", a table [tools.http], or kind = \"python\" for a function in tools.py";
+            fields.report().error(fields.line(), "implementation", "the tool has no implementation", remedy);
+        }
+        [.., last] => fields.report().error(
+            fields.line_of(last),
+            "implementation",
+            "a tool is native, an HTTP request, or in Python, and this is more than one",
+            "keep one of `native`, [tools.http] and `kind`",
+        ),
+    }
+}
+
+/// The keys of a tool in Python.
+fn parse_python(fields: &mut TableReader<'_>) -> Option<PythonDraft> {
+    let kind = fields.keyword("kind", Presence::Optional, &[("python", ())]);
+    let function = fields.string("function", Presence::Optional);
+    let host = fields.strings("host");
+    if !fields.has("kind") {
+        for key in ["function", "host"].into_iter().filter(|key| fields.has(key)) {
+            let message = format!("`{key}` is a key of a tool in Python");
+            let remedy = format!("add kind = \"python\", or remove `{key}`");
+            fields.report().error(fields.line_of(key), "implementation", message, remedy);
+        }
+    }
+    let line = kind?.line;
+    Some(PythonDraft { line, function, host, has_tables: false, file: ToolsFile::default() })
 }
 
 fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::HttpSpec> {

@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 /// The smallest supported bound; smaller ones are raised to it.
 pub const MIN_BOUND: usize = 256;
 
+/// The largest result that is stored whole, in bytes of JSON. A model may be shown less.
+pub const MAX_STORED_BYTES: usize = 256 * 1024;
+
 /// The maximum depth of truncation; deeper values are omitted as a whole.
 const MAX_DEPTH: usize = 64;
 

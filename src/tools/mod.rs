@@ -7,6 +7,7 @@ mod documents;
 pub mod guard;
 pub mod http;
 pub mod phrase;
+pub mod python;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use tables::{CommitTerms, TableSession, TenantTables};
 
+use crate::program::Interpreter;
 use crate::run::{FaultClass, RunId, SessionId, TenantId};
 use crate::staged::SceneTables;
 
@@ -69,6 +71,8 @@ pub struct ToolContext {
     pub documents: RunDocuments,
     /// An HTTP client that cannot reach private addresses unless the configuration allows it.
     pub http: reqwest::Client,
+    /// What executes tools in Python. None where there is no sandbox.
+    pub interpreter: Option<Arc<dyn Interpreter>>,
     /// The scene's settings: `[settings]` of its `scene.toml`, with those of the configuration merged in.
     pub settings: Value,
     /// Fires when the run is cancelled: a read may stop, a write should complete.

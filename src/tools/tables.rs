@@ -10,6 +10,7 @@ mod sql;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
 pub use functions::{TableCommit, TableFunction};
@@ -32,6 +33,11 @@ const INITIAL_ROWS: &str = "initial_rows";
 /// The key of the commit that adds these rows. Keys of calls are hashes, so none is equal.
 const INITIAL_KEY: &str = "initial rows";
 
+/// The key under which the result of the call with this key is kept.
+fn result_key(key: &str) -> String {
+    format!("{key} result")
+}
+
 /// The tables of a scene with the rows of one tenant.
 #[derive(Debug, Clone)]
 pub struct TenantTables {
@@ -49,6 +55,8 @@ pub struct CommitTerms<'a> {
     pub key: &'a str,
     /// What the host fills.
     pub host: &'a HostValues,
+    /// The result of the call, as JSON, where a repeated call is to get it.
+    pub result: Option<&'a str>,
 }
 
 impl From<StagedError> for ToolError {
@@ -154,6 +162,10 @@ impl TenantTables {
         }
         let written = serde_json::to_string(diff).unwrap_or_default();
         let version = self.log(&mut tx, terms, (&binding, &written)).await?;
+        if let Some(result) = terms.result {
+            let key = result_key(terms.key);
+            self.log(&mut tx, CommitTerms { key: &key, ..terms }, ("", result)).await?;
+        }
         for change in &diff.changes {
             self.apply(&mut tx, change, version).await?;
         }
@@ -202,6 +214,16 @@ impl TenantTables {
         let Some((_, written)) = self.find_commit(&mut db, key).await? else { return Ok(None) };
         let diff = serde_json::from_str(&written).unwrap_or_default();
         Ok(Some(WriteDiff::read(&self.tables, &diff)?))
+    }
+
+    /// The result of the call that committed under an idempotency key, if it was kept with the commit.
+    ///
+    /// # Errors
+    /// `store.error`.
+    pub(in crate::tools) async fn committed_result(&self, key: &str) -> Result<Option<Value>, ToolError> {
+        let mut db = self.pool.acquire().await?;
+        let found = self.find_commit(&mut db, &result_key(key)).await?;
+        Ok(found.map(|(_, result)| serde_json::from_str(&result).unwrap_or_default()))
     }
 
     /// The binding and the diff of the commit with this key.
@@ -255,7 +277,7 @@ impl TenantTables {
             return Ok(());
         }
         let host = HostValues { id: String::new(), now: String::new(), user: String::new() };
-        let terms = CommitTerms { key: INITIAL_KEY, host: &host };
+        let terms = CommitTerms { key: INITIAL_KEY, host: &host, result: None };
         let version = self.log(&mut tx, terms, ("", "[]")).await?;
         for table in &self.tables.0 {
             for row in &table.initial {

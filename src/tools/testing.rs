@@ -24,6 +24,7 @@ pub(crate) fn context() -> ToolContext {
         store: SceneStore::new(sqlx::SqlitePool::connect_lazy("sqlite::memory:").unwrap()),
         documents: RunDocuments::default(),
         http: http_client(&NetworkPolicy::default()).unwrap(),
+        interpreter: None,
         settings: Value::Null,
         cancelled: CancellationToken::new(),
     }

@@ -75,6 +75,7 @@ mod process;
 mod programs;
 mod provider_outage;
 mod python;
+mod python_tools;
 mod readme;
 mod real_replies;
 mod recovery;

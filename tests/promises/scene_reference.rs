@@ -47,6 +47,7 @@ level = "zzzzzzzz"
 [[tools]]
 effect = "zzzzzzzz"
 repeat = "zzzzzzzz"
+kind = "zzzzzzzz"
 approval = "zzzzzzzz"
 [[tables]]
 [[tables.columns]]
@@ -153,6 +154,7 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         "level",
         "tools[0].effect",
         "tools[0].repeat",
+        "tools[0].kind",
         "tools[0].approval",
         "tables[0].columns[0].type",
         "tables[0].columns[0].filled",

@@ -38,6 +38,7 @@ pub fn program(source: &str, limits: ProgramLimits) -> Program {
         seed: 7,
         calls: Vec::new(),
         limits,
+        entry: None,
     }
 }
 

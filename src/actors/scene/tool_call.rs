@@ -101,6 +101,7 @@ pub(super) async fn run_tool(
         store: options.store.clone().with_tables(&scene.name, scene.tables.clone()),
         documents: call.documents.clone(),
         http: options.http.clone(),
+        interpreter: options.interpreter.clone(),
         settings: scene.settings.clone(),
         cancelled: call.cancelled.clone(),
     };
@@ -164,14 +165,11 @@ pub(super) fn notes(breaches: Vec<String>) -> Option<Box<ResultNotes>> {
     (!breaches.is_empty()).then(|| Box::new(ResultNotes { breaches, ..ResultNotes::default() }))
 }
 
-/// The largest result that is stored whole, in bytes of JSON. A model may be shown less.
-const MAX_STORED_RESULT_BYTES: usize = 256 * 1024;
-
 /// The outcome with a result, and with the whole of it where a model is shown less; and whether the whole is there.
 fn stored_result(result: Value, shown_bytes: usize, say: Option<String>) -> (Outcome, bool) {
     let size = bound::size(&result);
     let is_shown = size <= shown_bytes.max(bound::MIN_BOUND);
-    let whole = (!is_shown && size <= MAX_STORED_RESULT_BYTES).then(|| result.clone());
+    let whole = (!is_shown && size <= bound::MAX_STORED_BYTES).then(|| result.clone());
     let is_whole = is_shown || whole.is_some();
     (Outcome::Ok { result: bound::truncate(result, shown_bytes), say, whole }, is_whole)
 }

@@ -66,6 +66,7 @@ pub fn execute(program: &Program) -> Stop {
                 status,
                 answer_text: text,
                 answer_rows: None,
+                returned: None,
             });
         }
         let mut arguments = Map::new();

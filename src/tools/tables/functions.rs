@@ -53,7 +53,7 @@ impl Tool for TableCommit {
         let base = ReadBase::read(tables.definitions(), &base)?;
         let diff = WriteDiff::read(tables.definitions(), &diff)?;
         let host = HostValues { id, now: moment(&context.now), user: context.principal.user.clone() };
-        tables.commit(CommitTerms { key, host: &host }, &base, &diff).await?;
+        tables.commit(CommitTerms { key, host: &host, result: None }, &base, &diff).await?;
         let rows: Vec<String> = diff.changes.iter().take(SHOWN_ROWS).map(ToString::to_string).collect();
         Ok(json!({"committed": diff.changes.len(), "rows": rows}))
     }

@@ -1,7 +1,7 @@
 //! How a tool reads and changes the tables that its scene declares.
 
 use data_encoding::HEXLOWER;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{CommitTerms, KEY_REUSED, TenantTables, moment};
@@ -97,15 +97,12 @@ impl TableSession {
     /// `staged.conflict` if something that was read changed in between: the session is to be repeated from its reads.
     /// `staged.no_key` without an idempotency key.
     pub async fn commit(self) -> Result<WriteDiff, ToolError> {
-        let Some(key) = &self.key else {
-            let message = "a write was called without an idempotency key: nothing was done";
-            return Err(ToolError::failed("staged.no_key", message));
-        };
+        let key = self.key()?;
         if let Some(done) = self.rows.committed(key).await? {
             return Ok(done);
         }
         let (base, diff) = self.set.finish()?;
-        let terms = CommitTerms { key, host: self.set.host() };
+        let terms = CommitTerms { key, host: self.set.host(), result: None };
         match self.rows.commit(terms, &base, &diff).await {
             Ok(_) => Ok(diff),
             // An equal call was faster.
@@ -126,9 +123,54 @@ impl TableSession {
         }
     }
 
+    /// Does everything that is staged, or nothing, and keeps the result of the call with it. The same idempotency key does it
+    /// once: a repeated call gets the result of the first one.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub(in crate::tools) async fn commit_returning(self, result: Value) -> Result<Value, ToolError> {
+        let key = self.key()?;
+        let (base, diff) = self.set.finish()?;
+        let written = result.to_string();
+        let terms = CommitTerms { key, host: self.set.host(), result: Some(&written) };
+        match self.rows.commit(terms, &base, &diff).await {
+            Ok(false) => Ok(result),
+            // An equal call was faster.
+            Ok(true) => Ok(self.committed_result().await?.unwrap_or(result)),
+            Err(error) if error.code == KEY_REUSED => self.committed_result().await?.ok_or(error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The result of the call with this idempotency key, if it has committed before.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub(in crate::tools) async fn committed_result(&self) -> Result<Option<Value>, ToolError> {
+        self.rows.committed_result(self.key()?).await
+    }
+
+    fn key(&self) -> Result<&str, ToolError> {
+        self.key.as_deref().ok_or_else(|| {
+            let message = "a write was called without an idempotency key: nothing was done";
+            ToolError::failed("staged.no_key", message)
+        })
+    }
+
     async fn call(&mut self, function: &str, arguments: Value) -> Result<Value, ToolError> {
-        let arguments = arguments.as_object().cloned().unwrap_or_default();
-        let call = TableCall::read(self.set.tables(), function, &arguments)?;
+        self.perform(function, arguments.as_object().unwrap_or(&Map::new())).await
+    }
+
+    /// A call of one of [`TableCall::FUNCTIONS`].
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub(in crate::tools) async fn perform(
+        &mut self,
+        function: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, ToolError> {
+        let call = TableCall::read(self.set.tables(), function, arguments)?;
         let found = self.rows.read(&call.reading(self.set.tables())?).await?;
         Ok(self.set.perform(&call, found)?)
     }

@@ -132,7 +132,10 @@ async fn key_commits_once_and_tells_a_repeated_call_what_it_did() {
     assert_eq!(other.commit().await.unwrap().changes.len(), 2);
     assert_eq!(sold(&pool).await, 1);
     let tables = context(&pool, "acme", "k1").tenant_tables().unwrap();
-    let error = tables.commit(CommitTerms { key: "k1", host: &host }, &base, &forged).await.unwrap_err();
+    let error = tables
+        .commit(CommitTerms { key: "k1", host: &host, result: None }, &base, &forged)
+        .await
+        .unwrap_err();
     assert_eq!((error.code.as_str(), error.kind), ("staged.key_reused", ToolErrorKind::Refused));
     let done = context(&pool, "acme", "k1").tables().unwrap().committed().await.unwrap();
     assert_eq!(done.unwrap().changes.len(), 2);
@@ -175,7 +178,7 @@ async fn forged_diff_or_base_is_refused_by_the_commit_itself() {
     let tables = context(&pool, "acme", "k1").tenant_tables().unwrap();
     let session = staged_sale(&pool, "k1", "cup").await.unwrap();
     let host = session.host().clone();
-    let terms = CommitTerms { key: "k1", host: &host };
+    let terms = CommitTerms { key: "k1", host: &host, result: None };
     let (base, honest) = session.staged();
     let written = serde_json::to_value(&honest).unwrap();
     let forged = |pointer: &str, value: Value| {
@@ -194,7 +197,10 @@ async fn forged_diff_or_base_is_refused_by_the_commit_itself() {
     let unread = tables.commit(terms, &ReadBase::default(), &honest).await.unwrap_err();
     assert_eq!(unread.code, "staged.arguments");
     let stranger = HostValues { id: "mallory".to_owned(), ..host.clone() };
-    let other = tables.commit(CommitTerms { key: "k1", host: &stranger }, &base, &honest).await.unwrap_err();
+    let other = tables
+        .commit(CommitTerms { key: "k1", host: &stranger, result: None }, &base, &honest)
+        .await
+        .unwrap_err();
     assert_eq!(other.code, "staged.value");
     assert_eq!(code(honest).await, Ok(false));
 }

@@ -1,0 +1,303 @@
+//! Checks the tools of a scene that are functions in Python, and the `tools.py` that has them. Nothing of it is executed.
+
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::SceneTool;
+use super::document::Located;
+use super::draft::{CallDraft, PythonDraft, SceneDraft};
+use super::fault::FaultReport;
+use crate::nearest::{did_you_mean, name_list};
+use crate::program::module::{ModuleFunction, PythonModule};
+use crate::program::names;
+use crate::run::Effect;
+use crate::sandbox;
+use crate::tools::Tool;
+use crate::tools::http::HttpToolTerms;
+use crate::tools::python::host::{CHANGES, REFUSE, TABLE_FUNCTIONS};
+use crate::tools::python::{PythonTool, PythonToolTerms, TOOLS_FILE};
+
+/// The modules that a file may import.
+const MODULES: [&str; 13] = [
+    "__future__",
+    "base64",
+    "binascii",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "functools",
+    "itertools",
+    "json",
+    "math",
+    "re",
+    "typing",
+    "unicodedata",
+];
+
+/// The `tools.py` of a scene.
+#[derive(Debug, Clone, Default)]
+pub(super) enum ToolsFile {
+    /// There is none.
+    #[default]
+    Missing,
+    /// It cannot be used, which was reported.
+    Faulty,
+    /// It can be used.
+    Read(Arc<ReadToolsFile>),
+}
+
+/// The text of a `tools.py`, and what it has.
+#[derive(Debug)]
+pub(super) struct ReadToolsFile {
+    source: Arc<str>,
+    module: PythonModule,
+    /// SHA-256 of the text, in hex.
+    digest: String,
+}
+
+/// Reads the file for the tools that are in Python.
+pub(super) fn read_file(draft: &mut SceneDraft, report: &FaultReport) {
+    let text = draft.tools_py.take();
+    let has_tables = !draft.tables.is_empty();
+    let calls = draft.tools.iter_mut().filter_map(|tool| tool.call.as_mut());
+    let mut python: Vec<&mut PythonDraft> = calls
+        .filter_map(|call| match call {
+            CallDraft::Python(python) => Some(python),
+            _ => None,
+        })
+        .collect();
+    let Some(first) = python.first().map(|draft| draft.line) else {
+        return warn_of_unused(text.is_some(), report);
+    };
+    let declared: Vec<&str> =
+        python.iter().flat_map(|draft| &draft.host).map(|name| name.value.as_str()).collect();
+    let file = text.map_or(ToolsFile::Missing, |text| read(&text, &declared, first, report));
+    for draft in &mut python {
+        draft.file = file.clone();
+        draft.has_tables = has_tables;
+    }
+}
+
+/// Warns of a file of functions without a tool that is one.
+pub(super) fn warn_of_unused(has_file: bool, report: &FaultReport) {
+    if has_file {
+        let inside = report.beside(TOOLS_FILE);
+        let remedy =
+            format!("write kind = \"python\" in the tool of a scene that it is for, or remove {TOOLS_FILE}");
+        inside.warning(None, "python_unused", "no tool of a scene here is in Python", remedy);
+        report.absorb(inside);
+    }
+}
+
+fn read(text: &str, declared: &[&str], first: Option<u32>, report: &FaultReport) -> ToolsFile {
+    let inside = report.beside(TOOLS_FILE);
+    let file = match sandbox::read_module(text) {
+        None => {
+            let message = "the scene has tools in Python, and this build has no sandbox to execute them";
+            let remedy = "use a build with the feature `sandbox`, or make them native or HTTP requests";
+            report.error(first, "python_build", message, remedy);
+            ToolsFile::Faulty
+        }
+        Some(Err(problem)) => {
+            let remedy = "fix this first: the rest of the file is checked afterwards";
+            inside.error(problem.line, "python_syntax", problem.message, remedy);
+            ToolsFile::Faulty
+        }
+        Some(Ok(module)) => {
+            check_imports(&module, &inside);
+            check_uses(&module, declared, &inside);
+            let digest = HEXLOWER.encode(&Sha256::digest(text));
+            ToolsFile::Read(Arc::new(ReadToolsFile { source: text.into(), module, digest }))
+        }
+    };
+    report.absorb(inside);
+    file
+}
+
+fn check_imports(module: &PythonModule, inside: &FaultReport) {
+    for import in &module.imports {
+        let root = import.module.split('.').next().unwrap_or_default();
+        if !MODULES.contains(&root) {
+            let message = format!("{:?} cannot be imported", import.module);
+            let remedy = format!("there are {}", MODULES.join(", "));
+            inside.error(Some(import.line), "python_import", message, remedy);
+        }
+    }
+}
+
+/// Checks that each function of the host that the file names is declared by a tool.
+fn check_uses(module: &PythonModule, declared: &[&str], inside: &FaultReport) {
+    for found in &module.uses {
+        let name = format!("{}.{}", found.object, found.attribute);
+        if !["tables", "tool"].contains(&found.object.as_str())
+            || declared.contains(&name.as_str())
+            || name == REFUSE
+        {
+            continue;
+        }
+        let remedy = match TABLE_FUNCTIONS.contains(&name.as_str()) {
+            true => format!("add {name:?} to `host` of the tool"),
+            false => format!("there are {} and {REFUSE}", TABLE_FUNCTIONS.join(", ")),
+        };
+        let message = format!("no tool declares `{name}`");
+        inside.error(Some(found.line), "python_host", message, remedy);
+    }
+}
+
+/// The tool that a function is, and its source. Of the terms, all that HTTP requests have hold for functions.
+pub(super) fn compile(
+    draft: PythonDraft,
+    tool: &str,
+    terms: HttpToolTerms<'_>,
+    report: &FaultReport,
+) -> Option<(Arc<dyn Tool>, Value)> {
+    check_host(&draft, tool, terms.effect, report);
+    let file = match draft.file {
+        ToolsFile::Read(file) => file,
+        ToolsFile::Faulty => return None,
+        ToolsFile::Missing => {
+            let message =
+                format!("{tool} is in Python, and there is no {TOOLS_FILE} beside the scene's file");
+            let remedy =
+                format!("add {TOOLS_FILE} with the function, or make the tool native or an HTTP request");
+            report.error(draft.line, "python_file", message, remedy);
+            return None;
+        }
+    };
+    let name =
+        draft.function.unwrap_or_else(|| Located { value: names::function_name(tool), line: draft.line });
+    let inside = report.beside(TOOLS_FILE);
+    let function = find(&file.module, &name, (tool, terms.parameters), report, &inside);
+    if let Some(function) = function {
+        check_parameters(function, tool, terms.parameters, &inside);
+    }
+    let is_faulty = inside.has_errors();
+    report.absorb(inside);
+    let parameters = names::parameters(terms.parameters).into_iter();
+    let host: Vec<String> = draft.host.into_iter().map(|name| name.value).collect();
+    let source = json!({"python": {"function": name.value, "host": host, "sha256": file.digest}});
+    let made = PythonTool::new(PythonToolTerms {
+        source: file.source.clone(),
+        function: function?.name.clone(),
+        parameters: parameters.map(|(name, python)| (name.to_owned(), python)).collect(),
+        host,
+        writes: terms.effect == Effect::Write,
+        timeout_ms: terms.timeout_ms,
+    });
+    (!is_faulty).then(|| (Arc::new(made) as Arc<dyn Tool>, source))
+}
+
+/// Checks that the declared functions of the host exist and fit the effect of their tool.
+fn check_host(draft: &PythonDraft, tool: &str, effect: Effect, report: &FaultReport) {
+    for name in &draft.host {
+        let error = |message: String, remedy: String| {
+            report.error(name.line, "python_host", message, remedy);
+        };
+        let text = name.value.as_str();
+        if text == REFUSE {
+            error(format!("{REFUSE} is there for each tool"), "remove it from `host`".to_owned());
+        } else if !TABLE_FUNCTIONS.contains(&text) {
+            let hint = did_you_mean(text, TABLE_FUNCTIONS);
+            let remedy =
+                if hint.is_empty() { format!("there are {}", TABLE_FUNCTIONS.join(", ")) } else { hint };
+            error(format!("{text:?} is not a function of the host"), remedy);
+        } else if !draft.has_tables {
+            let remedy = "declare [[tables]], or remove it from `host`".to_owned();
+            error(format!("{tool} calls {text}, and its scene declares no tables"), remedy);
+        } else if effect == Effect::Read && CHANGES.contains(&text) {
+            let remedy = format!("set effect = \"write\", or remove {text:?} from `host`");
+            error(format!("{tool} only reads, and {text} changes something"), remedy);
+        }
+    }
+    let changes = || draft.host.iter().any(|name| CHANGES.contains(&name.value.as_str()));
+    if effect == Effect::Write && !changes() {
+        let message =
+            format!("{tool} writes, and a function in Python changes nothing but tables of its scene");
+        let remedy = format!(
+            "declare one of {} in `host`, or make it native or an HTTP request, or set effect = \"read\"",
+            CHANGES.join(", ")
+        );
+        report.error(draft.line, "python_write", message, remedy);
+    }
+}
+
+/// The function of a tool.
+fn find<'m>(
+    module: &'m PythonModule,
+    name: &Located<String>,
+    (tool, parameters): (&str, &Value),
+    report: &FaultReport,
+    inside: &FaultReport,
+) -> Option<&'m ModuleFunction> {
+    // A later definition replaces an earlier one.
+    let found = module.functions.iter().rev().find(|function| function.name == name.value);
+    if found.is_some() {
+        return found;
+    }
+    if !names::is_python_name(&name.value) {
+        let message = format!("{:?} is not a name of a function", name.value);
+        report.error(name.line, "python_function", message, "use letters, digits and _");
+        return None;
+    }
+    let known = || module.functions.iter().map(|function| function.name.as_str());
+    let hint = did_you_mean(&name.value, known());
+    let message = format!("the file does not define `{}`, the function of {tool}", name.value);
+    let add = format!("add `{}`", signature(&name.value, parameters));
+    let remedy = match hint.is_empty() {
+        true => format!("{add}, or name another with `function`; it defines {}", name_list(known())),
+        false => format!("{hint} If not, {add}"),
+    };
+    inside.error(None, "python_function", message, remedy);
+    None
+}
+
+/// How a function with these parameters begins.
+fn signature(function: &str, parameters: &Value) -> String {
+    let all = names::parameters(parameters).into_iter().map(|(name, python)| {
+        let default = if names::is_required(parameters, name) { "" } else { "=None" };
+        format!("{python}{default}")
+    });
+    format!("def {function}({}):", all.collect::<Vec<_>>().join(", "))
+}
+
+/// Checks that a function takes exactly what the schema of its tool has.
+fn check_parameters(function: &ModuleFunction, tool: &str, parameters: &Value, inside: &FaultReport) {
+    let expected = names::parameters(parameters);
+    let own = |name: &str| function.parameters.iter().find(|own| own.name == name);
+    let mut wrong = Vec::new();
+    for (name, python) in &expected {
+        match own(python) {
+            None => wrong.push(format!("it has no parameter `{python}`")),
+            Some(own) if !own.is_optional && !names::is_required(parameters, name) => {
+                wrong.push(format!("`{python}` has no default, and the tool may be called without it"));
+            }
+            Some(_) => {}
+        }
+    }
+    let is_known = |name: &str| expected.iter().any(|(_, python)| python == name);
+    let more = function.parameters.iter().filter(|own| !is_known(&own.name));
+    wrong.extend(more.map(|own| format!("`{}` is no parameter of the tool", own.name)));
+    if function.takes_others {
+        wrong.push("it takes arguments without a name or under any name".to_owned());
+    }
+    if !wrong.is_empty() {
+        let message =
+            format!("`{}` does not fit the parameters of {tool}: {}", function.name, wrong.join("; "));
+        let remedy =
+            format!("write `{}`, or change [tools.parameters]", signature(&function.name, parameters));
+        inside.error(Some(function.line), "python_parameters", message, remedy);
+    }
+}
+
+impl SceneTool {
+    /// Whether it is a function in Python.
+    pub(crate) fn is_python(&self) -> bool {
+        self.source.get("python").is_some()
+    }
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests;

@@ -1,0 +1,34 @@
+//! The functions of the host that a tool in Python may call.
+
+use crate::program::ProgramFunction;
+use crate::staged::TableCall;
+
+/// Ends a call as refused, with a text for the user. Each tool may call it.
+pub const REFUSE: &str = "tool.refuse";
+
+/// What the names of functions of tables begin with.
+pub const TABLES: &str = "tables.";
+
+/// The functions of the scene's tables, as tools declare them.
+pub const TABLE_FUNCTIONS: [&str; 5] =
+    ["tables.find", "tables.get", "tables.insert", "tables.update", "tables.delete"];
+
+/// Those of them that change something.
+pub const CHANGES: [&str; 3] = ["tables.insert", "tables.update", "tables.delete"];
+
+/// The functions that a tool may call which declares these. One that reads changes nothing, whatever it declares.
+pub(super) fn functions(declared: &[String], writes: bool) -> Vec<ProgramFunction> {
+    let allowed = declared.iter().filter(|name| writes || !CHANGES.contains(&name.as_str()));
+    let tables = allowed.filter_map(|name| {
+        let function = name.strip_prefix(TABLES)?;
+        Some(function_of(name, TableCall::parameters(function)))
+    });
+    tables.chain([function_of(REFUSE, &["message"])]).collect()
+}
+
+fn function_of(name: &str, parameters: &[&str]) -> ProgramFunction {
+    ProgramFunction {
+        name: name.to_owned(),
+        parameters: parameters.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
