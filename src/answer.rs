@@ -77,6 +77,11 @@ pub struct AnswerStep {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub rows: Vec<serde_json::Map<String, Value>>,
+    /// Of a step of kind `code` that changed nothing, since the request is not clear: the rows that it would change, each with
+    /// its table, key, and values before and after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub would_change: Vec<Value>,
     /// Of a flow: its path and its nodes, once the path is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<AnswerFlow>,
@@ -365,6 +370,11 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
             .code()
             .and_then(|work| work.result(state))
             .map(|end| end.answer_rows.clone())
+            .unwrap_or_default(),
+        would_change: step
+            .code()
+            .and_then(|work| work.result(state))
+            .map(|end| end.would_change.clone())
             .unwrap_or_default(),
         flow: AnswerFlow::of(state, number, step),
         error: step.error.clone(),

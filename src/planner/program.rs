@@ -54,10 +54,15 @@ that only read, whatever the change depends on. A call may wait for a person's a
 - The program is plain Python: variables, if, for, while, functions, comprehensions, f-strings, try/except, and the built-in \
 functions for numbers, texts, lists and dicts. No files, no network, no input, no eval, no classes, no await. Of modules, only those \
 that <modules> lists may be imported. <now> is the time: never compute it.
+- Missing from this Python, so never write it: del (build a new list or dict, or use .pop), the operator % on texts and format() (use \
+f-strings), | between dicts (use {**a, **b}), assignment to slices, match, yield, class inheritance, and the modules random, time, \
+decimal and statistics. A function of <functions> is only called, in loops and comprehensions, never passed to map, filter or sorted.
 - At its end the program has set, at the top level:
   STATUS: exactly one of the words in <statuses>; success only where functions were called and did what is asked;
   answer_text: one or two sentences for the user, in the user's language, with the exact figures, names and dates;
-  answer_rows, only where there is a list to show: a list of flat dicts.
+  answer_rows, only where there is a list to show: a list of flat dicts;
+  DRY_RUN = True, only where the request can be understood in several ways and changes of tables are staged for the likeliest one: \
+nothing is changed then, the user is shown what would be, and answer_text asks what is meant. Such a program calls no function marked as changing something.
 - What is printed is kept for developers and not shown to the user.";
 
 const EXAMPLE: &str = "
@@ -73,7 +78,7 @@ answer_rows = [{\"item\": item[\"name\"], \"ordered\": 5 - item[\"stock\"]} for 
 </execute_python>";
 
 /// The modules that programs may import.
-const MODULES: [&str; 4] = ["math", "re", "json", "datetime"];
+const MODULES: [&str; 6] = ["math", "re", "json", "datetime", "collections", "functools"];
 
 /// The plan of a request that a program serves: one step, with all scenes that may take part. Where there are none, the request
 /// is answered without a step.
@@ -392,13 +397,21 @@ fn ended(
 ) -> ProgramStop {
     let known = state.steps.get(&number).and_then(|step| Some((step, step.code()?)));
     let end = known.map_or(EndOfProgram::Ended, |known| {
-        program_tables::end_of_program(state, catalogue, known, &result.status)
+        program_tables::end_of_program(state, catalogue, known, &result)
     });
     match end {
         EndOfProgram::Ended => {
             let answer_text =
                 program_tables::answer_of(state, known.map(|(_, work)| work), false, result.answer_text);
             let result = ProgramResult { answer_text, ..result };
+            ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut }
+        }
+        EndOfProgram::WouldChange(diff) => {
+            // What the program says was written for changes that are made, unless it says itself that they are not.
+            let said = if result.dry_run { result.answer_text.as_str() } else { "" };
+            let answer_text = program_tables::answer_of_dry_run(state, &diff, said);
+            let would_change = diff.changes.iter().map(|change| json!(change)).collect();
+            let result = ProgramResult { answer_text, dry_run: true, would_change, ..result };
             ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut }
         }
         EndOfProgram::Commit(written, requested) => {

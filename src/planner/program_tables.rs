@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::approval::{ApprovableCall, call_approval, call_hash, definition};
 use super::constraints::forbidden_call;
 use super::program::step_in_scene;
-use crate::program::{PastCall, PastOutcome, ProgramCall, ProgramFunction};
+use crate::program::{PastCall, PastOutcome, ProgramCall, ProgramFunction, ProgramResult};
 use crate::run::{
     CodeWork, ConfirmPolicy, Effect, Fault, Outcome, Repeat, RequestedCall, RequiredApproval, RunState,
     STAGED_CONFLICT, StepState, call_key,
@@ -24,6 +24,9 @@ use crate::tools::tables::moment;
 
 /// The status of a program that changes something.
 const CHANGED: &str = "success";
+
+/// The most changed rows that the answer of a dry run lists.
+const SHOWN_CHANGES: usize = 20;
 
 /// Why a program is refused that changes something in two ways: only one of them can be undone by not committing.
 pub(super) const BOTH_KINDS: &str = "a program either stages changes of tables or calls functions that change something, not both, \
@@ -279,41 +282,57 @@ fn requested(
 pub(super) enum EndOfProgram {
     /// It has ended: nothing was staged, or everything is committed.
     Ended,
+    /// It has ended, and what it staged is not changed but shown.
+    WouldChange(WriteDiff),
     /// Its changes are to be committed.
     Commit(ProgramCall, Box<RequestedCall>),
     /// It has a fault, with its code.
     Fault(&'static str, String),
 }
 
-/// What follows at the end of a program with this status.
+/// What follows at the end of a program with this result.
 pub(super) fn end_of_program(
     state: &RunState,
     catalogue: &Catalogue,
     (step, work): (&StepState, &CodeWork),
-    status: &str,
+    result: &ProgramResult,
 ) -> EndOfProgram {
     let Some(staged) = staged(state, catalogue, work) else { return EndOfProgram::Ended };
+    let done = state.done_by_program(work);
+    if result.dry_run && !done.is_empty() && !state.is_dry_run() {
+        let what = format!("DRY_RUN is True, and something was changed before: {done}");
+        return EndOfProgram::Fault("code.contract", what);
+    }
     let mut changed = staged.sets.into_values().filter(|(_, set)| !set.diff().is_empty());
-    let Some((scene, set)) = changed.next() else { return EndOfProgram::Ended };
+    let Some((scene, set)) = changed.next() else {
+        return if result.dry_run {
+            EndOfProgram::WouldChange(WriteDiff::default())
+        } else {
+            EndOfProgram::Ended
+        };
+    };
     if changed.next().is_some() {
         let what = "a program changes the tables of one scene only; nothing was changed";
         return EndOfProgram::Fault("code.contract", what.to_owned());
     }
-    if status != CHANGED {
+    if result.status != CHANGED && !result.dry_run {
         let what = format!(
-            "changes are staged, and STATUS is {status:?}: end with STATUS = {CHANGED:?}, or stage nothing; nothing was changed"
+            "changes are staged, and STATUS is {:?}: end with STATUS = {CHANGED:?}, or stage nothing; nothing was changed",
+            result.status
         );
         return EndOfProgram::Fault("code.contract", what);
     }
     if let Some(ended) = committed(state, work) {
         return ended;
     }
-    let done = state.done_by_program(work);
     let most = state.settings().max_calls as usize;
     if work.program_calls.len() >= most {
         return EndOfProgram::Fault("code.calls", format!("more than {most} calls"));
     }
     match set.finish() {
+        Ok((_, diff)) if result.dry_run || is_unclear(state, (step, work), scene) => {
+            EndOfProgram::WouldChange(diff)
+        }
         Ok((base, diff)) => commit(state, (step, scene), (&set, &base, &diff), &done),
         Err(error) => EndOfProgram::Fault("code.contract", error.message),
     }
@@ -363,6 +382,25 @@ fn commit(
     // The program wrote no such call: its arguments are those of the request.
     let written = ProgramCall { function: format!("{}.{COMMIT}", scene.name), arguments: Map::new() };
     EndOfProgram::Commit(written, Box::new(call))
+}
+
+/// Whether a step that its plan marks as unclear stages changes about which nobody would be asked: they are only shown. What else
+/// the program did is done already, and its changes belong to it.
+fn is_unclear(state: &RunState, (step, work): (&StepState, &CodeWork), scene: &Scene) -> bool {
+    step.step.unclear && !state.is_dry_run() && !needs_yes(state, scene) && !has_written(state, work)
+}
+
+/// The answer of a program whose changes are only shown: what would be changed, then what it says.
+pub(super) fn answer_of_dry_run(state: &RunState, diff: &WriteDiff, text: &str) -> String {
+    let rows: Vec<String> = diff.changes.iter().take(SHOWN_CHANGES).map(ToString::to_string).collect();
+    let more = diff.changes.len().saturating_sub(rows.len());
+    let more = if more > 0 { format!("; +{more}") } else { String::new() };
+    let (nothing, would) = match state.language().is_some_and(|language| language.starts_with("it")) {
+        true => ("Non è stato modificato nulla, perché la richiesta non è chiara.", "Sarebbe modificato:"),
+        false => ("Nothing was changed, since the request is not clear.", "This would be changed:"),
+    };
+    let rows = if rows.is_empty() { String::new() } else { format!(" {would} {}{more}.", rows.join("; ")) };
+    format!("{nothing}{rows} {text}").trim_end().to_owned()
 }
 
 /// Whether the user has to confirm a diff. What a program computes was not said, so each is put to the user, unless the policy

@@ -41,6 +41,12 @@ pub struct ProgramResult {
     /// `answer_rows`: flat objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answer_rows: Vec<Map<String, Value>>,
+    /// `DRY_RUN`: nothing that the program staged is changed, since the request is not clear.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// What a dry run would have changed: each row with its table, key, and values before and after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub would_change: Vec<Value>,
 }
 
 /// Most rows of a result that are written out as text.
@@ -123,11 +129,21 @@ pub fn result_of(finished: &Finished, statuses: &[String]) -> Result<ProgramResu
     let status = found(status_of(finished.status.as_ref(), statuses));
     let text = found(answer_of(finished.answer_text.as_ref()));
     let rows = rows_of(finished.answer_rows.as_ref()).map_err(|what| wrong.push(what)).unwrap_or_default();
+    let dry_run = dry_run_of(finished.dry_run.as_ref()).map_err(|what| wrong.push(what)).unwrap_or_default();
     if !wrong.is_empty() {
         return Err(wrong.join("; "));
     }
     let text_of = |value: Value| value.as_str().unwrap_or_default().trim().to_owned();
-    Ok(ProgramResult { status: text_of(status), answer_text: text_of(text), answer_rows: rows })
+    let (status, answer_text) = (text_of(status), text_of(text));
+    Ok(ProgramResult { status, answer_text, answer_rows: rows, dry_run, would_change: Vec::new() })
+}
+
+fn dry_run_of(dry_run: Option<&Value>) -> Result<bool, String> {
+    match dry_run {
+        None => Ok(false),
+        Some(Value::Bool(dry_run)) => Ok(*dry_run),
+        Some(other) => Err(format!("DRY_RUN is {}: it has to be True or False", shown(other))),
+    }
 }
 
 fn status_of(status: Option<&Value>, statuses: &[String]) -> Result<Value, String> {
@@ -263,6 +279,7 @@ mod tests {
             answer_text: Some(text),
             answer_rows: rows,
             returned: None,
+            dry_run: None,
         }
     }
 
@@ -319,6 +336,11 @@ mod tests {
             let error = result_of(&finished(status, text, rows), &statuses()).unwrap_err();
             assert!(error.contains(what), "{error}");
         }
+        let dry =
+            |value| Finished { dry_run: Some(value), ..finished(json!("success"), json!("Done."), None) };
+        assert!(result_of(&dry(json!(true)), &statuses()).unwrap().dry_run);
+        let error = result_of(&dry(json!("yes")), &statuses()).unwrap_err();
+        assert!(error.contains("DRY_RUN is \"yes\""), "{error}");
         let nothing = Finished { status: None, answer_text: None, ..finished(json!(1), json!(1), None) };
         let error = result_of(&nothing, &statuses()).unwrap_err();
         assert!(error.contains("STATUS is not set") && error.contains("answer_text is not set"), "{error}");

@@ -145,6 +145,9 @@ pub struct Finished {
     /// What the function of [`Program::entry`] returned. The names above are not read then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returned: Option<Value>,
+    /// The value of `DRY_RUN`.
+    #[serde(default)]
+    pub dry_run: Option<Value>,
 }
 
 /// Why a program did not come to its end.

@@ -358,6 +358,9 @@ fn program_data(stop: &ProgramStop) -> Value {
         ProgramStop::Finished { result, .. } => {
             data["status"] = json!(result.status);
             data["answer_rows"] = json!(result.answer_rows);
+            if result.dry_run {
+                data["would_change"] = json!(result.would_change);
+            }
         }
         ProgramStop::Fault { fault } => {
             data["error"] = json!({"code": fault.code, "message": fault.message});

@@ -38,9 +38,10 @@ pub(super) fn execute(program: &Program) -> Stop {
     match execution.run(&mut printed) {
         Ok(Ended::Call { call, line }) => Stop::Call { call, line },
         Ok(Ended::Finished(values)) => {
-            let [status, answer_text, answer_rows, returned] = *values;
+            let [status, answer_text, answer_rows, dry_run, returned] = *values;
             let (printed, cut) = printed.into_parts();
-            Stop::Finished(Finished { printed, cut, status, answer_text, answer_rows, returned })
+            let left = Finished { printed, cut, status, answer_text, answer_rows, returned, dry_run };
+            Stop::Finished(left)
         }
         Err(ExecutionFault { code, message, line }) => {
             let (printed, _) = printed.into_parts();
@@ -55,8 +56,8 @@ enum Ended {
         call: ProgramCall,
         line: Option<u32>,
     },
-    /// `STATUS`, `answer_text`, `answer_rows`, and what a tool in Python returned.
-    Finished(Box<[Option<Value>; 4]>),
+    /// `STATUS`, `answer_text`, `answer_rows`, `DRY_RUN`, and what a tool in Python returned.
+    Finished(Box<[Option<Value>; 5]>),
 }
 
 struct ExecutionFault {
@@ -161,7 +162,7 @@ impl Execution<'_> {
         let returned = to_json(value, &mut left).map_err(|why| {
             ExecutionFault::new("code.arguments", format!("what `{}` returns {why}", entry.function))
         })?;
-        Ok(Ended::Finished(Box::new([None, None, None, Some(returned)])))
+        Ok(Ended::Finished(Box::new([None, None, None, None, Some(returned)])))
     }
 
     /// All calls were made that were made when the program ran before.
@@ -279,8 +280,9 @@ impl Execution<'_> {
     fn finish(&self, mut repl: MontyRepl) -> Result<Ended, ExecutionFault> {
         self.check_calls()?;
         let mut left = MAX_VALUE_BYTES;
-        let mut values = [None, None, None];
-        for (name, place) in ["STATUS", "answer_text", "answer_rows"].into_iter().zip(&mut values) {
+        let mut values = [None, None, None, None];
+        for (name, place) in ["STATUS", "answer_text", "answer_rows", "DRY_RUN"].into_iter().zip(&mut values)
+        {
             let read = repl.feed_start(name, Vec::new(), PrintWriter::Disabled);
             let progress = read.map_err(|failed| self.fault_of(&failed.error))?;
             repl = match progress {
@@ -294,8 +296,8 @@ impl Execution<'_> {
                 other => other.into_repl(),
             };
         }
-        let [status, answer_text, answer_rows] = values;
-        Ok(Ended::Finished(Box::new([status, answer_text, answer_rows, None])))
+        let [status, answer_text, answer_rows, dry_run] = values;
+        Ok(Ended::Finished(Box::new([status, answer_text, answer_rows, dry_run, None])))
     }
 
     /// The fault that an exception of the interpreter means.

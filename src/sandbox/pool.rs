@@ -386,8 +386,8 @@ fn checked(stop: Stop, program: &Program) -> Stop {
                 && !is_too_deep(call.arguments.values())
         }
         Stop::Finished(finished) => {
-            let Finished { status, answer_text, answer_rows, returned, .. } = finished;
-            let values = [status, answer_text, answer_rows, returned];
+            let Finished { status, answer_text, answer_rows, returned, dry_run, .. } = finished;
+            let values = [status, answer_text, answer_rows, returned, dry_run];
             finished.printed.len() <= limits.printed_bytes
                 && written(values.into_iter().flatten()) <= MAX_VALUE_BYTES
                 && !is_too_deep(values.into_iter().flatten())

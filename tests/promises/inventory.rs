@@ -6,8 +6,9 @@ use proscenium::run::{Event, RunStatus};
 use serde_json::{Value, json};
 
 use crate::process::Workspace;
+use crate::support::sandbox_programs::kill_computing_worker;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
-use crate::support::{Scripted, ScriptedLlm, ServedEngine, last_message, section};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, last_message, messages, section};
 
 /// The folder of the scene, which is not served by itself.
 const SCENES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenes/inventory");
@@ -137,6 +138,20 @@ async fn program_stages_changes_and_commits_them_at_its_end() {
     let functions = section(&llm.request(0), "functions").unwrap();
     assert!(functions.contains("def find(table: str, where: dict = {}) -> list[dict]"), "{functions}");
     assert!(functions.contains("always: stock >= 0") && !functions.contains("def commit"), "{functions}");
+    insta::assert_snapshot!("program_prompt", messages(&llm.request(0)));
+}
+
+#[tokio::test]
+async fn program_whose_worker_dies_after_it_staged_changes_nothing() {
+    let memory_mib = 83;
+    let program = sale("3", "CUP-ESP") + "\nwhile True: pass";
+    let (setup, _llm) = setup("never", &[program]);
+    let setup = setup.set("sandbox.memory_mib", memory_mib).set("sandbox.time_ms", 30_000);
+    let test = setup.set("planning.max_retries", 0).start().await;
+    let (run, ()) = tokio::join!(test.chat("s", "Sell 3 espresso cups"), kill_computing_worker(memory_mib));
+    let error = run.answer.steps[0].error.as_ref().unwrap();
+    assert_eq!((run.answer.status, error.code.as_str()), (RunStatus::Failed, "code.crashed"), "{error:?}");
+    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
 }
 
 #[tokio::test]
@@ -196,6 +211,23 @@ async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
         let message = last_message(&request).unwrap();
         assert!(message.contains(told), "{told}: {message}");
     }
+}
+
+#[tokio::test]
+async fn program_for_an_unclear_request_shows_the_diff_and_changes_nothing() {
+    let (test, llm) = shop(&[format!("{}\nDRY_RUN = True", sale("3", "CUP-ESP"))]).await;
+    let run = test.chat("s", "Sell a few espresso cups").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    let told = "Nothing was changed, since the request is not clear. This would be changed: items \"CUP-ESP\": stock 42 → 39; ";
+    assert!(run.answer.answer.starts_with(told), "{:#?}", run.answer);
+    let change = &run.answer.steps[0].would_change[0];
+    assert_eq!((&change["before"]["stock"], &change["after"]["stock"]), (&json!(42), &json!(39)));
+    assert!(!tools(&run).contains(&"commit"));
+    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
+    assert!(llm.request(0).to_string().contains("DRY_RUN = True"));
+    let run = test.chat("italian", "Vendi qualche tazzina da caffè, per favore").await;
+    assert!(run.answer.answer.starts_with("Non è stato modificato nulla"), "{:#?}", run.answer);
+    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use proscenium::sandbox::{Options, Pool, WORKER_COMMAND};
 use serde_json::json;
 
 use crate::support::eventually;
-use crate::support::sandbox_programs::{self, HostileProgram, executed, outcome, program};
+use crate::support::sandbox_programs::{
+    self, HostileProgram, executed, kill_computing_worker, outcome, program, workers_with,
+};
 
 fn options() -> Options {
     let worker = Some(env!("CARGO_BIN_EXE_proscenium").into());
@@ -213,14 +215,6 @@ async fn execution_that_nobody_waits_for_ends_with_its_worker() {
     }
 }
 
-/// The workers that are children of this process, besides those of other tests: none of these has this memory.
-fn workers_with(memory_mib: u64) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let lines = entries.filter_map(|path| std::fs::read_to_string(path.join("cmdline")).ok());
-    let own = format!("\0{WORKER_COMMAND}\0{memory_mib}\0");
-    lines.filter(|line| line.contains(&own)).count()
-}
-
 #[tokio::test]
 async fn worker_executes_one_program_only_and_is_killed_after_its_end() {
     let memory_mib = 77;
@@ -232,11 +226,55 @@ async fn worker_executes_one_program_only_and_is_killed_after_its_end() {
         assert!(matches!(executed(&pool, program).await.0, Stop::Finished(_)));
     }
     eventually("workers end with their programs, but for a spare one", async || {
-        workers_with(memory_mib) <= 1
+        workers_with(memory_mib).len() <= 1
     })
     .await;
     drop(pool);
-    eventually("the workers of a pool end with it", async || workers_with(memory_mib) == 0).await;
+    eventually("the workers of a pool end with it", async || workers_with(memory_mib).is_empty()).await;
+}
+
+#[tokio::test]
+async fn worker_that_is_killed_in_the_middle_of_a_program_ends_that_program_and_no_other() {
+    let memory_mib = 79;
+    let pool = Pool::new(Options { memory_mib, time_ms: 60_000, ..options() });
+    let mut neighbour = program("left = shop.stock('pen')['quantity']\nSTATUS = left", pool.limits());
+    let Stop::Call { call, .. } = pool.execute(&neighbour).await.unwrap() else { panic!("no call") };
+    let computing = program("while True: pass", pool.limits());
+    let (ended, ()) = tokio::join!(pool.execute(&computing), kill_computing_worker(memory_mib));
+    assert_eq!(code(&ended.unwrap()), "code.crashed");
+    neighbour.calls.push(PastCall { outcome: outcome(&call), call });
+    let Stop::Finished(end) = pool.execute(&neighbour).await.unwrap() else { panic!("no end") };
+    assert_eq!(end.status, Some(json!(120)));
+    assert!(matches!(stop(&pool, "STATUS = 1").await, Stop::Finished(_)));
+}
+
+/// What the question for a program says is missing.
+#[tokio::test]
+async fn what_models_are_told_is_missing_of_python_is_missing() {
+    let pool = Pool::new(options());
+    for source in [
+        "x = [1, 2]\ndel x[0]",
+        "x = '%d' % 1",
+        "x = format(1.5, '.2f')",
+        "x = {'a': 1} | {'b': 2}",
+        "x = [1, 2, 3]\nx[0:2] = [5]",
+        "match 1:\n    case 1:\n        pass",
+        "def f():\n    yield 1\nf()",
+        "class A:\n    pass\nclass B(A):\n    pass",
+        "import random",
+        "import time",
+        "import decimal",
+        "import statistics",
+        "x = list(map(shop.stock, ['pen']))",
+        "x = list(filter(shop.stock, ['pen']))",
+        "x = sorted(['pen'], key=shop.stock)",
+    ] {
+        let end = stop(&pool, source).await;
+        assert!(matches!(code(&end), "code.syntax" | "code.error"), "{source}: {end:?}");
+    }
+    let offered =
+        "import math, re, json, datetime, collections, functools\nx = {**{'a': 1}, **{'b': 2}}\nx.pop('a')";
+    assert!(matches!(stop(&pool, offered).await, Stop::Finished(_)));
 }
 
 /// Lines of `/proc/PID` of a worker that is confined.

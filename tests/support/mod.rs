@@ -85,7 +85,7 @@ pub use eventually::eventually;
 pub use faulty_backend::{FaultyBackend, Misbehaviour};
 pub use gate::Gate;
 pub use office::Office;
-pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
+pub use request::{forced_tool, is_repair, last_message, messages, section, tool_names, tool_results};
 pub use scripted::{ReportedUsage, Scripted, ScriptedCall, StreamEnd, arguments, chunk, finish, words};
 pub use scripted_llm::ScriptedLlm;
 pub use served_engine::{Reply, ServedEngine, Sse};

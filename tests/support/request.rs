@@ -24,6 +24,15 @@ pub fn section(request: &Value, name: &str) -> Option<String> {
     user.filter_map(|message| message["content"].as_str()).find_map(|text| sections::get(text, name))
 }
 
+/// The whole prompt: each message after its role.
+pub fn messages(request: &Value) -> String {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let told = |message: &Value| {
+        format!("{}:\n{}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap_or_default())
+    };
+    messages.iter().map(told).collect::<Vec<_>>().join("\n\n")
+}
+
 /// The results of calls in the history, in order; invalid JSON becomes a string.
 pub fn tool_results(request: &Value) -> Vec<Value> {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -4,6 +4,7 @@
 use proscenium::program::{
     Finished, Interpreter, PastCall, PastOutcome, Program, ProgramCall, ProgramFunction, ProgramLimits, Stop,
 };
+use proscenium::sandbox::WORKER_COMMAND;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -96,6 +97,31 @@ fn result(call: &ProgramCall) -> Result<Value, String> {
         "calendar.add" => json!({"id": 17, "title": argument("title")}),
         other => return Err(format!("there is no {other}")),
     })
+}
+
+/// The ids of the workers with this bound of memory, which tells those of a test from others.
+pub fn workers_with(memory_mib: u64) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let own = format!("\0{WORKER_COMMAND}\0{memory_mib}\0");
+    let is_own = |path: &std::path::PathBuf| {
+        std::fs::read_to_string(path.join("cmdline")).is_ok_and(|line| line.contains(&own))
+    };
+    entries.filter(is_own).filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
+}
+
+/// The processor time of a process, in ticks of the kernel.
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// Kills the first worker with this bound of memory that computes for a while.
+pub async fn kill_computing_worker(memory_mib: u64) {
+    let computing = || workers_with(memory_mib).into_iter().find(|process| ticks(*process) > 30);
+    super::eventually("a worker computes", async || computing().is_some()).await;
+    let line = format!("kill -KILL {}", computing().unwrap());
+    assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success());
 }
 
 /// Where a program stops at last, when its calls come to [`outcome`]; and the program with its calls.

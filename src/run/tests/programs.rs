@@ -67,6 +67,7 @@ pub fn execute(program: &Program) -> Stop {
                 answer_text: text,
                 answer_rows: None,
                 returned: None,
+                dry_run: None,
             });
         }
         let mut arguments = Map::new();
@@ -251,7 +252,9 @@ impl Written {
             definition: None,
         };
         let (status, answer_text) = ("success".to_owned(), "It is sold.".to_owned());
-        let ends = Some(Box::new(ProgramResult { status, answer_text, answer_rows: Vec::new() }));
+        let (answer_rows, would_change) = (Vec::new(), Vec::new());
+        let ends =
+            Some(Box::new(ProgramResult { status, answer_text, answer_rows, dry_run: false, would_change }));
         let written = ProgramCall { function: "A.commit".to_owned(), arguments: Map::new() };
         let requested = Box::new(requested);
         let stop = ProgramStop::Call { written, line: None, is_untraced: false, requested, ends };
