@@ -35,8 +35,8 @@ use crate::telemetry::ServerMetrics;
 
 use callers::WaitingCaller;
 pub(crate) use messages::{
-    CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SessionDelivery, SessionMessage,
-    StatementMessage,
+    CarryOnMessage, CommandMessage, EraseMessage, HeldConversation, HoldMessage, RequestMessage,
+    SessionDelivery, SessionMessage, StatementMessage,
 };
 use runs::RunEntry;
 

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::launch;
 use super::scene_manager::{
-    self, CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SceneManager, SessionDelivery,
-    SessionMessage, StatementMessage,
+    self, CarryOnMessage, CommandMessage, EraseMessage, HeldConversation, HoldMessage, RequestMessage,
+    SceneManager, SessionDelivery, SessionMessage, StatementMessage,
 };
 use crate::conversation::{self, FactStatement, MAX_COMMANDS};
 use crate::run::{Fault, SessionId, TenantId};
@@ -87,6 +87,18 @@ impl Address {
         self.try_send(tenant, session, SessionMessage::Erase(EraseMessage { since, reply }))?;
         erased.await.map_err(|_| {
             Fault::new("engine.stopped", "the conversation stopped before it was erased; try again")
+        })?
+    }
+
+    /// Holds a conversation: nothing happens in it until the hold is dropped, and then it is read again.
+    ///
+    /// # Errors
+    /// `store.session_busy` if a request of it is in progress or waits.
+    pub(crate) async fn hold(&self, tenant: TenantId, session: SessionId) -> Result<HeldConversation, Fault> {
+        let (reply, held) = oneshot::channel();
+        self.try_send(tenant, session, SessionMessage::Hold(HoldMessage { reply }))?;
+        held.await.map_err(|_| {
+            Fault::new("engine.stopped", "the conversation stopped before it could be changed; try again")
         })?
     }
 
@@ -251,7 +263,9 @@ impl SessionRegistry {
                 conversation::queue_full(self.options.max_queued)
             }
             SessionMessage::Command(_) | SessionMessage::Statement(_) => conversation::too_many_commands(),
-            SessionMessage::Erase(_) | SessionMessage::CarryOn(_) => conversation::session_busy(session),
+            SessionMessage::Erase(_) | SessionMessage::Hold(_) | SessionMessage::CarryOn(_) => {
+                conversation::session_busy(session)
+            }
         }
     }
 }

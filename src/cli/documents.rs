@@ -86,7 +86,11 @@ pub async fn run<W: Write>(
             if !left.remembering_sessions.is_empty() {
                 let sessions: Vec<String> =
                     left.remembering_sessions.iter().map(|one| one_line(one)).collect();
-                writeln!(out, "Requests and answers about it are still in: {}", sessions.join(", "))?;
+                writeln!(
+                    out,
+                    "Requests about it, and the events of later runs, are still in: {}",
+                    sessions.join(", ")
+                )?;
             }
         }
     }

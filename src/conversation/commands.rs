@@ -41,7 +41,7 @@ impl ConversationState {
             Phase::Failing { .. } => {
                 matches!(self.runs.get_mut(run), Some(RunSlot::Reading { .. } | RunSlot::Driven { .. }))
             }
-            Phase::Loading | Phase::Erasing { .. } | Phase::Stopped => false,
+            Phase::Loading | Phase::Erasing { .. } | Phase::Held | Phase::Stopped => false,
         }
     }
 

@@ -20,6 +20,10 @@ pub(crate) enum Input {
     State { caller: CallerId, statement: Box<FactStatement> },
     /// The conversation is to be erased, unless it changed at `since` or later.
     Erase { caller: CallerId, since: Option<Timestamp> },
+    /// Nothing is to happen in the conversation until `Released`: its stream is about to be rewritten.
+    Hold { caller: CallerId },
+    /// The stream has been rewritten, or will not be.
+    Released,
     /// A caller waits for the end of the runs that an earlier process left unfinished.
     CarryOn { caller: CallerId },
     /// The configuration was reloaded, and the planning model has another context window.

@@ -12,7 +12,7 @@ impl ConversationState {
         match &self.phase {
             Phase::Awake(_) => self.proceed_awake(out),
             Phase::Failing { .. } => self.proceed_failing(out),
-            Phase::Loading | Phase::Erasing { .. } | Phase::Stopped => {}
+            Phase::Loading | Phase::Erasing { .. } | Phase::Held | Phase::Stopped => {}
         }
     }
 
@@ -20,6 +20,9 @@ impl ConversationState {
         self.handle_held_commands(out);
         if !self.is_summarising() {
             self.erase_backlog(None, out);
+            if matches!(self.phase, Phase::Awake(_)) {
+                self.hold_for_backlog(out);
+            }
         }
         if !matches!(self.phase, Phase::Awake(_)) {
             return;
@@ -98,6 +101,11 @@ impl ConversationState {
         if self.is_working() || self.is_summarising() {
             return;
         }
+        // What cannot be read is not rewritten.
+        if let Some(caller) = self.backlog.hold.take() {
+            let Phase::Failing { fault, .. } = &self.phase else { return };
+            refuse(caller, fault.clone(), out);
+        }
         // What cannot be read can be erased.
         if !self.backlog.erasures.is_empty() {
             let Phase::Failing { fault, .. } = &self.phase else { return };
@@ -142,7 +150,7 @@ impl ConversationState {
         let backlog = std::mem::take(&mut self.backlog);
         let commands = backlog.commands.into_iter().map(|(caller, _)| caller);
         let commands = commands.chain(backlog.statements.into_iter().map(|(caller, _)| caller));
-        let erasures = backlog.erasures.into_iter().map(|(caller, _)| caller);
+        let erasures = backlog.erasures.into_iter().map(|(caller, _)| caller).chain(backlog.hold);
         let requests = backlog.requests.into_iter().map(|request| request.caller);
         for caller in commands.chain(erasures).chain(requests) {
             refuse(caller, fault.clone(), out);

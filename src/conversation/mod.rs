@@ -12,6 +12,7 @@
 //! - Words decide only what the conversation's last answer showed, in its current form.
 //! - The actor stops only when nothing is queued, read, driven or being appended, and the registry agrees.
 //! - Runs of the queue start in the order in which they were appended, also across crashes of the process.
+//! - Nothing starts while the conversation is held, and what it remembers is read again afterwards.
 //! - Facts that people state are appended one after another, each judged by the ledger before it.
 //! - A person's decision waits neither for requests in the queue nor for one that is being appended.
 //! - The memory is the fold of the session's stream, in whatever order its runs end.
@@ -26,6 +27,7 @@ mod driving;
 mod erase;
 mod faults;
 mod history;
+mod hold;
 mod input;
 mod lifecycle;
 mod loading;
@@ -100,6 +102,8 @@ enum Phase {
         /// Why it could not be read, if it could not.
         unreadable: Option<Fault>,
     },
+    /// Its stream is being rewritten. Everything that arrives waits in the backlog.
+    Held,
     /// It cannot be read, or its stream rejects writes. Nothing starts. Once none of its runs is being driven, it is
     /// erased or stops, and the next actor reads it again. Another actor before that would drive the same runs a
     /// second time.
@@ -144,12 +148,14 @@ struct Backlog {
     commands: VecDeque<(CallerId, RunId)>,
     statements: VecDeque<(CallerId, FactStatement)>,
     erasures: Vec<(CallerId, Option<jiff::Timestamp>)>,
+    hold: Option<CallerId>,
 }
 
 impl Backlog {
     fn is_empty(&self) -> bool {
-        let Self { requests, commands, statements, erasures } = self;
-        requests.is_empty() && commands.is_empty() && statements.is_empty() && erasures.is_empty()
+        let Self { requests, commands, statements, erasures, hold } = self;
+        let is_asked = !erasures.is_empty() || hold.is_some();
+        requests.is_empty() && commands.is_empty() && statements.is_empty() && !is_asked
     }
 }
 
@@ -196,6 +202,8 @@ impl ConversationState {
             Input::Command { caller, run } => self.on_command(caller, run, out),
             Input::State { caller, statement } => self.on_statement(caller, *statement, out),
             Input::Erase { caller, since } => self.on_erase(caller, since, out),
+            Input::Hold { caller } => self.on_hold(caller, out),
+            Input::Released => self.on_released(out),
             Input::CarryOn { caller } => self.on_carry_on(caller),
             Input::WindowChanged { tokens } => self.limits.window = tokens,
             Input::Loaded(loaded) => self.on_loaded(*loaded),

@@ -43,6 +43,8 @@ pub(crate) enum SideEffect {
     Erase { since: Option<Timestamp> },
     /// Reply to an erasure whether anything was erased.
     ReplyErased { caller: CallerId, erased: bool },
+    /// Reply that nothing happens in the conversation until the caller lets go: `Released`.
+    Hold { caller: CallerId },
     /// Nothing of the conversation is stored any more: its sequence numbers and its account begin again.
     Reset,
     /// Reply that every run of an earlier process can be followed.

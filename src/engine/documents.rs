@@ -6,10 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ticket::Intake;
 use super::{ChatRequest, Engine};
-use crate::run::{DocumentId, Fault, NamedDocument};
+use crate::actors::{journal, session_registry};
+use crate::run::{DocumentId, Fault, NamedDocument, SessionId, TenantId};
 use crate::store::{
-    DeletedDocument, DocumentLimits, DocumentOwner, DocumentRow, DocumentUpload, Documents, NewDocument,
-    OpenDocument, Page,
+    ConversationHold, DeletedDocument, DocumentLimits, DocumentOwner, DocumentRow, DocumentUpload, Documents,
+    NewDocument, OpenDocument, Page,
 };
 
 /// The most documents that a request may name.
@@ -65,18 +66,19 @@ impl Engine {
         Ok(self.parts.store.documents().open(owner, id).await?)
     }
 
-    /// Deletes a document and everything that is derived from it, the runs that named it included. Kept is what their
-    /// conversations remember of them. `None` if the owner has no such document.
+    /// Deletes a document and everything that is derived from it: the runs that named it, and what their conversations
+    /// remember of what it says. `None` if the owner has no such document.
     ///
     /// # Errors
-    /// `document.in_use` if a run that named it has not ended; errors of the store.
+    /// `document.in_use` if a run that named it, or a later one of its conversation, has not ended; errors of the store.
     pub async fn delete_document(
         &self,
         owner: &DocumentOwner<'_>,
         id: DocumentId,
     ) -> Result<Option<DeletedDocument>, Fault> {
         self.system.journal.flush().await?;
-        Ok(self.parts.store.documents().delete(owner, id).await?)
+        let hold = RegistryHold { registry: &self.system.registry, journal: &self.system.journal };
+        self.parts.store.documents().delete_holding(owner, id, &hold).await
     }
 
     /// Deletes documents that were neither uploaded nor named for `documents.keep_days` before `now`, at most a thousand;
@@ -87,12 +89,49 @@ impl Engine {
     pub async fn expire_documents(&self, now: Timestamp) -> Result<usize, Fault> {
         let days = self.parts.current.load().config.documents.keep_days;
         self.system.journal.flush().await?;
-        expire(&self.parts.store.documents(), days, now).await
+        let hold = RegistryHold { registry: &self.system.registry, journal: &self.system.journal };
+        expire(&self.parts.store.documents(), &hold, days, now).await
     }
 }
 
+/// Holds conversations of a running engine, whose actors remember what is about to be erased.
+pub(super) struct RegistryHold<'a> {
+    pub(super) registry: &'a session_registry::Address,
+    pub(super) journal: &'a journal::Handle,
+}
+
+#[async_trait::async_trait]
+impl ConversationHold for RegistryHold<'_> {
+    type Error = Fault;
+
+    async fn hold(&self, tenant: &TenantId, session: &SessionId) -> Result<Box<dyn Send>, Fault> {
+        let held = self.registry.hold(tenant.clone(), session.clone()).await;
+        let held =
+            held.map_err(|fault| if fault.code == "store.session_busy" { in_use(session) } else { fault })?;
+        self.journal.flush().await?;
+        Ok(Box::new(held))
+    }
+
+    fn is_passed_over(error: &Fault) -> bool {
+        error.code == "document.in_use"
+    }
+}
+
+fn in_use(session: &SessionId) -> Fault {
+    let what = format!(
+        "the document cannot be deleted while session {session}, which remembers it, is at work: wait for the end of its \
+         request, or cancel it"
+    );
+    Fault::new("document.in_use", what)
+}
+
 /// Deletes documents that were not used for `days` before `now`; 0 for none.
-pub(super) async fn expire(documents: &Documents, days: u32, now: Timestamp) -> Result<usize, Fault> {
+pub(super) async fn expire(
+    documents: &Documents,
+    hold: &RegistryHold<'_>,
+    days: u32,
+    now: Timestamp,
+) -> Result<usize, Fault> {
     if days == 0 {
         return Ok(0);
     }
@@ -100,7 +139,7 @@ pub(super) async fn expire(documents: &Documents, days: u32, now: Timestamp) -> 
     let Ok(since) = now.checked_sub(SignedDuration::from_hours(24 * i64::from(days))) else {
         return Ok(0);
     };
-    Ok(documents.delete_unused(since).await?)
+    documents.delete_unused_holding(since, hold).await
 }
 
 /// What the prompts of a run show of the documents that its request names, and that marks these as used.

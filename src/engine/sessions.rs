@@ -92,7 +92,8 @@ impl Janitor {
     async fn expire_documents(&self, now: Timestamp) -> Result<usize, Fault> {
         // The runs that named a document are erased with it: none of their events may be pending.
         self.journal.flush().await?;
-        documents::expire(&self.store.documents(), self.document_days, now).await
+        let hold = documents::RegistryHold { registry: &self.registry, journal: &self.journal };
+        documents::expire(&self.store.documents(), &hold, self.document_days, now).await
     }
 
     async fn pass(&self, now: Timestamp) -> Result<usize, Fault> {

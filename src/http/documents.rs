@@ -266,14 +266,15 @@ pub(crate) struct DeletedView {
     /// The runs that named it, which are erased with their events.
     #[schema(value_type = Vec<String>)]
     pub(crate) erased_runs: Vec<RunId>,
-    /// The conversations of these runs. They remember requests, answers and shortened results until they are erased
-    /// (`DELETE /api/sessions/{session_id}`).
+    /// The conversations of these runs. They forgot what the document says; the requests in the user's own words are kept,
+    /// and so are the events of later runs, until a conversation is erased (`DELETE /api/sessions/{session_id}`).
     #[schema(value_type = Vec<String>)]
     pub(crate) remembering_sessions: Vec<SessionId>,
 }
 
-/// Deletes a document with everything that is derived from it, and erases the runs that named it. Refused with
-/// `document.in_use` while one of these has not ended.
+/// Deletes a document with everything that is derived from it: erases the runs that named it, and what their conversations
+/// remember of what it says. Refused with `document.in_use` while one of these runs, or a later one of its conversation, has
+/// not ended.
 #[utoipa::path(delete, path = "/api/documents/{document_id}", operation_id = "delete_document", tag = "documents",
     params(("document_id" = String, Path)),
     responses((status = 200, body = DeletedView), (status = "default", body = Problem, content_type = "application/problem+json")))]

@@ -2,28 +2,44 @@
 
 use std::collections::BTreeSet;
 
-/// Figures of `answer`, as written, that `shown` does not contain. Single digits are ignored: they number
-/// lists and count a few items.
+/// The figures of texts.
+#[derive(Debug, Default)]
+pub(crate) struct KnownFigures(BTreeSet<String>);
+
+impl KnownFigures {
+    /// Adds the figures of a text.
+    pub(crate) fn add(&mut self, text: &str) {
+        for run in runs(text) {
+            // 12500 is 12.500 in some languages and 12,500 in others.
+            let mut rest = run;
+            while rest.len() > 3 {
+                let (head, tail) = rest.split_at(rest.len() - 3);
+                self.0.insert(bare(tail).to_owned());
+                self.0.insert(bare(head).to_owned());
+                rest = head;
+            }
+            self.0.insert(bare(run).to_owned());
+        }
+    }
+
+    /// Figures of `answer`, as written, that none of the texts contains. Single digits are ignored: they number
+    /// lists and count a few items.
+    pub(crate) fn untraced(&self, answer: &str) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        for run in runs(answer).filter(|run| bare(run).len() > 1 && !self.0.contains(bare(run))) {
+            if !out.iter().any(|one| one == run) {
+                out.push(run.to_owned());
+            }
+        }
+        out
+    }
+}
+
+/// Figures of `answer`, as written, that `shown` does not contain ([`KnownFigures::untraced`]).
 pub(crate) fn untraced_figures(answer: &str, shown: &str) -> Vec<String> {
-    let mut known = BTreeSet::new();
-    for run in runs(shown) {
-        // 12500 is 12.500 in some languages and 12,500 in others.
-        let mut rest = run;
-        while rest.len() > 3 {
-            let (head, tail) = rest.split_at(rest.len() - 3);
-            known.insert(bare(tail));
-            known.insert(bare(head));
-            rest = head;
-        }
-        known.insert(bare(run));
-    }
-    let mut out: Vec<String> = Vec::new();
-    for run in runs(answer).filter(|run| bare(run).len() > 1 && !known.contains(bare(run))) {
-        if !out.iter().any(|one| one == run) {
-            out.push(run.to_owned());
-        }
-    }
-    out
+    let mut known = KnownFigures::default();
+    known.add(shown);
+    known.untraced(answer)
 }
 
 /// Runs of digits.

@@ -5,6 +5,7 @@
 
 mod digest;
 mod estimate;
+mod forget;
 mod ledger;
 mod options;
 pub mod prompt;
@@ -20,6 +21,7 @@ use crate::llm::sections::INSTRUCTIONS_PREFIX;
 use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
+pub(crate) use forget::without_document;
 pub use ledger::{
     FactLedger, FactRefusal, LedgerFact, MAX_CLAIM_CHARS, MAX_FACT_BYTES, MAX_FACTS, content_hash,
     stated_fact_id,
@@ -112,9 +114,16 @@ impl Memory {
                 // A summary that covers less than the current one is outdated.
                 if *through >= self.covered {
                     let folded = (through - self.covered).min(self.turns.len());
-                    self.turns.drain(..folded);
+                    let turns: Vec<Turn> = self.turns.drain(..folded).collect();
                     self.covered += folded;
-                    self.summary = Some(truncate::middle(summary, MAX_SUMMARY_TOKENS * 4));
+                    self.summary = match summary.is_empty() {
+                        false => Some(truncate::middle(summary, MAX_SUMMARY_TOKENS * 4)),
+                        // It was erased with a document: one is made of what is left of the turns.
+                        true => {
+                            let (through, summary) = (*through, self.summary.take());
+                            Some(SummaryJob { through, summary, turns }.fallback())
+                        }
+                    };
                 }
             }
             SessionEvent::SummaryFailed { usage, .. } => self.usage += *usage,

@@ -37,7 +37,8 @@ pub enum SessionEvent {
     Summarised {
         /// How many turns of the conversation, counted from its first, the summary covers.
         through: usize,
-        /// The summary; it replaces the previous one.
+        /// The summary; it replaces the previous one. Empty if it was erased with a document: then one is made without a
+        /// model, of the previous one and the turns.
         summary: String,
         /// The usage of making it.
         #[serde(default)]

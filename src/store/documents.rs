@@ -6,6 +6,7 @@
 
 mod content;
 mod erase;
+mod forget;
 mod outline;
 mod sweep;
 mod upload;
@@ -26,6 +27,7 @@ use super::{DOCUMENT_DIR, Store};
 use crate::run::{DocumentId, DocumentMedia, NamedDocument, TenantId};
 
 pub use content::{MAX_READ_BYTES, OpenDocument};
+pub(crate) use erase::ConversationHold;
 pub use erase::DeletedDocument;
 pub(super) use upload::UploadBytes;
 pub use upload::{AddedDocument, DocumentLimits, DocumentUpload, NewDocument};

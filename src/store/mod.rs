@@ -58,6 +58,7 @@ pub use audit_report::{AuditFailure, AuditReport, AuditRow};
 pub use breakdown::UsageRow;
 pub use claims::ClaimedRequest;
 pub use dir::DataDir;
+pub(crate) use documents::ConversationHold;
 use documents::UploadBytes;
 pub use documents::{
     AddedDocument, DeletedDocument, DocumentLimits, DocumentOwner, DocumentRow, DocumentUpload, Documents,

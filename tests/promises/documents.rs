@@ -386,6 +386,10 @@ async fn reply_to_a_question_still_names_the_documents_of_its_request() {
                     let question = json!({"question": "Which one?", "tool": "Read", "missing": ["document"], "known": {}});
                     calls(&[("AskUser", question)])
                 }
+                (_, 0) if section(request, "documents").is_none() => {
+                    assert_eq!(section(request, "pending"), None);
+                    super::support::Scripted::Text("There is none.".to_owned())
+                }
                 (_, 0) => {
                     let documents = section(request, "documents").unwrap();
                     let named: Value = serde_json::from_str(documents.lines().last().unwrap()).unwrap();
@@ -411,9 +415,58 @@ async fn reply_to_a_question_still_names_the_documents_of_its_request() {
         let call = &answer["steps"][0]["tool_calls"][0];
         match is_deleted {
             false => assert_eq!(call["result"], json!({"text": "kept"}), "{answer:#}"),
-            true => assert_eq!(call["error"]["code"], "document.deleted", "{answer:#}"),
+            // The question is forgotten with it.
+            true => assert_eq!(*call, Value::Null, "{answer:#}"),
         }
     }
+}
+
+#[tokio::test]
+async fn conversation_forgets_what_a_deleted_document_says_and_nothing_else() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    let text = "# Branches\n\nThe branch in Lund sold 4711 lamps to Mallory.\n";
+    let id = add(&served, None, text).await["id"].as_str().unwrap().to_owned();
+    let chat = async |words: &str, change: Value| {
+        let mut body = ask(words);
+        body["session_id"] = json!("s");
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        served.post("/api/chat", &body).await.json()
+    };
+    let recap = "What did we talk about so far?";
+    chat("My limit is 900 euros.", json!({})).await;
+    let told = chat("Summarise this document", json!({"documents": [id]})).await;
+    assert!(told["answer"].as_str().unwrap().contains("4711 lamps"), "{told:#}");
+    let repeated = chat(recap, json!({})).await;
+    assert!(repeated["answer"].as_str().unwrap().contains("4711 lamps"), "{repeated:#}");
+    let facts = async || served.get("/api/sessions/s/facts").await.json().to_string();
+    assert!(facts().await.contains("4711 lamps"));
+
+    // A later request of the conversation may know what it says.
+    let waits = chat("What is the weather in Milan tomorrow?", json!({"require_approval": true})).await;
+    let one = format!("/api/documents/{id}");
+    let refused = Reply::of(served.request("DELETE", &one).send().await.unwrap()).await;
+    refused.assert_problem(409, "document.in_use");
+    let run = waits["run_id"].as_str().unwrap();
+    assert!(served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await.status < 300);
+    let mut deleted = Value::Null;
+    super::support::eventually("the run has ended", async || {
+        let reply = Reply::of(served.request("DELETE", &one).send().await.unwrap()).await;
+        deleted = reply.json();
+        reply.status == 200
+    })
+    .await;
+    assert_eq!(deleted, json!({"erased_runs": [told["run_id"]], "remembering_sessions": ["s"]}));
+
+    // The conversation is awake, and was read again.
+    let again = chat(recap, json!({})).await;
+    let answer = again["answer"].as_str().unwrap();
+    assert!(answer.contains("900 euros") && !answer.contains("4711"), "{answer}");
+    let facts = facts().await;
+    assert!(facts.contains("900 euros") && !facts.contains("4711") && !facts.contains("Mallory"), "{facts}");
+    let (tenant, session) = (&served.tenant, SessionId::new("s").unwrap());
+    let events = served.engine.store().session_events(tenant, &session).await.unwrap();
+    let stream = serde_json::to_string(&events).unwrap();
+    assert!(stream.contains("Summarise this document") && !stream.contains("4711"), "{stream}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 
 use super::SceneManager;
-use super::messages::{Acceptance, RequestMessage};
+use super::messages::{Acceptance, HeldConversation, RequestMessage};
 use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, Input, WordDecision};
@@ -30,6 +30,8 @@ pub(super) enum WaitingCaller {
     Statement(oneshot::Sender<Result<String, Fault>>),
     /// For the conversation to be erased.
     Erase(oneshot::Sender<Result<bool, Fault>>),
+    /// For the conversation to be held.
+    Hold(oneshot::Sender<Result<HeldConversation, Fault>>),
     /// For the runs of an earlier process.
     CarryOn { ready: Option<oneshot::Sender<()>>, done: oneshot::Sender<()> },
 }
@@ -79,6 +81,7 @@ impl SceneManager {
             }
             WaitingCaller::Statement(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Erase(reply) => drop(reply.send(Err(fault))),
+            WaitingCaller::Hold(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Answer(_) | WaitingCaller::CarryOn { .. } => {}
         }
     }
@@ -99,6 +102,15 @@ impl SceneManager {
         if let Some(WaitingCaller::Erase(reply)) = self.callers.remove(&caller) {
             let _ = reply.send(Ok(erased));
         }
+    }
+
+    /// Hands the hold to the caller. What is returned ends when the hold is dropped: at once if nobody waits for it any more.
+    pub(super) fn reply_held(&mut self, caller: CallerId) -> oneshot::Receiver<()> {
+        let (held, released) = oneshot::channel();
+        if let Some(WaitingCaller::Hold(reply)) = self.callers.remove(&caller) {
+            let _ = reply.send(Ok(HeldConversation { _held: held }));
+        }
+        released
     }
 
     pub(super) fn reply_ready(&mut self, caller: CallerId) {

@@ -86,6 +86,18 @@ pub(crate) struct EraseMessage {
     pub(crate) reply: oneshot::Sender<Result<bool, Fault>>,
 }
 
+/// Holds the conversation.
+pub(crate) struct HoldMessage {
+    /// Gets the hold: nothing happens in the conversation until it is dropped.
+    pub(crate) reply: oneshot::Sender<Result<HeldConversation, Fault>>,
+}
+
+/// Nothing happens in a conversation while this exists; then it is read again.
+pub(crate) struct HeldConversation {
+    /// Dropped with it, which the actor notices.
+    pub(super) _held: oneshot::Sender<()>,
+}
+
 /// Waits for the runs that an earlier process left unfinished.
 pub(crate) struct CarryOnMessage {
     /// Notified when all of them can be followed.
@@ -109,6 +121,7 @@ pub(crate) enum SessionMessage {
     Command(Box<CommandMessage>),
     Statement(Box<StatementMessage>),
     Erase(EraseMessage),
+    Hold(HoldMessage),
     CarryOn(CarryOnMessage),
 }
 
@@ -127,6 +140,7 @@ impl SessionMessage {
             }
             Self::Statement(statement) => drop(statement.reply.send(Err(fault))),
             Self::Erase(erase) => drop(erase.reply.send(Err(fault))),
+            Self::Hold(hold) => drop(hold.reply.send(Err(fault))),
             // The runs are resumed when the conversation is loaded for another reason.
             Self::CarryOn(_) => {}
         }
@@ -155,6 +169,9 @@ impl Handler<SessionDelivery> for SceneManager {
             }
             SessionMessage::Erase(EraseMessage { since, reply }) => {
                 Input::Erase { caller: self.add_caller(WaitingCaller::Erase(reply)), since }
+            }
+            SessionMessage::Hold(HoldMessage { reply }) => {
+                Input::Hold { caller: self.add_caller(WaitingCaller::Hold(reply)) }
             }
             SessionMessage::CarryOn(CarryOnMessage { ready, done }) => Input::CarryOn {
                 caller: self.add_caller(WaitingCaller::CarryOn { ready: Some(ready), done }),

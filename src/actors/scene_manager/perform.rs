@@ -32,6 +32,12 @@ impl SceneManager {
             SideEffect::ReplyStated { caller, fact } => self.reply_stated(caller, fact),
             SideEffect::Erase { since } => self.erase(since, ctx),
             SideEffect::ReplyErased { caller, erased } => self.reply_erased(caller, erased),
+            SideEffect::Hold { caller } => {
+                let released = self.reply_held(caller);
+                // An error means that it was dropped, which is how it ends.
+                let work = async move { drop(released.await) };
+                self.feed_later(work, |_: &mut Self, ()| Input::Released, ctx);
+            }
             SideEffect::Reset => {
                 self.seq = SessionSeq::default();
                 self.open_account();

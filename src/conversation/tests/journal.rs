@@ -86,6 +86,15 @@ impl Journal {
         self.stream.last().cloned().expect("one was pushed")
     }
 
+    /// What turns say is changed where they stand.
+    pub fn rewrite(&mut self) {
+        for (_, event) in &mut self.stream {
+            if let SessionEvent::TurnEnded { turn, .. } = event {
+                turn.answer = "rewritten".to_owned();
+            }
+        }
+    }
+
     pub fn erase(&mut self) {
         let (now, places) = (self.now, self.places);
         *self = Self { now, places, ..Self::default() };

@@ -260,6 +260,25 @@ fn turns_are_remembered_in_the_order_of_the_stream() {
     assert_eq!(runs, [run(1), run(2)]);
 }
 
+#[test]
+fn held_conversation_starts_nothing_and_is_read_again() {
+    let mut state = waiting();
+    let hold = |number: u64| Input::Hold { caller: CallerId(number) };
+    assert_eq!(state.on(hold(2)), [SideEffect::CancelTimer, SideEffect::Hold { caller: CallerId(2) }]);
+    assert_eq!(state.on(request(3, "look")), []);
+    assert_eq!(state.on(command(4, 1)), []);
+    assert!(matches!(state.on(hold(5))[..], [SideEffect::Refuse { caller: CallerId(5), .. }]));
+    assert_eq!(state.on(Input::Released), [SideEffect::Load]);
+    let decisions =
+        StoredDecisions { run: run(1), open: open(5), since: jiff::Timestamp::UNIX_EPOCH, is_changed: false };
+    let owner = Some("ada".to_owned());
+    let loaded = LoadedConversation { owner, waiting: vec![decisions], ..LoadedConversation::default() };
+    let effects = state.on(Input::Loaded(Box::new(loaded)));
+    assert_eq!(effects, [read(1, ReadAttempt::ForCommand), new_run(3, None)]);
+    // While a request is at work, it cannot be held.
+    assert!(matches!(state.on(hold(6))[..], [SideEffect::Refuse { caller: CallerId(6), .. }]));
+}
+
 fn statement(caller: u64) -> Input {
     let at = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
     let (claim, by) = ("the limit is 5 euros".to_owned(), "ada".to_owned());

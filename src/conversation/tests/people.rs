@@ -26,7 +26,8 @@ impl Sim {
             let words = Some("look".to_owned());
             return self.send_request(caller, run, words);
         }
-        match self.dice.pick(8) {
+        match self.dice.pick(9) {
+            8 => self.post(caller, Message::Hold, Input::Hold { caller }),
             0 => {
                 let since = (self.dice.pick(2) == 1).then(jiff::Timestamp::now);
                 self.post(caller, Message::Erase, Input::Erase { caller, since });

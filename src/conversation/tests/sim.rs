@@ -26,6 +26,7 @@ pub(super) enum Work {
     Summary(SummaryJob),
     State(CallerId, StatedFact),
     Erase(bool),
+    Hold,
     Timer,
     Sleep(u64),
     SleepReply(bool),
@@ -261,6 +262,14 @@ impl Sim {
                     work.push(Work::State(caller, fact));
                 }
                 SideEffect::Erase { since } => work.push(Work::Erase(since.is_some())),
+                SideEffect::Hold { .. } => {
+                    let asks_to_sleep = |work: &Work| matches!(work, Work::Sleep(_) | Work::SleepReply(_));
+                    assert!(
+                        work.iter().all(asks_to_sleep),
+                        "it is held while something is in progress: {work:?}"
+                    );
+                    work.push(Work::Hold);
+                }
                 SideEffect::StartTimer => {
                     assert!(!work.iter().any(|work| matches!(work, Work::Timer)), "two timers");
                     work.push(Work::Timer);
@@ -350,6 +359,10 @@ impl Sim {
             Work::Summary(job) => Some(self.summarise(&job)),
             Work::State(caller, fact) => Some(self.state(caller, fact)),
             Work::Erase(is_old) => Some(Input::Erased(self.erase(is_old))),
+            Work::Hold => {
+                self.journal.rewrite();
+                Some(Input::Released)
+            }
             Work::Timer => Some(Input::IdleElapsed),
             Work::Sleep(received) => {
                 let is_last = at + 1 == self.actors.len();

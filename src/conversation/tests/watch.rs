@@ -14,6 +14,7 @@ pub enum Message {
     Erase,
     CarryOn,
     State,
+    Hold,
 }
 
 /// How far a caller is.
@@ -122,6 +123,11 @@ impl Watch {
             SideEffect::ReplyErased { caller, .. } => {
                 let erased = self.waiting.remove(caller);
                 assert_eq!(erased, Some((Message::Erase, Standing::Open)));
+            }
+            SideEffect::Hold { caller } => {
+                let held = self.waiting.remove(caller);
+                assert_eq!(held, Some((Message::Hold, Standing::Open)));
+                assert!(self.drivers.is_empty() && self.accepted.is_empty(), "it is held while it is busy");
             }
             SideEffect::ReplyReady { caller } => {
                 let before = self.waiting.insert(*caller, (Message::CarryOn, Standing::Ready));

@@ -1,15 +1,16 @@
-//! Deleting documents, with everything that is derived from them.
+//! Deleting documents, with everything that is derived from them: conversation by conversation, each in a transaction of
+//! its own, and then the document. An interrupted deletion is completed by the next one.
 
 use std::io::ErrorKind;
 
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
-use super::super::erase::delete_run;
 use super::super::error::{Error, ErrorCode};
 use super::super::read::{MAX_PAGE, Page, decode};
 use super::super::tenant_bytes;
 use super::content::blocking;
+use super::forget::{IS_ACTIVE, in_use, uses_of};
 use super::{DocumentOwner, Documents, OWNED, nanoseconds};
 use crate::run::{DocumentId, RunId, SessionId, TenantId};
 
@@ -17,37 +18,82 @@ use crate::run::{DocumentId, RunId, SessionId, TenantId};
 /// from documents has a column with the document's id, and its statement here.
 const DERIVED: &[&str] = &["DELETE FROM document_uses WHERE document = ?1"];
 
+/// How often the conversations of a document are gone through, since requests may name it meanwhile.
+const MAX_ROUNDS: usize = 3;
+
 /// What was deleted with a document, and what is left of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeletedDocument {
     /// The runs that named it, which are erased.
     pub runs: Vec<RunId>,
-    /// Their conversations. What these remember of the runs (requests, answers and shortened results) is kept until they
-    /// are erased.
+    /// Their conversations. These forgot what the document said; the users' own words are kept, and so are the journals of
+    /// later runs, until a conversation is erased.
     pub sessions: Vec<SessionId>,
+}
+
+/// Keeps a conversation from being used while it forgets a document: its actor remembers what is about to be erased.
+#[async_trait::async_trait]
+pub(crate) trait ConversationHold: Sync {
+    /// Why a conversation cannot be held, or a document not be deleted.
+    type Error: From<Error> + Send;
+
+    /// Until the result is dropped, nothing happens in the conversation, and no event of it is pending. Then it is read
+    /// again.
+    async fn hold(&self, tenant: &TenantId, session: &SessionId) -> Result<Box<dyn Send>, Self::Error>;
+
+    /// Whether retention passes over a document that was not deleted for this reason.
+    fn is_passed_over(error: &Self::Error) -> bool;
+}
+
+/// Nothing else uses the data directory.
+struct NoActors;
+
+#[async_trait::async_trait]
+impl ConversationHold for NoActors {
+    type Error = Error;
+
+    async fn hold(&self, _: &TenantId, _: &SessionId) -> Result<Box<dyn Send>, Error> {
+        Ok(Box::new(()))
+    }
+
+    fn is_passed_over(error: &Error) -> bool {
+        error.kind() == ErrorCode::DocumentInUse
+    }
 }
 
 impl Documents {
     /// Deletes a document of the owner and everything that is derived from it: the runs that named it, with their events
-    /// (so also summaries, and what tools and models said of it), the rows that [`DERIVED`] names, and its own row,
-    /// overwritten in the database file and in the write-ahead log; then its file. `None` if the owner has none with this
-    /// id. Kept is what the conversations of these runs remember of them.
+    /// (so also summaries, and what tools and models said of it), what their conversations remember of it, the rows that
+    /// [`DERIVED`] names, and its own row, overwritten in the database file and in the write-ahead log; then its file.
+    /// `None` if the owner has none with this id.
     ///
     /// Everything that deletes documents comes here: a request, retention, and [`Documents::delete_of_user`]. To store
     /// something derived from documents outside the events of runs, add its statement to [`DERIVED`].
     ///
-    /// The caller must flush the journal first, so that no event of these runs is pending.
+    /// The caller must flush the journal first, so that no event of these runs is pending, and use none of their
+    /// conversations meanwhile.
     ///
     /// # Errors
-    /// `document.in_use` if a run that named it has not ended or the outcome of one of its writes is to be decided,
-    /// `store.read_only`, and database errors. If only the file could not be removed, that is logged, and done at the
-    /// next start.
+    /// `document.in_use` if a run that named it, or one that may know of it since it came later in the same conversation,
+    /// has not ended, or the outcome of a write is to be decided; `store.read_only`; `store.unreadable` if one of the
+    /// conversations cannot be read (erase it); and database errors. If only the file could not be removed, that is
+    /// logged, and done at the next start.
     pub async fn delete(
         &self,
         owner: &DocumentOwner<'_>,
         id: DocumentId,
     ) -> Result<Option<DeletedDocument>, Error> {
-        let deleted = self.delete_if(owner, id, None).await?;
+        self.delete_holding(owner, id, &NoActors).await
+    }
+
+    /// Like [`Documents::delete`], and holds each conversation while it forgets the document.
+    pub(crate) async fn delete_holding<H: ConversationHold>(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+        hold: &H,
+    ) -> Result<Option<DeletedDocument>, H::Error> {
+        let deleted = self.delete_if(owner, id, None, hold).await?;
         if deleted.is_some() {
             self.truncate_log().await?;
         }
@@ -65,7 +111,7 @@ impl Documents {
         loop {
             let rows = self.list(&owner, &page).await?;
             for row in &rows {
-                match self.delete_if(&owner, row.id, None).await {
+                match self.delete_if(&owner, row.id, None, &NoActors).await {
                     Ok(done) => deleted += usize::from(done.is_some()),
                     Err(error) if error.kind() == ErrorCode::DocumentInUse => in_use = Some(error),
                     Err(error) => return Err(error),
@@ -86,6 +132,15 @@ impl Documents {
     /// # Errors
     /// As [`Documents::delete`].
     pub async fn delete_unused(&self, since: Timestamp) -> Result<usize, Error> {
+        self.delete_unused_holding(since, &NoActors).await
+    }
+
+    /// Like [`Documents::delete_unused`], and holds each conversation while it forgets a document.
+    pub(crate) async fn delete_unused_holding<H: ConversationHold>(
+        &self,
+        since: Timestamp,
+        hold: &H,
+    ) -> Result<usize, H::Error> {
         let before = nanoseconds(since);
         let sql = format!(
             "SELECT tenant, id FROM documents AS d WHERE used < ? AND NOT EXISTS (SELECT 1 FROM document_uses AS u \
@@ -97,10 +152,10 @@ impl Documents {
         for (tenant, id) in rows {
             let tenant = decode(TenantId::new(&tenant)).map_err(|e| self.read_error(&e))?;
             let id = decode(id.parse::<DocumentId>()).map_err(|e| self.read_error(&e))?;
-            match self.delete_if(&DocumentOwner::anyone(&tenant), id, Some(before)).await {
+            match self.delete_if(&DocumentOwner::anyone(&tenant), id, Some(before), hold).await {
                 Ok(done) => deleted += usize::from(done.is_some()),
-                // It was named just now.
-                Err(error) if error.kind() == ErrorCode::DocumentInUse => {}
+                // It was named just now, or one of its conversations is at work.
+                Err(error) if H::is_passed_over(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -111,13 +166,45 @@ impl Documents {
     }
 
     /// Deletes a document, unless it was used at `unused_since` or later.
-    async fn delete_if(
+    async fn delete_if<H: ConversationHold>(
         &self,
         owner: &DocumentOwner<'_>,
         id: DocumentId,
         unused_since: Option<i64>,
-    ) -> Result<Option<DeletedDocument>, Error> {
+        hold: &H,
+    ) -> Result<Option<DeletedDocument>, H::Error> {
         self.check_owner()?;
+        let mut deleted = DeletedDocument::default();
+        for _ in 0..MAX_ROUNDS {
+            // An owner who does not have it learns nothing.
+            let row = self.get(owner, id).await?;
+            let is_due = |used: Timestamp| unused_since.is_none_or(|since| nanoseconds(used) < since);
+            if row.is_none_or(|row| !is_due(row.used)) {
+                return Ok(None);
+            }
+            for session in self.remembering(id).await? {
+                let held = hold.hold(owner.tenant, &session).await?;
+                deleted.runs.extend(self.forget(owner.tenant, id, &session).await?);
+                drop(held);
+                if !deleted.sessions.contains(&session) {
+                    deleted.sessions.push(session);
+                }
+            }
+            if self.delete_forgotten(owner, id, unused_since).await? {
+                self.remove_file(id).await;
+                return Ok(Some(deleted));
+            }
+        }
+        Err(in_use(id, "a new request about it").into())
+    }
+
+    /// Deletes the row of a document that no run names any more. Returns whether that is done.
+    async fn delete_forgotten(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+        unused_since: Option<i64>,
+    ) -> Result<bool, Error> {
         let doing = format!("delete document {id}");
         let failed = |e| Error::database(self.store.path(), &doing, &e);
         let mut writing = self.store.writer(&doing).await?;
@@ -126,32 +213,10 @@ impl Documents {
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let uses = uses_of(&mut tx, id).await.map_err(failed)?;
-        if let Some((run, ..)) = uses.iter().find(|(.., is_active)| *is_active) {
-            // An owner who does not have it learns nothing.
-            if self.get(owner, id).await?.is_none() {
-                return Ok(None);
-            }
-            let what = format!(
-                "the document {id} cannot be deleted while run {run}, which names it, is active or has a write whose \
-                 outcome is to be decided: cancel the run, wait for it to end, or decide"
-            );
-            return Err(Error::new(ErrorCode::DocumentInUse, what));
-        }
-        if !delete_rows(&mut tx, owner, id, unused_since).await.map_err(failed)? {
-            return Ok(None);
-        }
-        let mut deleted = DeletedDocument::default();
-        for (run, session, _) in uses {
-            delete_run(&mut tx, owner.tenant, &run.to_string()).await.map_err(failed)?;
-            deleted.runs.push(run);
-            if !deleted.sessions.contains(&session) {
-                deleted.sessions.push(session);
-            }
-        }
+        let is_done =
+            uses.is_empty() && delete_rows(&mut tx, owner, id, unused_since).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
-        drop(writing);
-        self.remove_file(id).await;
-        Ok(Some(deleted))
+        Ok(is_done)
     }
 
     /// Removes deleted pages from the write-ahead log. If a reader blocks it, the next one removes them.
@@ -176,28 +241,6 @@ impl Documents {
             tracing::warn!(path = shown, code = error.code(), %error, "the file of a deleted document is removed at the next start");
         }
     }
-}
-
-/// Whether run `r` is active, or a person has to decide about one of its writes: an erased run could not tell of it.
-const IS_ACTIVE: &str = "(r.status IN ('queued', 'running', 'waiting') OR EXISTS (SELECT 1 FROM approvals AS a \
-     WHERE a.run = r.run AND a.about = 'outcome' AND a.state = 'open'))";
-
-/// The runs that named a document, with their conversations, and whether they are active.
-async fn uses_of(
-    tx: &mut SqliteConnection,
-    id: DocumentId,
-) -> Result<Vec<(RunId, SessionId, bool)>, sqlx::Error> {
-    let sql = format!(
-        "SELECT r.run, r.session, {IS_ACTIVE} FROM document_uses AS u JOIN runs AS r ON r.run = u.run \
-         WHERE u.document = ? ORDER BY r.run"
-    );
-    let rows: Vec<(String, String, bool)> =
-        sqlx::query_as(AssertSqlSafe(sql)).bind(id.to_string()).fetch_all(tx).await?;
-    let mut uses = Vec::with_capacity(rows.len());
-    for (run, session, is_active) in rows {
-        uses.push((decode(run.parse::<RunId>())?, decode(SessionId::new(&session))?, is_active));
-    }
-    Ok(uses)
 }
 
 /// Deletes the row, what hangs on it, and its share of the tenant's stored bytes. Returns whether there was one.

@@ -1,0 +1,167 @@
+//! What conversations forget with a document: the runs that named it, and what is remembered of these.
+
+use std::collections::BTreeSet;
+
+use sqlx::{AssertSqlSafe, SqliteConnection};
+
+use super::super::erase::delete_run;
+use super::super::error::{Error, ErrorCode};
+use super::super::read::decode;
+use super::super::record::StreamId;
+use super::super::tenant_bytes;
+use super::Documents;
+use crate::memory;
+use crate::run::{DocumentId, RunId, SCHEMA, SessionEvent, SessionId, TenantId};
+
+/// Whether run `r` is active, or a person has to decide about one of its writes: an erased run could not tell of it.
+pub(super) const IS_ACTIVE: &str = "(r.status IN ('queued', 'running', 'waiting') OR EXISTS (SELECT 1 FROM approvals AS a \
+     WHERE a.run = r.run AND a.about = 'outcome' AND a.state = 'open'))";
+
+/// A run that named a document.
+#[derive(Debug)]
+pub(super) struct DocumentUse {
+    pub(super) run: RunId,
+    pub(super) session: SessionId,
+    /// Whether it is not over.
+    pub(super) is_active: bool,
+}
+
+impl Documents {
+    /// The conversations of the runs that named a document.
+    ///
+    /// # Errors
+    /// `document.in_use` if one of these runs is not over.
+    pub(super) async fn remembering(&self, id: DocumentId) -> Result<Vec<SessionId>, Error> {
+        let mut connection = self.store.pool().acquire().await.map_err(|e| self.read_error(&e))?;
+        let uses = uses_of(&mut connection, id).await.map_err(|e| self.read_error(&e))?;
+        let mut sessions: Vec<SessionId> = Vec::new();
+        for used in uses {
+            if used.is_active {
+                return Err(in_use(id, &format!("run {}, which names it,", used.run)));
+            }
+            if !sessions.contains(&used.session) {
+                sessions.push(used.session);
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// Erases the runs of a conversation that named a document, and what it remembers of the document, in one transaction.
+    /// Returns these runs. The conversation must not be used meanwhile.
+    ///
+    /// # Errors
+    /// `document.in_use` if one of these runs, or a later one of the conversation, is not over; `store.unreadable` if the
+    /// conversation's stream cannot be read; database errors.
+    pub(super) async fn forget(
+        &self,
+        tenant: &TenantId,
+        id: DocumentId,
+        session: &SessionId,
+    ) -> Result<Vec<RunId>, Error> {
+        let doing = format!("forget document {id} in session {session}");
+        let failed = |e| Error::database(self.store.path(), &doing, &e);
+        let mut writing = self.store.writer(&doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
+        sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
+        let mut tx =
+            sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
+        let uses = uses_of(&mut tx, id).await.map_err(failed)?;
+        let runs: BTreeSet<RunId> =
+            uses.iter().filter(|used| used.session == *session).map(|used| used.run).collect();
+        let Some(first) = runs.first() else { return Ok(Vec::new()) };
+        // A run that began later may have been told what the document says.
+        if let Some(run) = active_since(&mut tx, tenant, session, *first).await.map_err(failed)? {
+            return Err(in_use(id, &format!("run {run} of session {session}, which may know of it,")));
+        }
+        let events = self.store.session_events_in(&mut tx, tenant, session).await?;
+        let events: Vec<(u64, SessionEvent)> =
+            events.into_iter().map(|event| (event.seq, event.body)).collect();
+        let named = runs.clone();
+        let changed =
+            tokio::task::spawn_blocking(move || memory::without_document(&events, id, &named)).await;
+        let changed = changed.map_err(|error| Error::new(ErrorCode::Failed, format!("{doing}: {error}")))?;
+        rewrite(&mut tx, tenant, session, &changed).await.map_err(failed)?;
+        for run in &runs {
+            delete_run(&mut tx, tenant, &run.to_string()).await.map_err(failed)?;
+        }
+        tx.commit().await.map_err(failed)?;
+        Ok(runs.into_iter().collect())
+    }
+}
+
+/// Writes events of a conversation's stream anew, and corrects the tenant's stored bytes.
+async fn rewrite(
+    tx: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+    events: &[(u64, SessionEvent)],
+) -> Result<(), sqlx::Error> {
+    let stream = StreamId::Session(tenant.clone(), session.clone()).to_string();
+    let mut freed: i64 = 0;
+    for (seq, event) in events {
+        let body = serde_json::to_string(event).map_err(|e| sqlx::Error::Encode(Box::new(e)))?;
+        let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
+        let before: i64 =
+            sqlx::query_scalar("SELECT length(CAST(body AS BLOB)) FROM journal WHERE stream = ? AND seq = ?")
+                .bind(&stream)
+                .bind(seq)
+                .fetch_one(&mut *tx)
+                .await?;
+        freed += before - i64::try_from(body.len()).unwrap_or(0);
+        sqlx::query("UPDATE journal SET body = ?, schema = ? WHERE stream = ? AND seq = ?")
+            .bind(body)
+            .bind(SCHEMA)
+            .bind(&stream)
+            .bind(seq)
+            .execute(&mut *tx)
+            .await?;
+    }
+    tenant_bytes::subtract(tx, tenant, freed).await
+}
+
+/// A run of the conversation that was accepted at `first` or later, and is not over.
+async fn active_since(
+    tx: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+    first: RunId,
+) -> Result<Option<String>, sqlx::Error> {
+    let sql = format!(
+        "SELECT r.run FROM runs AS r WHERE r.tenant = ? AND r.session = ? AND r.run >= ? AND {IS_ACTIVE} LIMIT 1"
+    );
+    // Ids sort by time.
+    sqlx::query_scalar(AssertSqlSafe(sql))
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .bind(first.to_string())
+        .fetch_optional(tx)
+        .await
+}
+
+/// The runs that named a document.
+pub(super) async fn uses_of(
+    connection: &mut SqliteConnection,
+    id: DocumentId,
+) -> Result<Vec<DocumentUse>, sqlx::Error> {
+    let sql = format!(
+        "SELECT r.run, r.session, {IS_ACTIVE} FROM document_uses AS u JOIN runs AS r ON r.run = u.run \
+         WHERE u.document = ? ORDER BY r.run"
+    );
+    let rows: Vec<(String, String, bool)> =
+        sqlx::query_as(AssertSqlSafe(sql)).bind(id.to_string()).fetch_all(connection).await?;
+    let mut uses = Vec::with_capacity(rows.len());
+    for (run, session, is_active) in rows {
+        let (run, session) = (decode(run.parse::<RunId>())?, decode(SessionId::new(&session))?);
+        uses.push(DocumentUse { run, session, is_active });
+    }
+    Ok(uses)
+}
+
+/// The error for a document that `what` uses.
+pub(super) fn in_use(id: DocumentId, what: &str) -> Error {
+    let what = format!(
+        "the document {id} cannot be deleted while {what} is active or has a write whose outcome is to be decided: \
+         cancel the run, wait for it to end, or decide"
+    );
+    Error::new(ErrorCode::DocumentInUse, what)
+}
