@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** pure, without a clock or lookups, and bounded for any input.
 
+mod amounts;
 mod calendar;
 mod clock;
 mod mentions;
@@ -24,6 +25,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 
+pub use amounts::amounts_of_money;
 use calendar::MentionedDates;
 use clock::MentionedTimes;
 use names::Vocabulary;

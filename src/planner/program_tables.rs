@@ -4,12 +4,13 @@
 //! follows from these and from the changes that it staged before: it is computed anew whenever the program is executed, so
 //! nothing staged is kept, and no staged value is a result of a tool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use super::approval::{ApprovableCall, call_approval, call_hash, definition};
 use super::constraints::forbidden_call;
+use super::grounding::amounts_of_money;
 use super::program::step_in_scene;
 use crate::program::{PastCall, PastOutcome, ProgramCall, ProgramFunction, ProgramResult};
 use crate::run::{
@@ -90,7 +91,15 @@ fn write_set(state: &RunState, work: &CodeWork, scene: &Scene) -> WriteSet {
         now: state.started.as_ref().map(|started| moment(&started.now)).unwrap_or_default(),
         user: state.queued.as_ref().map(|queued| queued.user.clone()).unwrap_or_default(),
     };
-    WriteSet::new(scene.tables.clone(), host, StagedLimits::default())
+    WriteSet::new(scene.tables.clone(), host, StagedLimits::default()).with_stated(stated_amounts(state))
+}
+
+/// The amounts of money in the words of the user: of the request, and of the turns before it.
+fn stated_amounts(state: &RunState) -> BTreeSet<i64> {
+    let context = state.started.as_ref().map(|started| &started.context);
+    let turns = context.into_iter().flat_map(|context| &context.turns).map(|turn| turn.request.as_str());
+    let pending = context.and_then(|context| context.pending.as_ref()).map(|asked| asked.request.as_str());
+    [state.request()].into_iter().chain(turns).chain(pending).flat_map(amounts_of_money).collect()
 }
 
 /// What a program sees of a call about a table; nothing of its own where the call itself failed.
@@ -176,6 +185,12 @@ pub(super) fn stub(state: &RunState, scene: &Scene) -> String {
                     .collect::<Vec<_>>()
                     .join(", ")
             ));
+            for check in &rule.checks {
+                out.push_str(&format!("    #   always: {check}\n"));
+            }
+            if rule.checks.iter().any(|check| check.contains("stated")) {
+                out.push_str("    #   stated: the amounts of money that the user says, in hundredths\n");
+            }
         }
     }
     out

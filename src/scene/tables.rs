@@ -12,7 +12,7 @@ use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Repeat};
 use crate::staged::{
     COMMIT, ColumnDefinition, ColumnKind, EntryRule, FilledBy, SceneTables, TableCall, TableDefinition,
-    check_expression,
+    check_entry_expression, check_expression,
 };
 use crate::tools::tables::{TableCommit, TableFunction};
 
@@ -62,6 +62,7 @@ struct RecordsDraft {
     table: Option<Located<String>>,
     by: LocatedTexts,
     amounts: LocatedTexts,
+    checks: Vec<Located<String>>,
 }
 
 /// The kinds of columns. The scale of a decimal is a key of its own.
@@ -113,6 +114,7 @@ fn parse_records(mut fields: TableReader<'_>) -> RecordsDraft {
         table: fields.string("table", Presence::Required),
         by: fields.texts("by"),
         amounts: fields.texts("amounts"),
+        checks: fields.strings("checks"),
     };
     fields.reject_unknown_keys();
     draft
@@ -351,7 +353,37 @@ impl TableChecker<'_> {
             self.error(draft.line, "table_records", message, remedy);
             return None;
         }
-        Some(EntryRule { table: other.name.clone(), by, amounts })
+        let checks = self.entry_checks(&draft.checks, own, other);
+        Some(EntryRule { table: other.name.clone(), by, amounts, checks })
+    }
+
+    /// What holds for entries beside the rows whose changes they are.
+    fn entry_checks(
+        &self,
+        drafts: &[Located<String>],
+        own: &TableDefinition,
+        other: &TableDefinition,
+    ) -> Vec<String> {
+        let names = |table: &'_ TableDefinition| -> Vec<String> {
+            table.columns.iter().map(|column| column.name.clone()).collect()
+        };
+        let (own_names, other_names) = (names(own), names(other));
+        let own_names: Vec<&str> = own_names.iter().map(String::as_str).collect();
+        let other_names: Vec<&str> = other_names.iter().map(String::as_str).collect();
+        let mut checks = Vec::new();
+        for check in drafts {
+            let text = check.value.trim();
+            match check_entry_expression(text, &own_names, (&other.name, &other_names)) {
+                Ok(()) => checks.push(text.to_owned()),
+                Err(why) => {
+                    let message =
+                        format!("the check {text:?} of `records` of {} is invalid: {why}", own.name);
+                    let remedy = format!("compare columns, such as price == {}.price", other.name);
+                    self.error(check.line, "table_check", message, remedy);
+                }
+            }
+        }
+        checks
     }
 
     fn rows(&self, table: &mut TableDefinition, rows: &Located<Value>, lines: &PointerLines) {
@@ -503,6 +535,10 @@ columns = [
             faulty("type = \"time\", filled", "type = \"text\", filled"),
             faulty("records = { table = \"items\"", "records = { table = \"item\""),
             faulty("amounts = { change = \"stock\" }", "amounts = { change = \"sku\" }"),
+            faulty(
+                "amounts = { change = \"stock\" }",
+                "amounts = { change = \"stock\" }, checks = [\"change < items.price\"]",
+            ),
             faulty("type = \"text\", values", "type = \"integer\", values"),
         ];
         insta::assert_snapshot!(faults.join("\n\n"));

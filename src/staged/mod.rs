@@ -23,7 +23,7 @@ pub use base::{BaseConflict, RangeVersions, ReadBase};
 pub use call::{COMMIT, TableCall, TableReading};
 pub use diff::{RowChange, WriteDiff};
 pub use filter::{ColumnTest, RowFilter};
-pub use rules::check_expression;
+pub use rules::{check_entry_expression, check_expression};
 pub use table::{
     ColumnDefinition, EntryRule, FilledBy, RowPlace, SceneTables, StoredRow, TableDefinition, TableRow,
 };

@@ -1,6 +1,6 @@
 //! What holds for rows and for whole diffs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use minijinja::Environment;
@@ -8,7 +8,7 @@ use minijinja::value::Value as Variable;
 
 use super::StagedError;
 use super::diff::{RowChange, WriteDiff};
-use super::table::{EntryRule, FilledBy, SceneTables, TableDefinition, TableRow};
+use super::table::{EntryRule, FilledBy, SceneTables, TableDefinition, TableRow, row_json};
 use super::value::CellValue;
 use super::write_set::HostValues;
 
@@ -39,6 +39,62 @@ pub fn check_expression(check: &str, names: &[&str]) -> Result<(), String> {
     }
 }
 
+/// The name under which checks of entries find the amounts of money in the user's words.
+const STATED: &str = "stated";
+
+/// Whether `check` is an expression over the columns `own` of an entry, the columns `of` of the other table, and `stated`; the
+/// error says why it is not.
+///
+/// # Errors
+/// A sentence.
+pub fn check_entry_expression(check: &str, own: &[&str], (other, of): (&str, &[&str])) -> Result<(), String> {
+    if check.len() > MAX_CHECK {
+        return Err(format!("a check has at most {MAX_CHECK} bytes"));
+    }
+    let compiled = EXPRESSIONS.compile_expression(check).map_err(|error| error.to_string())?;
+    let used = compiled.undeclared_variables(true);
+    let is_known = |name: &str| match name.split_once('.') {
+        Some((table, column)) => table == other && of.contains(&column),
+        None => name == STATED || own.contains(&name),
+    };
+    match used.iter().find(|name| !is_known(name.as_str())) {
+        Some(unknown) => {
+            Err(format!("there is no {unknown:?}: it may use columns, {other}.COLUMN and {STATED}"))
+        }
+        None if used.is_empty() => Err("it uses no column".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Whether an entry passes a check beside the row whose change it is; also where it uses `stated` and that is not known. One
+/// that cannot be computed is not passed.
+fn entry_holds(
+    check: &str,
+    entry: &TableRow,
+    (table, row): (&str, &TableRow),
+    stated: Option<&BTreeSet<i64>>,
+) -> bool {
+    let Ok(compiled) = EXPRESSIONS.compile_expression(check) else { return false };
+    let used: HashSet<String> = compiled.undeclared_variables(true);
+    let cell = |name: &String| match name.split_once('.') {
+        Some((_, column)) => row.get(column),
+        None => entry.get(name),
+    };
+    if used.contains(STATED) && stated.is_none() {
+        return true;
+    }
+    let is_null = |name: &String| name != STATED && cell(name).is_none_or(|cell| *cell == CellValue::Null);
+    if used.iter().any(is_null) {
+        return true;
+    }
+    let columns = |row: &TableRow| row.iter().map(|(name, cell)| (name.clone(), variable(cell))).collect();
+    let mut variables: BTreeMap<String, Variable> = columns(entry);
+    let of: BTreeMap<String, Variable> = columns(row);
+    variables.insert(table.to_owned(), of.into_iter().collect());
+    variables.insert(STATED.to_owned(), stated.into_iter().flatten().copied().collect());
+    compiled.eval(variables).is_ok_and(|result| result == Variable::from(true))
+}
+
 /// Whether a row passes a check. One that cannot be computed is not passed.
 pub(super) fn holds(check: &str, row: &TableRow) -> bool {
     let Ok(compiled) = EXPRESSIONS.compile_expression(check) else { return false };
@@ -62,11 +118,16 @@ fn variable(cell: &CellValue) -> Variable {
 
 impl SceneTables {
     /// Whether a whole diff keeps to what the tables declare: checks of rows, rows that are only added, columns that the host
-    /// fills, and entries of changes.
+    /// fills, and entries of changes. `stated` are the amounts of money in the user's words, where they are known.
     ///
     /// # Errors
     /// `staged.check`, `staged.append_only`, `staged.value` and `staged.rule`.
-    pub fn check_diff(&self, diff: &WriteDiff, host: &HostValues) -> Result<(), StagedError> {
+    pub fn check_diff(
+        &self,
+        diff: &WriteDiff,
+        host: &HostValues,
+        stated: Option<&BTreeSet<i64>>,
+    ) -> Result<(), StagedError> {
         for change in &diff.changes {
             let table = self.table(&change.place.table)?;
             check_filled(table, change, host)?;
@@ -79,7 +140,7 @@ impl SceneTables {
         }
         for table in &self.0 {
             if let Some(rule) = &table.records {
-                check_entries(table, rule, &self.table(&rule.table)?.key, diff)?;
+                check_entries(table, rule, &self.table(&rule.table)?.key, (diff, stated))?;
             }
         }
         Ok(())
@@ -117,11 +178,11 @@ fn check_entries(
     entries: &TableDefinition,
     rule: &EntryRule,
     key_columns: &[String],
-    diff: &WriteDiff,
+    (diff, stated): (&WriteDiff, Option<&BTreeSet<i64>>),
 ) -> Result<(), StagedError> {
     let broken = |what: String| StagedError::new("staged.rule", what);
     let named = |key: &[CellValue]| key.iter().map(CellValue::to_string).collect::<Vec<_>>().join(", ");
-    let mut deltas: BTreeMap<Vec<CellValue>, Vec<i128>> = BTreeMap::new();
+    let mut deltas: BTreeMap<Vec<CellValue>, (Vec<i128>, &TableRow)> = BTreeMap::new();
     for change in diff.changes.iter().filter(|change| change.place.table == rule.table) {
         let delta = |column: &String| {
             let units = |row: &Option<TableRow>| {
@@ -129,7 +190,11 @@ fn check_entries(
             };
             i128::from(units(&change.after)) - i128::from(units(&change.before))
         };
-        deltas.insert(change.place.key.clone(), rule.amounts.values().map(delta).collect());
+        let amounts = rule.amounts.values().map(delta).collect();
+        // A deleted row has the values that it had.
+        if let Some(row) = change.after.as_ref().or(change.before.as_ref()) {
+            deltas.insert(change.place.key.clone(), (amounts, row));
+        }
     }
     let mut seen = BTreeSet::new();
     let added = diff.changes.iter().filter(|change| change.place.table == entries.name);
@@ -139,21 +204,32 @@ fn check_entries(
             own.cloned().unwrap_or(CellValue::Null)
         };
         let key: Vec<CellValue> = key_columns.iter().map(repeated).collect();
-        let stated: Vec<i128> = rule
+        let written: Vec<i128> = rule
             .amounts
             .keys()
             .map(|column| row.get(column).and_then(CellValue::as_units).map_or(0, i128::from))
             .collect();
-        let Some(actual) = deltas.get(&key) else {
+        let Some((actual, changed)) = deltas.get(&key) else {
             let what = format!("{} has an entry for {}, which does not change", entries.name, named(&key));
             return Err(broken(what));
         };
-        if stated != *actual {
+        if written != *actual {
             return Err(broken(format!(
-                "the entry in {} for {} says {stated:?}, but {} changes by {actual:?}",
+                "the entry in {} for {} says {written:?}, but {} changes by {actual:?}",
                 entries.name,
                 named(&key),
                 rule.table
+            )));
+        }
+        let wrong = |check: &&String| !entry_holds(check, row, (rule.table.as_str(), *changed), stated);
+        if let Some(check) = rule.checks.iter().find(wrong) {
+            return Err(broken(format!(
+                "the entry in {} for {} breaks the rule `{check}`: {}, where {} has {}",
+                entries.name,
+                named(&key),
+                row_json(row),
+                rule.table,
+                row_json(changed)
             )));
         }
         if seen.contains(&key) {

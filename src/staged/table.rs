@@ -71,6 +71,11 @@ pub struct EntryRule {
     pub by: BTreeMap<String, String>,
     /// By column of the entry, the column of the other table whose change it is.
     pub amounts: BTreeMap<String, String>,
+    /// What holds for every new entry: minijinja expressions over its columns, those of the changed row as it is then, under the
+    /// name of its table (`items.price_cents`), and `stated`, the amounts of money in the user's words, in hundredths. A check
+    /// with `stated` is made where these are known: for programs, before the commit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
 }
 
 /// Where a row is.

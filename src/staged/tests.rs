@@ -61,6 +61,7 @@ fn shop() -> Arc<SceneTables> {
         table: "items".to_owned(),
         by: BTreeMap::from([("sku".to_owned(), "sku".to_owned())]),
         amounts: BTreeMap::from([("change".to_owned(), "stock".to_owned())]),
+        checks: vec!["unit_cents == items.price_cents or unit_cents in stated".to_owned()],
     });
     Arc::new(SceneTables(vec![items, sales]))
 }
@@ -313,6 +314,29 @@ fn quantity_that_is_no_whole_number_or_leaves_less_than_nothing_is_refused() {
 }
 
 #[test]
+fn entry_is_compared_with_its_row_and_with_what_the_user_said() {
+    let (tables, shelf) = stocked();
+    let sold_at = |unit: i64, stated: Option<&[i64]>| {
+        let mut set = set(&tables);
+        if let Some(stated) = stated {
+            set = set.with_stated(stated.iter().copied().collect());
+        }
+        let cups = call("update", json!({"table": "items", "key": "cup", "values": {"stock": 1}}));
+        for one in [cups, sale("cup", -2, unit)] {
+            perform(&mut set, &shelf, one).unwrap();
+        }
+        set.finish().map(|_| ()).map_err(|error| error.message)
+    };
+    assert_eq!(sold_at(450, Some(&[])), Ok(()));
+    assert_eq!(sold_at(400, Some(&[200, 400])), Ok(()));
+    // Tools are not programs: what the user said is not known there.
+    assert_eq!(sold_at(400, None), Ok(()));
+    let error = sold_at(400, Some(&[450])).unwrap_err();
+    assert!(error.contains("breaks the rule `unit_cents == items.price_cents or"), "{error}");
+    assert!(error.contains("\"price_cents\":450"), "{error}");
+}
+
+#[test]
 fn each_changed_row_has_one_entry_with_its_amount() {
     let (tables, shelf) = stocked();
     let sold = |calls: Vec<(&'static str, Value)>| {
@@ -384,7 +408,11 @@ fn diff_with_other_values_in_the_columns_of_the_host_is_refused() {
         let mut forged = diff.clone();
         let row = forged.changes[1].after.as_mut().unwrap();
         row.insert(column.to_owned(), CellValue::Text("mallory".to_owned()));
-        assert_eq!(tables.check_diff(&forged, set.host()).unwrap_err().code, "staged.value", "{column}");
+        assert_eq!(
+            tables.check_diff(&forged, set.host(), None).unwrap_err().code,
+            "staged.value",
+            "{column}"
+        );
     }
 }
 

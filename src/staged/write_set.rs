@@ -29,6 +29,8 @@ pub struct WriteSet {
     tables: Arc<SceneTables>,
     host: HostValues,
     limits: StagedLimits,
+    /// The amounts of money in the user's words, in hundredths, where they are known.
+    stated: Option<BTreeSet<i64>>,
     /// Rows as they were read; `None`: there was no such row.
     read: BTreeMap<RowPlace, Option<StoredRow>>,
     /// Those that were read by their key.
@@ -48,6 +50,7 @@ impl WriteSet {
             tables,
             host,
             limits,
+            stated: None,
             read: BTreeMap::new(),
             by_key: BTreeSet::new(),
             ranges: BTreeSet::new(),
@@ -56,6 +59,12 @@ impl WriteSet {
             read_rows: 0,
             bytes: 0,
         }
+    }
+
+    /// With the amounts of money in the user's words, in hundredths, which checks of entries may ask for.
+    #[must_use]
+    pub fn with_stated(self, amounts: BTreeSet<i64>) -> Self {
+        Self { stated: Some(amounts), ..self }
     }
 
     /// What the host fills.
@@ -200,7 +209,7 @@ impl WriteSet {
     /// `staged.check`, `staged.append_only` and `staged.rule`.
     pub fn finish(&self) -> Result<(ReadBase, WriteDiff), StagedError> {
         let diff = self.diff();
-        self.tables.check_diff(&diff, &self.host)?;
+        self.tables.check_diff(&diff, &self.host, self.stated.as_ref())?;
         Ok((self.base(), diff))
     }
 

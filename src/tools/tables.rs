@@ -148,7 +148,8 @@ impl TenantTables {
         if !conflicts.is_empty() {
             return Err(StagedError::from(conflicts.as_slice()).into());
         }
-        self.tables.check_diff(diff, terms.host)?;
+        // What the user said was compared where that is known; nothing of the diff can have changed since.
+        self.tables.check_diff(diff, terms.host, None)?;
         for change in &diff.changes {
             // The base is not trusted: what is changed was read, and is as it was said to be.
             if !base.rows.contains_key(&change.place) {

@@ -155,6 +155,14 @@ async fn program_whose_worker_dies_after_it_staged_changes_nothing() {
 }
 
 #[tokio::test]
+async fn price_that_the_user_states_is_no_breach() {
+    let (test, _llm) = shop(&[sale("3", "CUP-ESP").replace("item[\"price_cents\"]", "400")]).await;
+    let run = test.chat("s", "Sell 3 espresso cups at 4 euros each").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    assert_eq!(stock(&test, "CUP-ESP").await, (39, 1));
+}
+
+#[tokio::test]
 async fn yes_covers_exactly_the_rows_that_were_shown() {
     let (setup, _llm) = setup("unclear", &[sale("30", "CUP-ESP")]);
     let served = ServedEngine::start(setup).await;
@@ -198,6 +206,10 @@ async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
             "breaks the rule",
         ),
         (sale("-3", "CUP-ESP"), "breaks the rule"),
+        (
+            sale("3", "CUP-ESP").replace("item[\"price_cents\"]", "99"),
+            "breaks the rule `kind != 'sale' or unit_cents",
+        ),
         (sale("3.0", "CUP-ESP"), "expected a whole number"),
         (sale("3", "CUP-ESP").replace("Inventory.insert(", "dict("), "has no entry in transactions"),
     ];

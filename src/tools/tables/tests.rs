@@ -47,6 +47,7 @@ fn shop() -> Arc<SceneTables> {
             table: "items".to_owned(),
             by: BTreeMap::from([("sku".to_owned(), "sku".to_owned())]),
             amounts: BTreeMap::from([("change".to_owned(), "stock".to_owned())]),
+            checks: Vec::new(),
         }),
         initial: Vec::new(),
     };
