@@ -1,5 +1,5 @@
 //! The tools of Inventory: a shop's stock, prices and sales, on the tables that its `scene.toml` declares. The scene is in a folder
-//! of its own below this one, so that it is served only where it is asked for (`--scenes scenes/inventory`): not every company
+//! of its own below this one, so that it is served only where it is asked for (`--scenes shipped:inventory`): not every company
 //! has a shop, and its words ("how much is …") are those of many requests.
 //!
 //! A sale, return or delivery is one commit: all of its items or none, with one transaction for each. Money is counted in

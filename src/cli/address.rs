@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use proscenium::run::TenantId;
+use proscenium::scene::shipped_folder;
 
 use super::failure::Failure;
 
@@ -98,8 +99,11 @@ impl AddressFile {
     }
 }
 
-/// The canonical or at least absolute form of a path.
+/// The canonical or at least absolute form of a path; scenes inside the program are at no path.
 pub fn whole(path: &Path) -> PathBuf {
+    if shipped_folder(path).is_some() {
+        return path.to_owned();
+    }
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 

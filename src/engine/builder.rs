@@ -23,7 +23,7 @@ use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::program::Interpreter;
 use crate::run::{Fault, TenantId};
 use crate::sandbox;
-use crate::scene::{self, Catalogue, Scene, SceneFolder, SceneTool};
+use crate::scene::{self, Catalogue, EmbeddedScenes, Scene, SceneTool};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
@@ -49,8 +49,8 @@ pub(super) struct SceneSources {
 
 impl SceneSources {
     pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
-        let folders = self.builtin.map(|dir| SceneFolder::embedded("scenes", dir)).unwrap_or_default();
-        scene::load(&config.scenes, folders, &self.native, self.scenes.clone())
+        let embedded = self.builtin.map(|dir| EmbeddedScenes::of("scenes", dir)).unwrap_or_default();
+        scene::load(&config.scenes, embedded, &self.native, self.scenes.clone())
     }
 }
 

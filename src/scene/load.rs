@@ -95,11 +95,58 @@ impl SceneFolder {
     }
 }
 
+/// What `scenes.dir` begins with where it names a folder inside the program.
+const SHIPPED: &str = "shipped:";
+
+/// The name of a folder of scenes inside the program, where `dir` is one: `shipped:NAME`.
+pub fn shipped_folder(dir: &Path) -> Option<&str> {
+    dir.to_str()?.strip_prefix(SHIPPED)
+}
+
+/// The folders of scenes inside a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EmbeddedScenes {
+    /// The built-in scenes.
+    pub builtin: Vec<SceneFolder>,
+    /// By name, those that are loaded where the configuration names them (`shipped:NAME`).
+    pub optional: BTreeMap<String, Vec<SceneFolder>>,
+}
+
+impl EmbeddedScenes {
+    /// Those of an embedded directory: a folder with a scene is a built-in scene, and a folder with such folders is optional.
+    pub fn of(label: &str, dir: &include_dir::Dir<'_>) -> Self {
+        let inside = |inner: &include_dir::Dir<'_>| {
+            let name = inner.path().file_name()?.to_str()?.to_owned();
+            let folders = SceneFolder::embedded(&format!("{label}/{name}"), inner);
+            (!folders.is_empty()).then_some((name, folders))
+        };
+        Self { builtin: SceneFolder::embedded(label, dir), optional: dir.dirs().filter_map(inside).collect() }
+    }
+
+    /// The scenes of an optional folder, or the fault that there is none.
+    fn optional(mut self, name: &str) -> (Vec<SceneFolder>, Vec<SceneFault>) {
+        if let Some(folders) = self.optional.remove(name) {
+            return (folders, Vec::new());
+        }
+        let report = FaultReport::new(format!("{SHIPPED}{name}"));
+        let message = format!("the program has no scenes called {name:?}");
+        let remedy = match self.optional.is_empty() {
+            true => "name a directory".to_owned(),
+            false => format!(
+                "name a directory, or one of: {}",
+                name_list(self.optional.keys().map(String::as_str))
+            ),
+        };
+        report.error(None, "unreadable", message, remedy);
+        (Vec::new(), report.into_faults())
+    }
+}
+
 /// Loads all scenes of a configuration: the built-in ones, those of `options.dir`, and then those built in Rust, with the
 /// settings of the configuration merged in. Secrets are read from the process's environment.
 pub fn load(
     options: &Options,
-    builtin: Vec<SceneFolder>,
+    mut embedded: EmbeddedScenes,
     natives: &NativeTools,
     built: Vec<Scene>,
 ) -> LoadedScenes {
@@ -107,10 +154,13 @@ pub fn load(
     let mut faults = Vec::new();
     let mut sets = Vec::new();
     if options.builtin {
-        sets.push(builtin);
+        sets.push(std::mem::take(&mut embedded.builtin));
     }
     if let Some(dir) = &options.dir {
-        let (folders, found) = read_folders(dir);
+        let (folders, found) = match shipped_folder(dir) {
+            Some(name) => embedded.optional(name),
+            None => read_folders(dir),
+        };
         sets.push(folders);
         faults = found;
     }

@@ -42,7 +42,7 @@ pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
 pub use fault::{SceneFault, Severity};
 pub use flow::fallback_tool;
 pub use flow_builder::{FlowBuilder, NodeBuilder};
-pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
+pub use load::{EmbeddedScenes, LoadedScenes, SceneFolder, SceneLoader, load, load_dir, shipped_folder};
 pub use options::Options;
 use search::SceneSearch;
 

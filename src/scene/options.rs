@@ -12,8 +12,8 @@ use crate::tools::guard::NetworkPolicy;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// A directory with one folder per scene, or the folder of a single scene. Its scenes are added to the
-    /// built-in ones and replace those of the same name.
+    /// A directory with one folder per scene, or the folder of a single scene; `shipped:NAME` is a folder inside the program.
+    /// Its scenes are added to the built-in ones and replace those of the same name.
     pub dir: Option<PathBuf>,
     /// Whether the built-in scenes are loaded.
     pub builtin: bool,

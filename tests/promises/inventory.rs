@@ -10,8 +10,8 @@ use crate::support::sandbox_programs::kill_computing_worker;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
 use crate::support::{Scripted, ScriptedLlm, ServedEngine, last_message, messages, section};
 
-/// The folder of the scene, which is not served by itself.
-const SCENES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenes/inventory");
+/// The folder of the scene inside the program, which is not served by itself.
+const SCENES: &str = "shipped:inventory";
 
 /// A program that sells pieces of an item, with the number and the item in place of `NUMBER` and `SKU`.
 const SALE: &str = r#"

@@ -258,7 +258,7 @@ fn directory_loads_each_folder_and_warns_of_non_scenes() {
     write("notes/readme.md", "nothing");
     write(".git/config", "nothing");
     let options = Options { dir: Some(dir.path().into()), ..Options::default() };
-    let loaded = load(&options, Vec::new(), &natives(), Vec::new());
+    let loaded = load(&options, EmbeddedScenes::default(), &natives(), Vec::new());
     assert_eq!(
         loaded.scenes[0].schema_sql.as_deref(),
         Some("CREATE TABLE IF NOT EXISTS cities (name TEXT);")
@@ -284,10 +284,18 @@ fn embedded_folders_load_like_folders_on_disk() {
     const DIRS: &[DirEntry<'_>] = &[
         DirEntry::Dir(Dir::new("weather", FILES)),
         DirEntry::Dir(Dir::new("empty", &[])),
+        DirEntry::Dir(Dir::new("more", INSIDE)),
         DirEntry::File(File::new("README.md", b"")),
     ];
-    let folders = SceneFolder::embedded("builtin", &Dir::new("", DIRS));
-    assert_eq!(folders, [folder("builtin/weather", GOOD)]);
+    const OPTIONAL: &[DirEntry<'_>] = &[DirEntry::File(File::new("more/sky/scene.toml", GOOD.as_bytes()))];
+    const INSIDE: &[DirEntry<'_>] = &[DirEntry::Dir(Dir::new("more/sky", OPTIONAL))];
+    let folders = EmbeddedScenes::of("builtin", &Dir::new("", DIRS));
+    assert_eq!(folders.builtin, [folder("builtin/weather", GOOD)]);
+    let named = |dir: &str| Options { dir: Some(dir.into()), builtin: false, ..Options::default() };
+    let loaded = load(&named("shipped:more"), folders.clone(), &natives(), Vec::new());
+    assert_eq!((loaded.scenes.len(), loaded.faults.len()), (1, 0));
+    let unknown = load(&named("shipped:moor"), folders.clone(), &natives(), Vec::new());
+    assert!(unknown.faults[0].to_string().contains("one of: more"), "{:?}", unknown.faults);
     let without = Options { builtin: false, ..Options::default() };
     assert_eq!(load(&Options::default(), folders.clone(), &natives(), Vec::new()).scenes.len(), 1);
     assert_eq!(load(&without, folders, &natives(), Vec::new()).scenes.len(), 0);
@@ -346,7 +354,7 @@ result = "/data/0"
 #[test]
 fn malformed_allowed_hosts_are_reported() {
     let options = Options { allow_hosts: vec!["http://crm".into()], ..Options::default() };
-    let loaded = load(&options, Vec::new(), &NativeTools::new(), Vec::new());
+    let loaded = load(&options, EmbeddedScenes::default(), &NativeTools::new(), Vec::new());
     assert_eq!(loaded.faults[0].code, "scene.allow_hosts");
 }
 
