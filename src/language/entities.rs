@@ -96,8 +96,10 @@ impl Entities {
         for expr in date_expressions.iter().filter(|e| e.days.is_empty()) {
             taken[expr.first..=expr.last].fill(true);
         }
-        let numbers =
-            numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
+        // A minus before digits is no word.
+        let begins = |n: &Number| if tokens[n.first].word { n.first } else { n.last };
+        let is_free = |n: &Number| !taken[begins(n)] && !quoted[begins(n)];
+        let numbers = numbers::find(tokens).into_iter().filter(is_free).collect();
         Self { days, date_expressions, times, numbers, quotes, taken, quoted }
     }
 }

@@ -193,6 +193,29 @@ fn is_pronoun(tokens: &[Token], i: usize) -> bool {
         || next.is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm))
 }
 
+fn is_minus(token: &Token) -> bool {
+    matches!(token.raw.as_str(), "-" | "−")
+}
+
+/// Whether a minus belongs to the digits at `i`: it is written directly before them, and not directly behind a word ("3-5"), behind
+/// a number ("2020 -2021"), or as the mark of a list's line.
+fn has_minus(tokens: &[Token], i: usize) -> bool {
+    let Some(minus) = i.checked_sub(1).and_then(|at| tokens.get(at)).filter(|token| is_minus(token)) else {
+        return false;
+    };
+    if minus.end != tokens[i].start {
+        return false;
+    }
+    match i.checked_sub(2).and_then(|at| tokens.get(at)) {
+        None => !tokens.windows(2).any(|two| two[0].raw == "\n" && is_minus(&two[1])),
+        Some(before) if before.raw == "\n" => false,
+        Some(before) if before.end < minus.start => !before.digit(),
+        Some(before) => {
+            matches!(before.raw.as_str(), "(" | "[" | ":" | "=" | "\"" | "“" | "«" | "€" | "$" | "£")
+        }
+    }
+}
+
 /// All numbers of a text, in order. `sei` is a number unless it means "you are".
 pub(crate) fn find(tokens: &[Token]) -> Vec<Number> {
     let mut out: Vec<Number> = Vec::new();
@@ -201,7 +224,10 @@ pub(crate) fn find(tokens: &[Token]) -> Vec<Number> {
         let token = &tokens[i];
         let next = tokens.get(i + 1);
         if let Some(value) = digits(&token.norm) {
-            out.push(Number { first: i, last: i, value });
+            out.push(match has_minus(tokens, i) {
+                true => Number { first: i - 1, last: i, value: -value },
+                false => Number { first: i, last: i, value },
+            });
         } else if is_article(token) && next.is_some_and(is_unit) {
             out.push(Number { first: i, last: i, value: 1.0 });
         } else if token.is(&["mezz", "mezza", "half"]) && next.is_some_and(|t| t.is(&["ora", "an", "hour"])) {

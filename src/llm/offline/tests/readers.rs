@@ -183,6 +183,19 @@ fn numbers_are_read_in_digits_and_words() {
         ("uno con il dentista", vec![]),
         ("loan number one", vec![1.0]),
         ("one ticket", vec![1.0]),
+        ("set the temperature to -5", vec![-5.0]),
+        ("imposta la temperatura a -5,5 gradi", vec![-5.5]),
+        ("tra -10 e 3 gradi", vec![-10.0, 3.0]),
+        ("between −10 and -3 degrees", vec![-10.0, -3.0]),
+        ("-5", vec![-5.0]),
+        ("the limit (-7) and x=-8", vec![-7.0, -8.0]),
+        ("rooms 3-5", vec![]),
+        ("sale 3 - 5", vec![3.0, 5.0]),
+        ("2020 -2021", vec![2020.0, 2021.0]),
+        ("2026-11-26", vec![]),
+        ("- 5 apples", vec![5.0]),
+        ("-5 apples\n-3 pears", vec![5.0, 3.0]),
+        ("compra:\n-5 mele", vec![5.0]),
     ] {
         let found: Vec<f64> = numbers::find(&text::tokens(words)).iter().map(|n| n.value).collect();
         assert_eq!(found, want, "{words}");

@@ -603,3 +603,34 @@ fn dialogue_openings_yield_no_invented_values() {
     );
     assert!(invented.is_empty() && lost.len() * 100 <= complete * 15, "{report}");
 }
+
+const COLD_ROOM: &str = r#"
+name = "ColdRoom"
+description = "The temperature of the cold room."
+[[examples]]
+say = "Set the temperature to 4 degrees"
+tool = "SetTemperature"
+[[examples]]
+say = "Imposta la temperatura a 4 gradi"
+tool = "SetTemperature"
+[[tools]]
+name = "SetTemperature"
+description = "Sets the temperature of the cold room, in degrees."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["temperature"]
+additionalProperties = false
+[tools.parameters.properties.temperature]
+type = "number"
+description = "The temperature, in degrees."
+"#;
+
+#[test]
+fn minus_before_a_number_is_part_of_it() {
+    for words in ["Set the temperature to -5 degrees", "Imposta la temperatura a -5 gradi"] {
+        let outcome = World::of(&[COLD_ROOM]).run(words);
+        let offered = offered(&outcome);
+        assert_eq!(offered, [("SetTemperature".to_owned(), json!({"temperature": -5}))], "{words}");
+    }
+}
