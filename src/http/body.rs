@@ -14,6 +14,27 @@ use super::problem::Problem;
 use crate::config::ServerConfig;
 use crate::nesting;
 
+/// The authenticated sender of a request, and its body, which is not read yet.
+pub(crate) struct AuthenticatedPayload {
+    pub(crate) who: RequestPrincipal,
+    pub(crate) payload: Payload,
+}
+
+impl FromRequest for AuthenticatedPayload {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut actix_web::dev::Payload) -> Self::Future {
+        let (request, payload) = (request.clone(), Payload::from_request(request, payload));
+        Box::pin(async move {
+            let payload = payload.await?;
+            let who =
+                authenticate(&request).await.map_err(|problem| super::protocol_error(&request, problem))?;
+            Ok(Self { who, payload })
+        })
+    }
+}
+
 /// A JSON body and its authenticated sender. The body is read only after authentication.
 pub(crate) struct AuthenticatedJson<T> {
     pub(crate) who: RequestPrincipal,
@@ -25,14 +46,12 @@ impl<T: DeserializeOwned + 'static> FromRequest for AuthenticatedJson<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
 
     fn from_request(request: &HttpRequest, payload: &mut actix_web::dev::Payload) -> Self::Future {
-        let (request, payload) = (request.clone(), Payload::from_request(request, payload));
+        let (request, sent) = (request.clone(), AuthenticatedPayload::from_request(request, payload));
         Box::pin(async move {
-            let payload = payload.await?;
-            let sent = async {
-                let (who, app) = (authenticate(&request).await?, app_data(&request)?);
-                Ok(Self { who, body: json(&request, payload, &app.options).await? })
-            };
-            sent.await.map_err(|problem| super::protocol_error(&request, problem))
+            let AuthenticatedPayload { who, payload } = sent.await?;
+            let read = async { json(&request, payload, &app_data(&request)?.options).await };
+            let body = read.await.map_err(|problem| super::protocol_error(&request, problem))?;
+            Ok(Self { who, body })
         })
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::web::{Bytes, Payload};
-use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use futures::StreamExt;
-use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::principal::{RequestPrincipal, authenticate};
+use super::body::AuthenticatedPayload;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
 use super::{next_cursor, parse_page};
@@ -58,27 +58,6 @@ pub(crate) struct DocumentList {
     pub(crate) next: Option<String>,
 }
 
-/// An authenticated upload, whose body is not read yet.
-pub(crate) struct AuthenticatedUpload {
-    who: RequestPrincipal,
-    payload: Payload,
-}
-
-impl FromRequest for AuthenticatedUpload {
-    type Error = actix_web::Error;
-    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut actix_web::dev::Payload) -> Self::Future {
-        let (request, payload) = (request.clone(), Payload::from_request(request, payload));
-        Box::pin(async move {
-            let payload = payload.await?;
-            let who =
-                authenticate(&request).await.map_err(|problem| super::protocol_error(&request, problem))?;
-            Ok(Self { who, payload })
-        })
-    }
-}
-
 /// Adds a document. The same content of the same user is one document: then this returns that one, with its first name.
 #[utoipa::path(post, path = "/api/documents", operation_id = "add_document", tag = "documents", params(UploadQuery),
     request_body(content(("text/plain"), ("text/markdown")), description = "the text, in UTF-8"),
@@ -86,11 +65,11 @@ impl FromRequest for AuthenticatedUpload {
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn add(
     app: web::Data<App>,
-    upload: AuthenticatedUpload,
+    upload: AuthenticatedPayload,
     QueryParameters(query): QueryParameters<UploadQuery>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let AuthenticatedUpload { who, mut payload } = upload;
+    let AuthenticatedPayload { who, mut payload } = upload;
     let received = receive(&app, who, &mut payload, query, &request).await;
     let AddedDocument { document, is_new } = match received {
         Ok(added) => added,

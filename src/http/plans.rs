@@ -25,7 +25,7 @@ use crate::access::AccessAction;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
-use crate::run::{PlanConstraints, RequestOptions, RunId, TenantId};
+use crate::run::{DocumentId, PlanConstraints, RequestOptions, RunId, TenantId};
 use crate::store::{MAX_PAGE, PlanFilter};
 use crate::{Answer, ChatRequest};
 
@@ -62,6 +62,10 @@ pub(crate) struct CreatePlanBody {
     /// write's values may come from it.
     #[serde(default)]
     pub(crate) current_state: Option<Value>,
+    /// Ids of the user's documents that the request is about; at most 16. Its tools can read these, and no others.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, max_items = 16)]
+    pub(crate) documents: Vec<DocumentId>,
 }
 
 /// Filters for the list of plans.
@@ -148,6 +152,7 @@ pub(crate) async fn create(
             ..RequestOptions::default()
         },
         guidance: who.guidance(body.constraints, body.current_state),
+        documents: body.documents,
         plan: body.plan,
         idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message)

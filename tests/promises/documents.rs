@@ -219,6 +219,12 @@ async fn documents_belong_to_their_user_and_tenant() {
         let sent = request.header("x-documents", named).json(&v1).send().await.unwrap();
         assert_eq!(sent.status(), status);
     }
+    let plan = json!({"message": "look", "documents": [id]});
+    for stranger in [&bob, &rival] {
+        let named =
+            served.request("POST", "/api/plans").bearer_auth(stranger).json(&plan).send().await.unwrap();
+        Reply::of(named).await.assert_problem(404, "document.unknown");
+    }
     body["documents"] = json!(vec![id.clone(); 17]);
     let many = served.request("POST", "/api/chat").bearer_auth(&ada).json(&body).send().await.unwrap();
     Reply::of(many).await.assert_problem(422, "request.documents");
@@ -352,10 +358,8 @@ async fn tools_read_only_documents_of_the_request_and_their_runs_are_erased_with
     }
 
     // While a run that names it waits, a document is not deleted; once it has ended, its run goes with it.
-    let mut body = ask(&ids[1]);
-    (body["documents"], body["require_approval"]) = (json!([ids[1]]), json!(true));
-    body["session_id"] = json!("waits");
-    let waits = served.post("/api/chat", &body).await.json();
+    let body = json!({"message": ids[1], "documents": [ids[1]], "session_id": "waits"});
+    let waits = served.post("/api/plans", &body).await.json();
     let (run, one) = (waits["run_id"].as_str().unwrap(), format!("/api/documents/{}", ids[1]));
     let refused = Reply::of(served.request("DELETE", &one).send().await.unwrap()).await;
     assert!(refused.assert_problem(409, "document.in_use")["detail"].as_str().unwrap().contains(run));
