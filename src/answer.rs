@@ -78,7 +78,7 @@ pub struct AnswerStep {
     #[schema(value_type = Vec<Object>)]
     pub rows: Vec<serde_json::Map<String, Value>>,
     /// Of a step of kind `code` that changed nothing, since the request is not clear: the rows that it would change, each with
-    /// its table, key, and values before and after.
+    /// its table, key, and values before and after; at most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub would_change: Vec<Value>,

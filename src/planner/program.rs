@@ -384,7 +384,7 @@ pub fn program_replied(
 fn conflict(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<String> {
     let work = state.steps.get(&number)?.code()?;
     // Writes that were made are not forgotten: such a program gets the conflict as an error of its call.
-    let may_begin_again = !program_tables::has_written(state, work);
+    let may_begin_again = !state.has_changed_by_program(work);
     Some(program_tables::staged(state, catalogue, work)?.conflict.filter(|_| may_begin_again)?.message)
 }
 
@@ -408,10 +408,14 @@ fn ended(
         }
         EndOfProgram::WouldChange(diff) => {
             // What the program says was written for changes that are made, unless it says itself that they are not.
-            let said = if result.dry_run { result.answer_text.as_str() } else { "" };
-            let answer_text = program_tables::answer_of_dry_run(state, &diff, said);
+            let (said, answer_rows) = match result.dry_run {
+                true => (result.answer_text, result.answer_rows),
+                false => (String::new(), Vec::new()),
+            };
+            let answer_text = program_tables::answer_of_dry_run(state, &diff, &said);
             let would_change = diff.changes.iter().map(|change| json!(change)).collect();
-            let result = ProgramResult { answer_text, dry_run: true, would_change, ..result };
+            let status = result.status;
+            let result = ProgramResult { status, answer_text, answer_rows, dry_run: true, would_change };
             ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut }
         }
         EndOfProgram::Commit(written, requested) => {

@@ -314,7 +314,7 @@ pub(super) fn end_of_program(
 ) -> EndOfProgram {
     let Some(staged) = staged(state, catalogue, work) else { return EndOfProgram::Ended };
     let done = state.done_by_program(work);
-    if result.dry_run && !done.is_empty() && !state.is_dry_run() {
+    if result.dry_run && !done.is_empty() {
         let what = format!("DRY_RUN is True, and something was changed before: {done}");
         return EndOfProgram::Fault("code.contract", what);
     }

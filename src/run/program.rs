@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::approval::{Approval, ApprovalSubject, Decision, EXPIRY};
 use super::event::{Effect, Event, Fault, Outcome, PlanMaker, ProgramStop, RequestedCall, Subject};
 use super::settings::PlanningMaker;
-use super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
+use super::state::{AskStatus, CallState, RunState, StepState};
 use super::work::{CodeWork, DIVERGED, ProgramStepCall, STAGED_CONFLICT, StepWork, WrittenProgram};
 use crate::invisible::one_line;
 use crate::plan::{Reference, StepKind, StepStatus};
@@ -175,16 +175,8 @@ impl RunState {
     fn is_conflict_after_write(&mut self, step: u32, stop: &ProgramStop, millis: u64) -> bool {
         let ProgramStop::Fault { fault } = stop else { return false };
         let work = self.steps.get(&step).and_then(StepState::code);
-        let calls = work.into_iter().flat_map(|work| &work.program_calls);
-        let mut calls = calls.filter_map(|own| self.calls.get(&own.call));
-        let has_done = |call: &CallState| {
-            let nothing = matches!(
-                call.status,
-                CallStatus::Done { outcome: Outcome::Refused { .. } | Outcome::Failed { .. } }
-            );
-            call.requested.effect == Effect::Write && call.attempts > 0 && !nothing
-        };
-        let keeps = fault.code == STAGED_CONFLICT && calls.any(has_done);
+        let keeps =
+            fault.code == STAGED_CONFLICT && work.is_some_and(|work| self.has_changed_by_program(work));
         if keeps {
             self.step(step, |state| {
                 if let StepWork::Code(work) = &mut state.work {
@@ -254,7 +246,9 @@ impl RunState {
 
     /// The writes of a program that were done and not undone, in words; empty where there are none.
     pub fn done_by_program(&self, work: &CodeWork) -> String {
-        let calls = self.writes_of_program(work).filter(|(_, call)| !self.is_undone(call));
+        let calls = self
+            .writes_of_program(work)
+            .filter(|(number, call)| self.was_made(*number) && !self.is_undone(call));
         let words = calls.filter_map(|(number, call)| match self.outcome(number)? {
             Outcome::Ok { say: Some(say), .. } => Some(one_line(say)),
             Outcome::Ok { .. } => {
@@ -263,7 +257,27 @@ impl RunState {
             }
             _ => None,
         });
-        words.take(LISTED_WRITES).collect::<Vec<_>>().join("; ")
+        let mut words: Vec<String> = words.collect();
+        let more = words.len().saturating_sub(LISTED_WRITES);
+        words.truncate(LISTED_WRITES);
+        if more > 0 {
+            words.push(format!("and {more} more"));
+        }
+        words.join("; ")
+    }
+
+    /// Whether a call was made, or shares the outcome of one that was: in a dry run none is.
+    fn was_made(&self, call: u32) -> bool {
+        self.calls.get(&self.resolved(call)).is_some_and(|call| call.attempts > 0)
+    }
+
+    /// Whether a program has changed something, or may have, so that it cannot begin again.
+    pub fn has_changed_by_program(&self, work: &CodeWork) -> bool {
+        work.program_calls.iter().any(|own| {
+            let nothing =
+                matches!(self.outcome(own.call), Some(Outcome::Refused { .. } | Outcome::Failed { .. }));
+            self.is_written(own.call) && self.was_made(own.call) && !nothing
+        })
     }
 
     fn is_written(&self, call: u32) -> bool {

@@ -226,6 +226,23 @@ async fn program_changes_tables_and_calls_writes_only_where_the_scene_allows_it_
     assert!(error.message.contains(done), "{error:?}");
     // The user is told, too.
     assert!(run.answer.answer.contains("\"ordered\":3"), "{:#?}", run.answer);
+
+    let shop = Shop::with_scene(&mixed, &[NOTED], |setup| setup.set("execution.confirm", "unclear")).await;
+    let asked = shop.run().await.answer;
+    assert!(asked.answer.contains("lamp") && shop.orders().is_empty(), "{asked:#?}");
+    let asked = shop.test.chat("s", "yes").await.answer;
+    let question = "Shall I make these changes? notes";
+    assert!(
+        asked.answer.contains(question) && asked.answer.contains("(Done already, in any case: Shop.Order("),
+        "{asked:#?}"
+    );
+    let refused = shop.test.chat("s", "no").await.answer;
+    let error = refused.steps[0].error.as_ref().unwrap();
+    assert!(
+        error.message.contains("these writes were done before, and no others: Shop.Order("),
+        "{refused:#?}"
+    );
+    assert_eq!((shop.orders().len(), noted(&shop).await), (1, 0));
 }
 
 #[tokio::test]

@@ -250,9 +250,9 @@ impl CodeWork {
         self.finished.as_ref().or_else(|| self.ending.as_ref().filter(|_| is_done))
     }
 
-    /// Whether the program ended with the word for success.
+    /// Whether the program ended with the word for success, and not to show what it would do.
     pub(in crate::run) fn claims_success(&self, run: &RunState) -> bool {
-        self.result(run).is_some_and(|end| end.status == STATUSES[0])
+        self.result(run).is_some_and(|end| end.status == STATUSES[0] && !end.dry_run)
     }
 
     /// Whether the last program failed by itself, so that another one may help.
