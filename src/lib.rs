@@ -30,6 +30,8 @@ mod crash;
 pub mod crash;
 mod documents;
 pub mod engine;
+#[cfg(feature = "eval")]
+pub mod eval;
 pub(crate) mod fairness;
 mod fault;
 pub mod flow;

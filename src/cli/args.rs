@@ -61,6 +61,8 @@ pub enum CliCommand {
     Explain(Explain),
     /// Shows what a conversation knows: what was said, found, quoted and concluded; corrects it
     Facts(FactsArgs),
+    /// Executes labelled requests and says how many were executed as labelled
+    Eval(super::eval_args::EvalArgs),
     /// Replays a stored run offline and compares its decisions with those of the current code
     Replay(Replay),
     /// Creates, lists, changes and revokes API keys
@@ -640,6 +642,10 @@ mod tests {
             &["proscenium", "facts", "s-1", "--kind", "rumour"],
             &["proscenium", "facts", "s-1", "--correct", "0123"],
             &["proscenium", "facts", "s-1", "--json", "--markdown"],
+            &["proscenium", "eval"],
+            &["proscenium", "eval", "a.yaml", "--repeat", "0"],
+            &["proscenium", "eval", "a.yaml", "--max-cost", "0"],
+            &["proscenium", "eval", "a.yaml", "--require", "rigth>=95%"],
             &["proscenium", "replay"],
             &["proscenium", "replay", "not-an-id"],
             &["proscenium", "replay", "run.jsonl", "--export", "--diff"],

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use proscenium::config::LoadedConfig;
+use proscenium::config::{Config, LoadedConfig};
 use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::plan::Plan;
 use proscenium::planner::{Command, CommandRefusal, consent};
@@ -23,7 +23,11 @@ use crate::shipped;
 
 /// The engine with the scenes that the program ships.
 fn builder(loaded: &LoadedConfig) -> Builder {
-    let mut config = loaded.config.clone();
+    builder_of(loaded.config.clone())
+}
+
+/// The same for a configuration.
+pub fn builder_of(mut config: Config) -> Builder {
     config.sandbox.worker = config.sandbox.worker.or_else(|| std::env::current_exe().ok());
     Engine::builder(config).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }

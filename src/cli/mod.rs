@@ -14,6 +14,8 @@ mod decide;
 mod document_file;
 mod documents;
 mod engine;
+mod eval;
+mod eval_args;
 mod explain;
 mod facts;
 mod failure;
@@ -144,6 +146,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         CliCommand::Explain(explain) => self::explain::run(explain, &loaded, out).await,
         CliCommand::Facts(facts) => self::facts::run(facts, loaded, out).await,
+        CliCommand::Eval(eval) => self::eval::run(eval, &loaded, out, errors).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,

@@ -23,7 +23,7 @@ use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::program::Interpreter;
 use crate::run::{Fault, TenantId};
 use crate::sandbox;
-use crate::scene::{self, Catalogue, EmbeddedScenes, Scene, SceneTool};
+use crate::scene::{self, Catalogue, EmbeddedScenes, Scene, SceneFolder, SceneTool};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
@@ -43,6 +43,7 @@ pub struct Builder {
 pub(super) struct SceneSources {
     pub(super) native: NativeTools,
     pub(super) builtin: Option<&'static include_dir::Dir<'static>>,
+    pub(super) folders: Vec<SceneFolder>,
     pub(super) scenes: Vec<Scene>,
     pub(super) replaced: ReplacedParts,
 }
@@ -50,7 +51,7 @@ pub(super) struct SceneSources {
 impl SceneSources {
     pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
         let embedded = self.builtin.map(|dir| EmbeddedScenes::of("scenes", dir)).unwrap_or_default();
-        scene::load(&config.scenes, embedded, &self.native, self.scenes.clone())
+        scene::load(&config.scenes, embedded, self.folders.clone(), &self.native, self.scenes.clone())
     }
 }
 
@@ -66,6 +67,13 @@ impl Builder {
     #[must_use]
     pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
         self.sources.builtin = Some(folders);
+        self
+    }
+
+    /// Adds folders of scenes that were read before; they replace built-in and configured scenes of the same name.
+    #[must_use]
+    pub fn scene_folders(mut self, folders: Vec<SceneFolder>) -> Self {
+        self.sources.folders.extend(folders);
         self
     }
 

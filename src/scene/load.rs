@@ -73,6 +73,11 @@ impl SceneFolder {
         folders
     }
 
+    /// The folders of a directory with one folder per scene, or the folder of a single scene.
+    pub fn read(dir: &Path) -> (Vec<Self>, Vec<SceneFault>) {
+        read_folders(dir)
+    }
+
     fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.label)
     }
@@ -142,11 +147,12 @@ impl EmbeddedScenes {
     }
 }
 
-/// Loads all scenes of a configuration: the built-in ones, those of `options.dir`, and then those built in Rust, with the
-/// settings of the configuration merged in. Secrets are read from the process's environment.
+/// Loads all scenes of a configuration: the built-in ones, those of `options.dir`, those of `folders`, and then those built
+/// in Rust, with the settings of the configuration merged in. Secrets are read from the process's environment.
 pub fn load(
     options: &Options,
     mut embedded: EmbeddedScenes,
+    folders: Vec<SceneFolder>,
     natives: &NativeTools,
     built: Vec<Scene>,
 ) -> LoadedScenes {
@@ -157,12 +163,15 @@ pub fn load(
         sets.push(std::mem::take(&mut embedded.builtin));
     }
     if let Some(dir) = &options.dir {
-        let (folders, found) = match shipped_folder(dir) {
+        let (of_dir, found) = match shipped_folder(dir) {
             Some(name) => embedded.optional(name),
             None => read_folders(dir),
         };
-        sets.push(folders);
+        sets.push(of_dir);
         faults = found;
+    }
+    if !folders.is_empty() {
+        sets.push(folders);
     }
     let mut loaded = loader.load(sets, &options.settings);
     loaded.faults.extend(faults);

@@ -27,6 +27,7 @@ mod documents;
 mod durability;
 mod embeddings;
 mod eval;
+mod eval_cli;
 mod example;
 mod expectations;
 mod explain;

@@ -204,21 +204,21 @@ async fn request_that_cannot_fit_is_refused_by_name_before_it_is_sent() {
 /// scenes. Prints the share of the labelled scenes that are on the shortlist, by words alone and with the embeddings of a
 /// simulated model.
 mod recall {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
     use std::sync::Arc;
 
+    use proscenium::eval::EvalSet;
     use proscenium::llm::embeddings::{self as vector, MAX_TEXTS, Vector};
     use proscenium::llm::{Caller, Gateway, Options};
     use proscenium::planner::MAX_RANKED;
     use proscenium::run::{SessionId, TenantId};
-    use proscenium::scene::{self, Catalogue};
+    use proscenium::scene::{self, Catalogue, SceneLoader};
     use proscenium::tools::guard::NetworkPolicy;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::support::eval::{self, Labelled, Lang, Service};
-    use crate::support::{NoModel, embeddings};
+    use crate::support::{NoModel, embeddings, eval};
 
     /// The default of `planning.shortlist`.
     const SHORTLIST: usize = 24;
@@ -294,15 +294,11 @@ mod recall {
 
     /// The scenes of the labelled requests: the shipped ones and those of the test services.
     fn labelled_scenes() -> Vec<Scene> {
-        let folder = tempfile::tempdir().unwrap();
-        for service in Service::of("all") {
-            std::fs::create_dir(folder.path().join(&service.folder)).unwrap();
-            std::fs::write(folder.path().join(&service.folder).join("scene.toml"), service.scene).unwrap();
-        }
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
-        let load =
-            |path: &Path| scene::load_dir(path, &proscenium::shipped::tools(), &NetworkPolicy::default());
-        [shipped.as_path(), folder.path()].into_iter().flat_map(|path| load(path).scenes).collect()
+        let natives = proscenium::shipped::tools();
+        let shipped = scene::load_dir(&shipped, &natives, &NetworkPolicy::default()).scenes;
+        let others = SceneLoader::new(&natives).load(vec![eval::folders()], &BTreeMap::new()).scenes;
+        shipped.into_iter().chain(others).collect()
     }
 
     /// Requests that share hardly a word with the scene that they are about.
@@ -333,14 +329,11 @@ mod recall {
     }
 
     fn expected() -> Vec<Expected> {
-        let requests: Vec<Labelled> = eval::sets().into_iter().flat_map(|set| set.requests).collect();
-        let labelled = requests.into_iter().map(|request| Expected {
-            set: match request.lang {
-                Lang::En => "english",
-                Lang::It => "italian",
-            },
-            say: request.say,
-            scenes: request.scenes.into_iter().flatten().collect(),
+        let sets = eval::sets();
+        let labelled = sets.iter().flat_map(EvalSet::requests).map(|request| Expected {
+            set: if request.lang.as_deref() == Some("en") { "english" } else { "italian" },
+            say: request.say.clone(),
+            scenes: request.scenes.iter().flatten().cloned().collect(),
         });
         let others = PARAPHRASES.iter().map(|(say, scene)| Expected {
             set: "paraphrase",

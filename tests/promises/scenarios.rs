@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use proscenium::CallOutcome;
+use proscenium::eval::{Scenario, ScenarioTurn};
 use proscenium::memory;
 use proscenium::plan::StepStatus;
 use proscenium::run::{Context, Event, RunStatus, SessionEvent};
 use serde_json::{Value, json};
 
 use crate::support::model_script::ModelScript;
-use crate::support::scenario::{self, Scenario, Turn, next_day};
+use crate::support::scenario::{self, next_day, today};
 use crate::support::{FinishedRun, ScriptedLlm, Setup, TestEngine, journal, wire};
 
 /// The context window of a conversation that has to be summarised, in tokens.
@@ -114,7 +115,7 @@ impl ScenarioRun {
         finished
     }
 
-    async fn turn(&self, turn: &Turn) -> FinishedRun {
+    async fn turn(&self, turn: &ScenarioTurn) -> FinishedRun {
         let finished = self.test.chat("s-1", &turn.say).await;
         if let Some(scenes) = &turn.scenes {
             assert_eq!(
@@ -130,7 +131,11 @@ impl ScenarioRun {
         for tool in &turn.tools {
             let calls = finished.answer.steps.iter().flat_map(|step| &step.tool_calls);
             let mut done = calls.filter(|call| call.tool == tool.name && call.outcome == CallOutcome::Ok);
-            assert!(done.any(|call| tool.fits(&call.arguments)), "{tool:?} in {:#?}", finished.answer.steps);
+            assert!(
+                done.any(|call| tool.fits(&call.arguments, today())),
+                "{tool:?} in {:#?}",
+                finished.answer.steps
+            );
         }
         for words in &turn.answer_mentions {
             assert!(finished.answer.answer.contains(words), "{words:?} in {:?}", finished.answer.answer);

@@ -54,7 +54,6 @@ pub mod faulty_backend;
 mod gate;
 pub mod guards;
 pub mod journal;
-pub mod mentions;
 pub mod model_script;
 mod office;
 pub mod old_release;

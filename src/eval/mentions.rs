@@ -38,7 +38,7 @@ const DAYS: [(Weekday, [&str; 2]); 7] = [
 ];
 
 /// Lower-case words of letters and digits, without accents.
-pub fn tokens(text: &str) -> Vec<String> {
+pub(super) fn tokens(text: &str) -> Vec<String> {
     let plain = deunicode(text).to_lowercase();
     plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|t| !t.is_empty()).map(str::to_owned).collect()
 }
@@ -51,7 +51,7 @@ fn content(text: &str) -> Vec<String> {
 
 /// Whether an argument matches the label. `|` in the label separates alternatives; a text of several words
 /// may contain more of the request's words.
-pub fn matches_label(labelled: &Value, actual: &Value, words: &str) -> bool {
+pub(super) fn matches_label(labelled: &Value, actual: &Value, words: &str) -> bool {
     match (labelled, actual) {
         (Value::Number(expected), actual) => match actual {
             Value::String(text) => text.parse::<f64>().ok() == expected.as_f64(),
@@ -79,7 +79,7 @@ fn same_text(expected: &str, actual: &str, words: &str) -> bool {
 
 /// Whether a value derives from the words: from the numbers, days, times, names or enumeration values in
 /// them. `schema` is the argument's schema, `today` the day of the clock.
-pub fn is_mentioned(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
+pub(super) fn is_mentioned(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|n| number_is_mentioned(n, words)),
         Value::String(text) => {
@@ -172,40 +172,47 @@ fn alternative_is_mentioned(value: &str, schema: &Value, words: &str) -> bool {
     names.into_iter().any(|name| all.iter().any(|token| alike(&name, token)))
 }
 
-#[test]
-fn mentioned_values_are_recognised_in_other_forms() {
-    let today: Date = "2026-11-22".parse().unwrap();
-    let class =
-        serde_json::json!({"enum": ["small", "van"], "description": "small (utilitaria) or van (furgone)"});
-    let none = Value::Null;
-    for (value, schema, words, mentioned) in [
-        (serde_json::json!("13:30"), &none, "at half past 1 in the afternoon", true),
-        (serde_json::json!("08:45"), &none, "alle nove meno un quarto", true),
-        (serde_json::json!("13:30"), &none, "in the afternoon", false),
-        (serde_json::json!("2026-11-27"), &none, "venerdì", true),
-        (serde_json::json!("2026-11-22"), &none, "venerdì", false),
-        (serde_json::json!("2026-11-24"), &none, "the day after tomorrow", true),
-        (serde_json::json!("2027-06-16"), &none, "the 16th of June", true),
-        (serde_json::json!(1250.75), &none, "1.250,75 euro", true),
-        (serde_json::json!(1250.75), &none, "1,250.75 euros", true),
-        (serde_json::json!(1), &none, "cancel the one with the dentist", true),
-        (serde_json::json!(7), &none, "cancel the one with the dentist", false),
-        (serde_json::json!("van"), &class, "un furgone", true),
-        (serde_json::json!("small"), &class, "un furgone", false),
-        (serde_json::json!("Mario Rossi"), &none, "a Mario Rossi", true),
-        (serde_json::json!("Los Angeles"), &none, "by bus from Las Vegas", false),
-    ] {
-        assert_eq!(is_mentioned(&value, schema, words, today), mentioned, "{value} in {words:?}");
-    }
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-#[test]
-fn labels_match_only_alternative_spellings() {
-    let meant = |label: &str, actual: &str, words: &str| matches_label(&label.into(), &actual.into(), words);
-    assert!(meant("Milan|Milano", "milano", "Milano"));
-    assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
-    assert!(!meant("Sara Bianchi", "Bianchi", "Add Sara Bianchi"));
-    let words = "Report a damage: the left mirror is cracked";
-    assert!(meant("the left mirror is cracked", "left mirror is cracked", words));
-    assert!(!meant("the left mirror is cracked", "the mirror", words));
+    use super::*;
+
+    #[test]
+    fn mentioned_values_are_recognised_in_other_forms() {
+        let today: Date = "2026-11-22".parse().unwrap();
+        let class = json!({"enum": ["small", "van"], "description": "small (utilitaria) or van (furgone)"});
+        let none = Value::Null;
+        for (value, schema, words, mentioned) in [
+            (json!("13:30"), &none, "at half past 1 in the afternoon", true),
+            (json!("08:45"), &none, "alle nove meno un quarto", true),
+            (json!("13:30"), &none, "in the afternoon", false),
+            (json!("2026-11-27"), &none, "venerdì", true),
+            (json!("2026-11-22"), &none, "venerdì", false),
+            (json!("2026-11-24"), &none, "the day after tomorrow", true),
+            (json!("2027-06-16"), &none, "the 16th of June", true),
+            (json!(1250.75), &none, "1.250,75 euro", true),
+            (json!(1250.75), &none, "1,250.75 euros", true),
+            (json!(1), &none, "cancel the one with the dentist", true),
+            (json!(7), &none, "cancel the one with the dentist", false),
+            (json!("van"), &class, "un furgone", true),
+            (json!("small"), &class, "un furgone", false),
+            (json!("Mario Rossi"), &none, "a Mario Rossi", true),
+            (json!("Los Angeles"), &none, "by bus from Las Vegas", false),
+        ] {
+            assert_eq!(is_mentioned(&value, schema, words, today), mentioned, "{value} in {words:?}");
+        }
+    }
+
+    #[test]
+    fn labels_match_only_alternative_spellings() {
+        let meant =
+            |label: &str, actual: &str, words: &str| matches_label(&label.into(), &actual.into(), words);
+        assert!(meant("Milan|Milano", "milano", "Milano"));
+        assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
+        assert!(!meant("Sara Bianchi", "Bianchi", "Add Sara Bianchi"));
+        let words = "Report a damage: the left mirror is cracked";
+        assert!(meant("the left mirror is cracked", "left mirror is cracked", words));
+        assert!(!meant("the left mirror is cracked", "the mirror", words));
+    }
 }

@@ -1,0 +1,423 @@
+//! Executes labelled requests: each set by an engine of its own, in a temporary data directory.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Zoned;
+use jiff::civil::Date;
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+
+use super::executed::{ExecutedCall, ExecutedRequest, ExecutedStep};
+use super::fault::EvalError;
+use super::judge::{Judgement, judge};
+use super::known;
+use super::labels::{EvalSet, LabelledConversation, LabelledRequest, Surroundings};
+use super::report::{EvalReport, EvalSubject, JudgedRequest};
+use super::rows;
+use super::scenes::EvalScenes;
+use super::spending::{EvalSpending, SpendingLimits};
+use crate::config::{Config, WebhookConfig};
+use crate::run::{
+    CallStatus, Effect, Envelope, Event, Outcome, RunState, RunStatus, SessionId, TenantId, Turn,
+};
+use crate::scene::{Catalogue, SceneFolder};
+use crate::{Answer, Builder, ChatRequest, Engine, StartError, fold};
+
+/// Most engines at once: an engine executes its runs on one thread.
+const ENGINES: usize = 2;
+/// How long an answer is waited for, beyond the deadline of its run.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How an evaluation is executed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EvalOptions {
+    /// How often each request is executed.
+    pub repeat: usize,
+    /// Most conversations at once.
+    pub concurrency: usize,
+    /// Most money and model calls.
+    pub limits: SpendingLimits,
+}
+
+impl Default for EvalOptions {
+    fn default() -> Self {
+        Self { repeat: 1, concurrency: 8, limits: SpendingLimits::default() }
+    }
+}
+
+/// An HTTP tool that is called for real, because its scene has no `replies.json`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RealHttpTool {
+    /// Its scene.
+    pub scene: String,
+    /// Its name.
+    pub tool: String,
+    /// Whether it writes.
+    pub writes: bool,
+    /// Scheme, host and port that it calls.
+    pub address: String,
+}
+
+/// Labelled requests with their scenes, whose labels are checked. Nothing was executed yet.
+pub struct Evaluation<B> {
+    builder: B,
+    sets: Vec<PreparedSet>,
+    options: EvalOptions,
+    real_tools: Vec<RealHttpTool>,
+    /// The back end of scenes, until the end.
+    _scenes: EvalScenes,
+}
+
+/// A set with its configuration.
+struct PreparedSet {
+    set: EvalSet,
+    config: Config,
+    folders: Vec<SceneFolder>,
+}
+
+/// What the executions of a set came to, by conversation: one per turn, none if it was left out.
+type ExecutedTurns = Vec<Option<(ExecutedRequest, Judgement)>>;
+
+impl<B: Fn(Config) -> Builder> Evaluation<B> {
+    /// Reads the scenes and checks every label against them. `builder` builds the engine of a configuration; its scenes
+    /// and those of the sets are loaded.
+    ///
+    /// # Errors
+    /// All labels that name what does not exist; faults of the scenes; models that nothing limits.
+    pub fn prepare(
+        sets: Vec<EvalSet>,
+        config: &Config,
+        options: EvalOptions,
+        builder: B,
+    ) -> Result<Self, EvalError> {
+        let limits = options.limits.within(config);
+        limits.check(config)?;
+        let mut scenes = EvalScenes::read(&sets)?;
+        let (mut prepared, mut faults, mut real_tools) = (Vec::new(), Vec::new(), Vec::new());
+        for (set, folders) in sets.into_iter().zip(std::mem::take(&mut scenes.folders)) {
+            let config = configured(config, &set.surroundings, &scenes, limits);
+            let loaded = builder(config.clone()).scene_folders(folders.clone()).load_scenes();
+            if loaded.has_errors() {
+                return Err(not_started(StartError::Scenes(loaded.faults)));
+            }
+            let catalogue = Catalogue::new(loaded.scenes);
+            faults.extend(set.requests().flat_map(|request| known::unknown_labels(request, &catalogue)));
+            real_tools.extend(real_http_tools(&catalogue, &scenes));
+            prepared.push(PreparedSet { set, config, folders });
+        }
+        if !faults.is_empty() {
+            return Err(EvalError::Files(faults));
+        }
+        real_tools.sort();
+        real_tools.dedup();
+        let options = EvalOptions { limits, ..options };
+        Ok(Self { builder, sets: prepared, options, real_tools, _scenes: scenes })
+    }
+
+    /// The HTTP tools that are called for real.
+    pub fn real_http_tools(&self) -> &[RealHttpTool] {
+        &self.real_tools
+    }
+
+    /// How many requests there are.
+    pub fn count(&self) -> usize {
+        self.sets.iter().map(|prepared| prepared.set.requests().count()).sum()
+    }
+
+    /// Executes all requests. `done` is called after each conversation, with the number of its requests.
+    ///
+    /// # Errors
+    /// Why an engine does not start, or rows that cannot be inserted.
+    pub async fn run(&self, done: &dyn Fn(usize)) -> Result<EvalReport, EvalError> {
+        let spending = EvalSpending::new(self.options.limits);
+        let places = Semaphore::new(self.options.concurrency.max(1));
+        let shared = SharedLimits { spending: &spending, places: &places, done };
+        let mut judged: Vec<JudgedRequest> = self.requests().map(JudgedRequest::new).collect();
+        for _ in 0..self.options.repeat {
+            let executing = self.sets.iter().map(|prepared| self.execute(prepared, &shared));
+            let executed: Vec<Result<ExecutedTurns, EvalError>> =
+                futures::stream::iter(executing).buffered(ENGINES).collect().await;
+            let mut turns = Vec::new();
+            for of_set in executed {
+                turns.extend(of_set?);
+            }
+            for (request, turn) in judged.iter_mut().zip(turns) {
+                request.repetitions.extend(turn);
+            }
+        }
+        let subject = EvalSubject {
+            models: self.sets.first().map_or_else(Vec::new, |prepared| models(&prepared.config)),
+            repeat: self.options.repeat,
+            concurrency: self.options.concurrency,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        Ok(EvalReport::of(subject, &judged))
+    }
+
+    fn requests(&self) -> impl Iterator<Item = &LabelledRequest> {
+        self.sets.iter().flat_map(|prepared| prepared.set.requests())
+    }
+
+    /// Executes a set once, with an engine of its own.
+    async fn execute(
+        &self,
+        prepared: &PreparedSet,
+        shared: &SharedLimits<'_>,
+    ) -> Result<ExecutedTurns, EvalError> {
+        let dir = tempfile::Builder::new().prefix("proscenium-eval-").tempdir();
+        let dir = dir.map_err(|error| {
+            let message = format!("there is no temporary directory for the data: {error}");
+            EvalError::new("eval.directory", message, "set TMPDIR to a directory that can be written")
+        })?;
+        let engine = self.start(prepared, &dir).await?;
+        let set = EvaluatedSet::of(&engine, &prepared.config);
+        let conversations = &prepared.set.conversations;
+        let mut faults = Vec::new();
+        for (conversation, number) in conversations.iter().zip(0..) {
+            for request in &conversation.turns {
+                let tenant = eval_tenant(number)?;
+                faults.extend(rows::insert(&engine, &tenant, &set.user, request).await.err());
+            }
+        }
+        let executed: Vec<Result<ExecutedTurns, EvalError>> = if faults.is_empty() {
+            let executing = conversations
+                .iter()
+                .zip(0..)
+                .map(|(conversation, number)| set.converse(conversation, number, shared));
+            futures::stream::iter(executing).buffered(self.options.concurrency.max(1)).collect().await
+        } else {
+            vec![Err(EvalError::Files(faults))]
+        };
+        // The directory is removed whatever the last events came to.
+        if let Err(error) = engine.shut_down().await {
+            tracing::warn!(code = error.code(), %error, "the journal of an evaluation is incomplete");
+        }
+        let executed: Result<Vec<ExecutedTurns>, EvalError> = executed.into_iter().collect();
+        executed.map(|turns| turns.into_iter().flatten().collect())
+    }
+
+    async fn start(&self, prepared: &PreparedSet, dir: &TempDir) -> Result<Engine, EvalError> {
+        let mut config = prepared.config.clone();
+        config.store.data_dir = dir.path().join("data");
+        let builder = (self.builder)(config).scene_folders(prepared.folders.clone());
+        builder.start().await.map_err(not_started)
+    }
+}
+
+/// What all sets share.
+struct SharedLimits<'a> {
+    spending: &'a EvalSpending,
+    places: &'a Semaphore,
+    done: &'a dyn Fn(usize),
+}
+
+/// A set with its engine.
+struct EvaluatedSet<'a> {
+    engine: &'a Engine,
+    user: String,
+    today: Date,
+    patience: Duration,
+}
+
+impl<'a> EvaluatedSet<'a> {
+    fn of(engine: &'a Engine, config: &Config) -> Self {
+        let zone = engine.zone();
+        let now = config.execution.fixed_now.map_or_else(Zoned::now, |now| now.to_zoned(zone.clone()));
+        let today = now.with_time_zone(zone).date();
+        let patience = Duration::from_millis(config.execution.run_timeout_ms).saturating_add(PATIENCE);
+        let (_, user) = engine.default_principal();
+        Self { engine, user, today, patience }
+    }
+
+    /// Executes a conversation as a tenant of its own, so that no request finds what another one wrote.
+    async fn converse(
+        &self,
+        conversation: &LabelledConversation,
+        number: usize,
+        shared: &SharedLimits<'_>,
+    ) -> Result<ExecutedTurns, EvalError> {
+        let tenant = eval_tenant(number)?;
+        // It is never closed.
+        let _place = shared.places.acquire().await;
+        let (mut session, mut turns) = (None, Vec::new());
+        for request in &conversation.turns {
+            if !shared.spending.admit().await {
+                turns.push(None);
+                continue;
+            }
+            let executed = match tokio::time::timeout(
+                self.patience,
+                self.ask(request, &tenant, session.clone()),
+            )
+            .await
+            {
+                Ok((executed, continued)) => {
+                    session = continued.or(session);
+                    executed
+                }
+                Err(_) => ExecutedRequest::failed(format!("no answer within {} s", self.patience.as_secs())),
+            };
+            shared.spending.settle(executed.cost_usd, executed.model_calls);
+            let judgement = judge(request, &executed, self.today);
+            turns.push(Some((executed, judgement)));
+        }
+        (shared.done)(conversation.turns.len());
+        Ok(turns)
+    }
+
+    /// Executes a request; also returns its session, where the server keeps the conversation.
+    async fn ask(
+        &self,
+        request: &LabelledRequest,
+        tenant: &TenantId,
+        session: Option<SessionId>,
+    ) -> (ExecutedRequest, Option<SessionId>) {
+        let is_kept_by_client = request.system.is_some() || !request.history.is_empty();
+        let earlier = request.history.iter().map(|turn| Turn {
+            run: None,
+            request: turn.user.clone(),
+            answer: turn.assistant.clone(),
+            status: RunStatus::Completed,
+            calls: Vec::new(),
+        });
+        let chat = ChatRequest {
+            session,
+            instructions: request.system.clone(),
+            history: is_kept_by_client.then(|| earlier.collect()),
+            ..ChatRequest::new(request.say.as_str(), tenant.clone(), self.user.as_str())
+        };
+        let answered = async { self.engine.submit(chat).await?.answer().await };
+        let answer = match answered.await {
+            Ok(answer) => answer,
+            Err(fault) => {
+                return (ExecutedRequest::failed(format!("{}: {}", fault.code, fault.message)), None);
+            }
+        };
+        let session = Some(answer.session_id.clone()).filter(|_| !is_kept_by_client);
+        match self.engine.store().run_events(tenant, answer.run_id).await {
+            Ok(events) => (self.executed(&answer, &events), session),
+            Err(error) => (ExecutedRequest::failed(error.to_string()), session),
+        }
+    }
+
+    fn executed(&self, answer: &Answer, events: &[Envelope<Event>]) -> ExecutedRequest {
+        let state = fold(answer.run_id, events);
+        ExecutedRequest {
+            status: Some(answer.status),
+            answer: answer.answer.clone(),
+            steps: executed_steps(&state, events),
+            calls: executed_calls(&state, events, &self.engine.catalogue()),
+            model_calls: answer.usage.llm_calls,
+            input_tokens: answer.usage.input_tokens,
+            output_tokens: answer.usage.output_tokens,
+            cost_usd: answer.usage.cost_usd,
+            ms: answer.timings.total_ms,
+        }
+    }
+}
+
+fn executed_steps(state: &RunState, events: &[Envelope<Event>]) -> Vec<ExecutedStep> {
+    let began = |number: u32| {
+        events.iter().find(|event| matches!(event.body, Event::StepStarted { step } if step == number))
+    };
+    let completed = |number: u32| {
+        let is_end = |event: &&Envelope<Event>| matches!(event.body, Event::StepCompleted { step, .. } if step == number);
+        events.iter().rfind(is_end)
+    };
+    let steps = state.steps.iter().map(|(number, step)| ExecutedStep {
+        scene: step.step.scene_name.clone(),
+        began: began(*number).map(|event| event.seq),
+        completed: completed(*number).map(|event| event.seq),
+    });
+    steps.collect()
+}
+
+fn executed_calls(state: &RunState, events: &[Envelope<Event>], catalogue: &Catalogue) -> Vec<ExecutedCall> {
+    let began = |number: u32| {
+        events.iter().find(|event| matches!(event.body, Event::ToolStarted { call, .. } if call == number))
+    };
+    let ended = |number: u32| {
+        let is_end = |event: &&Envelope<Event>| matches!(event.body, Event::ToolCompleted { call, .. } if call == number);
+        events.iter().rfind(is_end)
+    };
+    let made = state.calls.iter().filter(|(_, call)| call.attempts > 0 && call.undoes.is_none());
+    let calls = made.map(|(number, call)| {
+        let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
+        ExecutedCall {
+            tool: call.requested.tool.clone(),
+            arguments: call.requested.arguments.as_object().cloned().unwrap_or_default(),
+            writes: call.requested.effect == Effect::Write,
+            succeeded: matches!(&call.status, CallStatus::Done { outcome: Outcome::Ok { .. } }),
+            began: began(*number).map(|event| event.seq),
+            ended: ended(*number).map(|event| event.seq),
+            schema: tool.map(|tool| (*tool.parameters).clone()).unwrap_or_default(),
+        }
+    });
+    calls.collect()
+}
+
+/// The tenant of a conversation.
+fn eval_tenant(number: usize) -> Result<TenantId, EvalError> {
+    let tenant = TenantId::new(&format!("eval-{number}"));
+    tenant.map_err(|error| EvalError::new("eval.tenant", error.to_string(), ""))
+}
+
+/// The configuration of a set: nobody is notified, and nothing is spent beyond the limit.
+fn configured(
+    config: &Config,
+    surroundings: &Surroundings,
+    scenes: &EvalScenes,
+    limits: SpendingLimits,
+) -> Config {
+    let mut config = config.clone();
+    config.approval.webhook = WebhookConfig::default();
+    config.telemetry.metrics = false;
+    config.budget.run_usd = [config.budget.run_usd, limits.cost_usd].into_iter().flatten().reduce(f64::min);
+    if let Some(clock) = surroundings.clock {
+        config.execution.fixed_now = Some(clock);
+    }
+    if let Some(zone) = &surroundings.time_zone {
+        config.execution.time_zone.clone_from(zone);
+    }
+    if !surroundings.scenes.is_empty() {
+        config.scenes.dir = None;
+    }
+    config.scenes.builtin = surroundings.builtin.unwrap_or(config.scenes.builtin);
+    for (scene, settings) in &surroundings.settings {
+        config.scenes.settings.retain(|name, _| !name.eq_ignore_ascii_case(scene));
+        config.scenes.settings.insert(scene.clone(), settings.clone());
+    }
+    config.scenes.allow_hosts.extend(scenes.address().map(|address| address.to_string()));
+    config
+}
+
+fn real_http_tools(catalogue: &Catalogue, scenes: &EvalScenes) -> Vec<RealHttpTool> {
+    let tools = catalogue.all().flat_map(|scene| scene.tools.iter().map(move |tool| (scene, tool)));
+    let real = tools.filter_map(|(scene, tool)| {
+        let address = scenes.real_address(tool)?;
+        let writes = tool.effect == Effect::Write;
+        Some(RealHttpTool { scene: scene.name.clone(), tool: tool.name.clone(), writes, address })
+    });
+    real.collect()
+}
+
+/// The models of a configuration, by name and id.
+fn models(config: &Config) -> Vec<String> {
+    let named = config.llm.models.iter().map(|model| match model.name == model.id() {
+        true => model.name.clone(),
+        false => format!("{} ({})", model.name, model.id()),
+    });
+    named.collect()
+}
+
+fn not_started(error: StartError) -> EvalError {
+    match error {
+        StartError::Scenes(faults) => {
+            let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            EvalError::new("scene.faults", list.join("\n"), "correct the scenes")
+        }
+        StartError::Store(error) => EvalError::new(error.code(), error.to_string(), ""),
+        StartError::Other(fault) => EvalError::new(&fault.code, fault.message, ""),
+    }
+}
