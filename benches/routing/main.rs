@@ -2,6 +2,9 @@
 //! JSON, the least that asking a model costs. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
+#[path = "../shared/run.rs"]
+mod run;
+
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,11 +20,10 @@ use proscenium::plan::Plan;
 use proscenium::run::{Fault, Verdict};
 use proscenium::{Config, Engine};
 
+use run::{Failure, run};
+
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
-
-/// Why a measurement failed.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Requests of one, two and three clauses, reads and writes; `{n}` makes each one unique.
 const REQUESTS: [&str; 12] = [
@@ -142,13 +144,5 @@ async fn measure(rounds: usize) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::from);
-    match runtime.and_then(|runtime| runtime.block_on(measure(if quick { 2 } else { 18 }))) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(|quick| measure(if quick { 2 } else { 18 }))
 }

@@ -1,6 +1,9 @@
 //! Time and memory of programs in the sandbox. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
+#[path = "../shared/run.rs"]
+mod run;
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -9,8 +12,7 @@ use proscenium::program::{Interpreter, PastCall, PastOutcome, Program, ProgramCa
 use proscenium::sandbox::{Options, Pool};
 use serde_json::json;
 
-/// Why a measurement failed.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use run::{Failure, run};
 
 /// A plan as a model writes it, without calls.
 const PLAN: &str = "
@@ -158,13 +160,5 @@ async fn measure(rounds: usize) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::from);
-    match runtime.and_then(|runtime| runtime.block_on(measure(if quick { 20 } else { 500 }))) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(|quick| measure(if quick { 20 } else { 500 }))
 }

@@ -1,6 +1,9 @@
 //! Time and model calls of a question to the sample database, with the embedded rules. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
+#[path = "../shared/run.rs"]
+mod run;
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -9,11 +12,10 @@ use proscenium::plan::Plan;
 use proscenium::run::RunStatus;
 use proscenium::{Config, Engine, shipped};
 
+use run::{Failure, run};
+
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
-
-/// Why a measurement failed.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is asked, by what it needs.
 const REQUESTS: [(&str, &str); 6] = [
@@ -62,13 +64,5 @@ async fn measure(rounds: usize) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::from);
-    match runtime.and_then(|runtime| runtime.block_on(measure(if quick { 10 } else { 200 }))) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(|quick| measure(if quick { 10 } else { 200 }))
 }

@@ -168,7 +168,7 @@ impl LabelNamesBuilder {
                 );
             }
             let Some(names) = self.scenes.get_mut(&scene.name) else { continue };
-            for tool in &scene.tools {
+            for tool in scene.tools.iter().chain(&scene.table_tools) {
                 if !names.tools.contains_key(&tool.name) {
                     let at = rows.add(&[&scene.name, &tool.name]);
                     if at != OTHER_INDEX {

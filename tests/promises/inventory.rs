@@ -139,6 +139,9 @@ async fn program_stages_changes_and_commits_them_at_its_end() {
     assert!(functions.contains("def find(table: str, where: dict = {}) -> list[dict]"), "{functions}");
     assert!(functions.contains("always: stock >= 0") && !functions.contains("def commit"), "{functions}");
     insta::assert_snapshot!("program_prompt", messages(&llm.request(0)));
+    let metrics = test.engine.metrics().await.unwrap();
+    let committed = "proscenium_tool_calls_total{outcome=\"ok\",scene=\"Inventory\",tool=\"commit\"} 1\n";
+    assert!(metrics.contains(committed), "{metrics}");
 }
 
 #[tokio::test]
