@@ -201,10 +201,17 @@ struct Written {
 impl Written {
     fn new(settings: Settings) -> Self {
         let settings = Settings { maker: PlanningMaker::Auto, rules: RULES_REVISION, ..settings };
-        let mut script = Script::new(settings);
-        script.reply(Subject::Plan { version: 1 });
+        let mut run = Self { script: Script::new(settings) };
+        run.plan(1);
+        run
+    }
+
+    /// A plan arrives, of one step of kind code with this number: it is that of the plan, too.
+    fn plan(&mut self, number: u32) {
+        let script = &mut self.script;
+        script.reply(Subject::Plan { version: number });
         let step = Step {
-            step_number: 1,
+            step_number: number,
             kind: StepKind::Code,
             scene_name: PROGRAM.to_owned(),
             purpose: "something".to_owned(),
@@ -213,9 +220,8 @@ impl Written {
         };
         let plan = Plan { needs_execution: true, steps: vec![step], ..Plan::default() };
         let made = super::generators::made(&script.state, plan, PlanMaker::Deterministic);
-        script.record(Event::PlanCreated(made));
+        script.record(if number == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) });
         script.settle();
-        Self { script }
     }
 
     /// A model replies with this program, which is executed until something is to be awaited.
@@ -227,12 +233,12 @@ impl Written {
     }
 
     /// A model replies with a program, whose only call is the commit of what it staged: that is requested at its end.
-    fn staging_program(&mut self) {
-        let call = self.script.reply(Subject::Program { step: 1 });
-        let written = written(&self.script.state, (1, call), "end".to_owned(), false);
+    fn staging_program(&mut self, step: u32) {
+        let call = self.script.reply(Subject::Program { step });
+        let written = written(&self.script.state, (step, call), "end".to_owned(), false);
         self.script.record(written);
         self.script.settle();
-        let arguments = json!({"id": "1", "base": {"rows": [], "ranges": []}, "diff": []});
+        let arguments = json!({"id": step.to_string(), "base": {"rows": [], "ranges": []}, "diff": []});
         let requested = RequestedCall {
             call: self.state().next_call(),
             scene: Some("A".to_owned()),
@@ -258,7 +264,7 @@ impl Written {
         let written = ProgramCall { function: "A.commit".to_owned(), arguments: Map::new() };
         let requested = Box::new(requested);
         let stop = ProgramStop::Call { written, line: None, is_untraced: false, requested, ends };
-        self.script.record(Event::ProgramReplied { step: 1, stop, millis: 0 });
+        self.script.record(Event::ProgramReplied { step, stop, millis: 0 });
         self.script.settle();
     }
 
@@ -399,7 +405,7 @@ fn commit_of_unknown_outcome_is_left_to_a_person_and_not_made_again() {
         [(Decision::Done, StepStatus::Completed, false), (Decision::NotDone, StepStatus::Running, true)]
     {
         let mut run = Written::new(free());
-        run.staging_program();
+        run.staging_program(1);
         run.failed(1, Outcome::Unknown { error: Fault::new("staged.commit_unknown", "who knows") });
         assert_eq!((run.status(), run.error()), (StepStatus::Failed, "staged.commit_unknown"));
         run.end();
@@ -419,6 +425,20 @@ fn commit_of_unknown_outcome_is_left_to_a_person_and_not_made_again() {
             assert!(answer.starts_with("It is sold."), "{answer}");
         }
     }
+}
+
+#[test]
+fn another_plan_commits_nothing_while_the_outcome_of_a_commit_is_unknown() {
+    let mut run = Written::new(free());
+    run.staging_program(1);
+    run.failed(1, Outcome::Unknown { error: Fault::new("staged.commit_unknown", "who knows") });
+    run.script.check(Some("the sale"), false, None);
+    run.plan(2);
+    run.staging_program(2);
+    let Some(Outcome::Refused { error }) = run.state().outcome(2) else {
+        panic!("{:?}", run.state().outcome(2))
+    };
+    assert_eq!((error.code.as_str(), run.script.begun().len()), ("tool.held", 1));
 }
 
 #[test]
