@@ -14,6 +14,7 @@ mod quotes;
 mod tests;
 mod truncate;
 mod turn;
+mod verify;
 
 use std::collections::VecDeque;
 

@@ -131,6 +131,27 @@ fn conversation_usage_is_sum_of_turns_and_summaries() {
 }
 
 #[test]
+fn what_a_model_invents_is_not_remembered() {
+    let mut memory = Memory::new(Options { keep_turns: 1, max_turns_in_prompt: 3, ..Options::default() });
+    let mut model =
+        vec!["Ada asked about Milan: from 12 to 21. She owes 4711 euros to Mallory.", "Ada pays Bob 99."];
+    let mut summaries = Vec::new();
+    for n in 1..=6 {
+        let mut turn = turn(n);
+        turn.request = format!("Sono Ada. {}", turn.request);
+        memory.apply(&ended(turn));
+        let Some(job) = memory.needs_summary(100_000) else { continue };
+        let Some(written) = model.pop() else { continue };
+        let told = job.verified(written, Some("it"));
+        summaries.push(told.text.clone());
+        let (through, usage) = (job.through, Usage::default());
+        memory.apply(&SessionEvent::Summarised { through, summary: told.text, usage, attempts: vec![] });
+    }
+    assert_eq!(summaries, ["", "Ada asked about Milan: from 12 to 21."]);
+    assert_eq!(memory.context(2000).summary.as_deref(), Some("Ada asked about Milan: from 12 to 21."));
+}
+
+#[test]
 fn long_conversation_is_summarised_within_small_window() {
     let window = 2048;
     let mut memory = Memory::default();

@@ -222,7 +222,7 @@ fn number_of(cited: &mut Vec<usize>, fact: usize) -> usize {
 }
 
 /// The bytes of a line before its words: blanks, and the mark of a heading or of an item of a list.
-fn marker_len(line: &str) -> usize {
+pub(super) fn marker_len(line: &str) -> usize {
     let blank = line.len() - line.trim_start().len();
     let own = &line[blank..];
     let mark = own.bytes().take_while(|byte| matches!(byte, b'-' | b'*' | b'#' | b'+')).count();

@@ -17,6 +17,7 @@ mod figures;
 mod sentences;
 mod span;
 mod stems;
+mod supported;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -31,4 +32,5 @@ pub use extract::extracted_facts;
 pub use facts::{QuotedFact, ReportedFact, fitting, located_facts, quotable, sentences_around};
 pub use sentences::sentences;
 pub use span::ByteSpan;
+pub use supported::{SupportedText, supported_text};
 pub use tree::{GROUP, SummaryPart, SummaryTree};

@@ -75,15 +75,17 @@ impl SummaryTask {
         let caller = Caller { tenant, session, run: None, cache: None, voter: None };
         let (error, usage, attempts) =
             match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
-                Ok(done) if !done.reply.text.trim().is_empty() => {
-                    done.confirm.accepted();
-                    let summary = done.reply.text.trim().to_owned();
-                    let (through, usage, attempts) = (job.through, done.usage, done.attempts);
-                    return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
-                }
                 Ok(done) => {
+                    let (usage, attempts) = (done.usage, done.attempts);
+                    let summary = verified(&job, &done.reply.text, language).await;
+                    if !summary.is_empty() {
+                        done.confirm.accepted();
+                        let through = job.through;
+                        return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
+                    }
                     done.confirm.rejected();
-                    (Fault::new("summary.empty", "the summary was empty"), done.usage, done.attempts)
+                    let what = "the summary was empty, or nothing in it was said in the conversation";
+                    (Fault::new("summary.empty", what), usage, attempts)
                 }
                 Err(error) => {
                     let failure = scene::FailedModelCall::from(error);
@@ -97,4 +99,17 @@ impl SummaryTask {
             SessionEvent::Summarised { through, summary, usage: free, attempts: none },
         ]
     }
+}
+
+/// What a model wrote, as far as the turns say so.
+async fn verified(job: &SummaryJob, written: &str, language: Option<&'static str>) -> String {
+    let (of, written) = (job.clone(), written.to_owned());
+    // Reading many turns takes long.
+    let verified = tokio::task::spawn_blocking(move || of.verified(&written, language)).await;
+    let verified = verified.unwrap_or_default();
+    if !verified.removed.is_empty() {
+        let removed = verified.removed.len();
+        tracing::info!(removed, "sentences of a conversation's summary were removed: no turn says so");
+    }
+    verified.text
 }
