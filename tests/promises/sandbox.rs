@@ -183,8 +183,9 @@ async fn executions_beyond_the_workers_wait_and_give_up() {
 async fn flood_of_one_tenant_lets_another_have_its_turn() {
     let pool = Pool::new(Options { workers: 1, ..options() });
     let program = program("STATUS = 1", pool.limits());
-    let execute = async |tenant: &'static str| {
-        let executed = pool.execute_for(tenant, &program).await.unwrap();
+    let (pool, program) = (&pool, &program);
+    let execute = |tenant: &'static str| async move {
+        let executed = pool.execute_for(tenant, program).await.unwrap();
         assert!(matches!(executed.stop, Stop::Finished(_)) && executed.millis.unwrap() > 0);
         tenant
     };
