@@ -30,6 +30,7 @@ use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
 use super::scene_vectors::SceneRanking;
+use super::summary_room::SummaryRoom;
 use super::tool_healths::ToolHealths;
 use crate::adapt::{ExecutionLevel, ToolBreakerConfig};
 use crate::config;
@@ -85,6 +86,8 @@ pub(crate) struct RunServices {
     pub(crate) learned: LearnedPlans,
     /// The documents of users.
     pub(crate) documents: Documents,
+    /// Room for the texts of those that are summarised.
+    pub(crate) summary_room: SummaryRoom,
 }
 
 impl RunServices {
@@ -189,7 +192,7 @@ pub(crate) struct Driver {
     /// Keeps the run's budget account open until its end.
     account: Hold,
     /// The texts that steps summarise, by step, as far as they were read.
-    summaries: BTreeMap<u32, Arc<planner::SummarySource>>,
+    summaries: BTreeMap<u32, summary::HeldText>,
 }
 
 /// The last sequence number of a session's stream, shared by its writers: the session and the drivers of

@@ -21,5 +21,6 @@ pub(crate) mod scene;
 pub(crate) mod scene_manager;
 pub(crate) mod scene_vectors;
 pub(crate) mod session_registry;
+pub(crate) mod summary_room;
 pub(crate) mod supervised;
 pub(crate) mod tool_healths;

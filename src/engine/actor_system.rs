@@ -204,6 +204,7 @@ pub(super) fn run_services(
         breaker: current.config.execution.breaker,
         replaced: parts.sources.replaced.clone(),
         documents: parts.store.documents(),
+        summary_room: parts.summary_room.clone(),
         learned: LearnedPlans { store: parts.store.clone(), after: current.config.planning.learn_after },
         ranking: parts.vectors.ranking(
             current.gateway.clone(),

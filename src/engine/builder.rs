@@ -14,6 +14,7 @@ use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
 use crate::actors::scene_vectors::SceneVectors;
+use crate::actors::summary_room::SummaryRoom;
 use crate::actors::tool_healths::ToolHealths;
 use crate::config::Config;
 use crate::fairness::Sharers;
@@ -195,6 +196,7 @@ impl Builder {
             tenants: Sharers::default(),
             switches,
             health: ToolHealths::default(),
+            summary_room: SummaryRoom::default(),
         };
         match ActorSystem::start(parts.clone()).await {
             Ok(system) => {
@@ -260,6 +262,8 @@ pub(super) struct EngineParts {
     pub(super) switches: SwitchReader,
     /// How well the tools work lately, which outlives a reload.
     pub(super) health: ToolHealths,
+    /// Room for the texts of documents that are summarised.
+    pub(super) summary_room: SummaryRoom,
 }
 
 /// What is made from the configuration, and replaced by a reload.

@@ -169,6 +169,7 @@ const TRANSIENT: &[(StatusCode, &[&str])] = &[
             "engine.sessions_full",
             "run.not_reached",
             "session.behind",
+            "summary.busy",
             "store.busy",
             "store.stopped",
             "store.locked",

@@ -18,7 +18,7 @@ impl FailureKind {
             ("approval", "refused") => Self::NotApproved,
             ("policy", "fallback_write") => Self::Unsupervised,
             ("tool" | "llm", "cancelled" | "interrupted") | ("step", "blocked") => Self::Stopped,
-            ("scene" | "engine" | "session" | "budget", _) => Self::Busy,
+            ("scene" | "engine" | "session" | "budget", _) | ("summary", "busy") => Self::Busy,
             ("python", "time") => Self::Late,
             ("python", "refused") => return None,
             ("python", _) => Self::Failed,

@@ -1,10 +1,13 @@
 //! Summaries of documents: reading their text, dividing it into chunks, and giving it to the questions about them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Driver;
+use crate::actors::summary_room::MAX_TEXT;
 use crate::language::{Lang, questions};
 use crate::llm::budget::BudgetError;
 use crate::llm::{Purpose, Request};
@@ -16,12 +19,19 @@ use crate::store::{DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
 use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, estimate};
 use crate::tools::Principal;
 
-/// The most bytes of all documents of one summary: the run holds their text while it works on it.
-const MAX_TEXT: u64 = 16 * 1024 * 1024;
+/// How long a summary that was not begun waits for room for its text. One with parts that were paid for waits longer.
+const WAIT_TO_BEGIN: Duration = Duration::from_secs(5);
+const WAIT_TO_GO_ON: Duration = Duration::from_secs(60);
 /// The most documents that a question names.
 const MAX_CHOICES: u32 = 10;
 /// The share of a model's window that a chunk may take.
 const WINDOW_SHARE: usize = 3;
+
+/// The text that a step summarises, and its room among all texts.
+pub(super) struct HeldText {
+    source: Arc<SummarySource>,
+    _room: OwnedSemaphorePermit,
+}
 
 impl Driver {
     /// Divides the documents of the request into chunks: the event that says into which, or why they are not summarised.
@@ -63,7 +73,7 @@ impl Driver {
     async fn outline(&mut self, step: u32) -> Result<SummaryOutline, Fault> {
         let named = self.state.documents();
         let documents: Vec<SummarisedDocument> = named.iter().map(summarised).collect();
-        let text = self.text_of(&documents).await?;
+        let (text, room) = self.text_of(&documents, WAIT_TO_BEGIN).await?;
         let language = named.iter().find_map(|document| document.language.clone());
         let bound = self.chunk_bytes();
         let (text, spans, ends) = off_thread(move || {
@@ -98,7 +108,7 @@ impl Driver {
         self.check_cost(&outline).await?;
         let work = SummaryWork { outline: Some(outline.clone()), ..SummaryWork::default() };
         if let Some(source) = SummarySource::new(text, &work) {
-            self.summaries.insert(step, Arc::new(source));
+            self.summaries.insert(step, HeldText { source: Arc::new(source), _room: room });
         }
         Ok(outline)
     }
@@ -140,14 +150,15 @@ impl Driver {
 
     /// The text that a step summarises: read again where this driver does not have it.
     async fn summary_source(&mut self, step: u32) -> Result<Arc<SummarySource>, Fault> {
-        if let Some(source) = self.summaries.get(&step) {
-            return Ok(source.clone());
+        if let Some(held) = self.summaries.get(&step) {
+            return Ok(held.source.clone());
         }
         let Some(work) = self.state.summary_work(step).cloned() else {
             return Err(Fault::new("summary.no_document", "the step summarises nothing"));
         };
         let documents = work.outline.as_ref().map(|outline| outline.documents.clone()).unwrap_or_default();
-        let text = self.text_of(&documents).await?;
+        let wait = if work.parts.is_empty() { WAIT_TO_BEGIN } else { WAIT_TO_GO_ON };
+        let (text, room) = self.text_of(&documents, wait).await?;
         let source = off_thread(move || SummarySource::new(text, &work)).await?;
         let Some(source) = source.map(Arc::new) else {
             return Err(Fault::new(
@@ -155,12 +166,16 @@ impl Driver {
                 "the documents are not those of which the summary was begun",
             ));
         };
-        self.summaries.insert(step, source.clone());
+        self.summaries.insert(step, HeldText { source: source.clone(), _room: room });
         Ok(source)
     }
 
-    /// The text of these documents, one after the other.
-    async fn text_of(&mut self, documents: &[SummarisedDocument]) -> Result<String, Fault> {
+    /// The text of these documents, one after the other, and the room that it takes, which is waited for.
+    async fn text_of(
+        &mut self,
+        documents: &[SummarisedDocument],
+        wait: Duration,
+    ) -> Result<(String, OwnedSemaphorePermit), Fault> {
         let all = documents.iter().map(|document| document.bytes).fold(0, u64::saturating_add);
         if all > MAX_TEXT {
             let what = format!(
@@ -168,12 +183,15 @@ impl Driver {
             );
             return Err(Fault::new("summary.too_large", what));
         }
+        let room = self.shared.summary_room.take(all, wait).await?;
         let mut bytes = Vec::new();
         for document in documents {
             let own = self.content_of(document).await?;
             bytes.extend_from_slice(&own);
         }
-        String::from_utf8(bytes).map_err(|_| Fault::new("document.changed", "a document is no text any more"))
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Fault::new("document.changed", "a document is no text any more"))?;
+        Ok((text, room))
     }
 
     async fn content_of(&mut self, document: &SummarisedDocument) -> Result<Vec<u8>, Fault> {
