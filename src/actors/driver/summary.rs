@@ -46,7 +46,7 @@ impl Driver {
     }
 
     /// The question which documents are meant: the user's newest ones are named.
-    async fn ask_for_documents(&self, step: u32) -> Event {
+    async fn ask_for_documents(&mut self, step: u32) -> Event {
         let Principal { tenant, user } = &self.principal;
         let page = Page { limit: MAX_CHOICES, after: None };
         let listed = self.shared.documents.list(&DocumentOwner::user(tenant, user), &page).await;
