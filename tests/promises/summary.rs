@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::server_api::ask;
 use super::support::planner_engine::{plan, step};
-use super::support::{Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
+use super::support::{Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section, size};
 
 const ASIDE: &str =
     "People talked about the weather and went home late, as they always do when it is warm outside.\n\n";
@@ -248,4 +248,49 @@ async fn a_summary_is_resumed_without_asking_about_a_part_again() {
     }
     // Only what was in flight is asked about once more.
     assert!(asked(&events) <= parts.len() + 4, "{} questions for {} parts", asked(&events), parts.len());
+}
+
+/// The most memory that this process has held, in bytes, where the kernel says so.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+}
+
+/// `SOAK=5000` makes it a document of five megabytes.
+#[tokio::test]
+async fn a_large_document_is_summarised_in_bounded_steps_and_memory() {
+    let kilobytes = size(300);
+    let served = ServedEngine::start(Setup::offline()).await;
+    let sections = kilobytes * 1000 / document(1).len();
+    let text = document(sections.max(1));
+    let pieces: Vec<Vec<u8>> = text.as_bytes().chunks(60_000).map(<[u8]>::to_vec).collect();
+    let pieces = futures::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
+    let request =
+        served.request("POST", "/api/documents?name=large.md").header("content-type", "text/markdown");
+    let added =
+        Reply::of(request.body(reqwest::Body::wrap_stream(pieces)).send().await.unwrap()).await.json();
+    let before = peak_memory();
+    let answer = served.post("/api/chat", &about("Summarise it", added["id"].as_str().unwrap())).await.json();
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+    let told = answer["answer"].as_str().unwrap();
+    assert!(told.contains("lamps") && told.len() < 20_000, "{told}");
+
+    // The chunks are read once each, and the levels above are an eighth of the one below.
+    let events = events(&served, &answer).await;
+    let chunks = events.iter().find_map(|event| match event {
+        Event::SummaryPlanned { outline, .. } => Some(outline.ends.len()),
+        _ => None,
+    });
+    let chunks = chunks.unwrap();
+    let parts = events.iter().filter(|event| matches!(event, Event::SummaryPart { .. })).count();
+    assert!(chunks * 20_000 > text.len() && chunks <= text.len() / 2_000, "{chunks} chunks");
+    assert!(parts <= chunks + chunks / 7 + 4, "{parts} parts of {chunks} chunks");
+    let journal = serde_json::to_string(&events).unwrap().len();
+    assert!(journal < chunks * 12_000 + 100_000, "{journal} bytes of events");
+    if let (Some(before), Some(after)) = (before, peak_memory()) {
+        let grown = after - before;
+        println!("{} bytes, {chunks} chunks, {journal} bytes of events, {grown} bytes of memory", text.len());
+        assert!(grown < 12 * text.len() as u64 + (96 << 20), "{grown} bytes of memory");
+    }
 }
