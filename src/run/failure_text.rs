@@ -20,6 +20,7 @@ impl FailureKind {
             ("tool" | "llm", "cancelled" | "interrupted") | ("step", "blocked") => Self::Stopped,
             ("scene" | "engine" | "session" | "budget", _) | ("summary", "busy") => Self::Busy,
             ("python", "time") => Self::Late,
+            ("python", "conflict") => Self::Busy,
             ("python", "refused") => return None,
             ("python", _) => Self::Failed,
             ("http" | "llm" | "store" | "sandbox", _) => Self::Unavailable,

@@ -20,8 +20,8 @@ use crate::program::module::{
 /// The stack of the thread that reads a file: parsers are recursive. Only what is used of it is memory.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
 
-/// How deep an expression of a file may be: the words in a row that no comma separates, of all brackets around it together.
-/// A parser needs 20 kB of the stack for one, at most.
+/// How deep an expression of a file may be: the words in a row that no comma separates, of all brackets around it together, and
+/// the lambdas before them. There are 32 kB of the stack for each.
 const MAX_DEPTH: usize = 2_000;
 
 /// What a file has, or why the interpreter does not take it.
@@ -70,28 +70,32 @@ fn read_here(source: &str) -> Result<PythonModule, ModuleProblem> {
 /// Finds what could be nested too deeply for a parser. This is not recursive.
 fn check_depth(source: &str) -> Result<(), ModuleProblem> {
     let mut words = lexer::lex(source, Mode::Module);
-    // The words in a row, of each bracket that is open.
-    let mut open = vec![0_usize];
+    // The words in a row of each bracket that is open, and its lambdas: a comma between their parameters ends nothing.
+    let mut open = vec![[0_usize; 2]];
     let mut depth = 0;
     // Each word takes a byte of the source, but for the ends of blocks, which begin with one.
     for _ in 0..2 * source.len() + 16 {
         let word = words.next_token();
         match word {
             TokenKind::EndOfFile => break,
-            TokenKind::Comma | TokenKind::Newline | TokenKind::Semi => {
-                depth -= open.last_mut().map(std::mem::take).unwrap_or_default();
+            TokenKind::Comma => {
+                depth -= open.last_mut().map(|[row, _]| std::mem::take(row)).unwrap_or_default();
+            }
+            TokenKind::Newline | TokenKind::Semi => {
+                depth -= open.last_mut().map(std::mem::take).unwrap_or_default().iter().sum::<usize>();
             }
             TokenKind::Rpar | TokenKind::Rsqb | TokenKind::Rbrace if open.len() > 1 => {
-                depth -= open.pop().unwrap_or_default();
+                depth -= open.pop().unwrap_or_default().iter().sum::<usize>();
             }
             TokenKind::Comment | TokenKind::NonLogicalNewline => {}
             _ => {
+                let is_lambda = word == TokenKind::Lambda;
                 if let Some(last) = open.last_mut() {
-                    *last += 1;
+                    last[usize::from(is_lambda)] += 1;
                     depth += 1;
                 }
                 if matches!(word, TokenKind::Lpar | TokenKind::Lsqb | TokenKind::Lbrace) {
-                    open.push(0);
+                    open.push([0; 2]);
                 }
             }
         }
@@ -261,6 +265,24 @@ mod tests {
                 let source = format!("{before}{}{after}", part.repeat((length - 32) / part.len()));
                 assert!(read(&source).is_err(), "{before}{part}");
             }
+        }
+        for (first, part, last) in [
+            ("x = ", "lambda a,b:", "1"),
+            ("def f(x=", "lambda a=1,b=2:", "1):\n    pass"),
+            ("if a:\n x\n", "elif a:\n x\n", ""),
+            ("", "@a\n", "def f():\n    pass"),
+            ("try:\n x\n", "except E:\n x\n", ""),
+            ("match a:\n", " case 1:\n  x\n", ""),
+            ("", "x=1\n", ""),
+            ("", "x=1;", ""),
+            ("x = 'a'", "\\\n+'a'", ""),
+            ("x = ", "a=", "1"),
+            ("x: ", "a[b,", "1"),
+            ("with a", ",a", ":\n    pass"),
+            ("", "def f(a):\n x\n", ""),
+        ] {
+            // Some are taken, and some are not.
+            let _ = read(&format!("{first}{}{last}\n", part.repeat((length - 64) / part.len())));
         }
         let blocks: String = (0..300).map(|depth| format!("{}if 1:\n", " ".repeat(depth))).collect();
         assert!(read(&format!("{blocks}{}1", " ".repeat(300))).is_err());

@@ -72,8 +72,8 @@ impl PythonTool {
     /// The tool.
     pub fn new(terms: PythonToolTerms) -> Self {
         let PythonToolTerms { source, function, parameters, host, writes, timeout_ms } = terms;
-        // Its deadline is slightly before the caller's, which cannot tell whether a write was committed.
-        let spare = (timeout_ms / 20).min(250);
+        // Its deadline is before the caller's, which cannot tell whether a write was committed: a commit has this time.
+        let spare = (timeout_ms / 10).min(1_000);
         let timeout = Duration::from_millis(timeout_ms - spare);
         Self { source, function, parameters, host: host::functions(&host, writes), writes, timeout }
     }
@@ -207,9 +207,15 @@ impl PythonTool {
             "code.arguments" => ("python.result", FaultClass::BadData),
             _ => ("python.error", FaultClass::Other),
         };
-        let (function, line, why) = (&self.function, fault.line, &fault.message);
-        tracing::warn!(code, function, line, why, "a tool in Python failed");
-        tracing::debug!(function, printed = fault.printed, "what it had printed");
+        let (function, line) = (&self.function, fault.line);
+        tracing::warn!(code, function, line, "a tool in Python failed");
+        // These may have values of the user.
+        tracing::debug!(
+            function,
+            why = fault.message,
+            printed = fault.printed,
+            "how a tool in Python failed"
+        );
         ToolError::failed(code, format!("{}{}", at(line), fault.message)).classed(class)
     }
 }
@@ -230,6 +236,9 @@ impl Tool for PythonTool {
         loop {
             match self.execute(&*interpreter, &context, &arguments, deadline).await {
                 Err(error) if error.code == CONFLICT && rounds < MAX_ROUNDS => rounds += 1,
+                Err(error) if error.code == CONFLICT => {
+                    return Err(ToolError::failed("python.conflict", error.message));
+                }
                 ended => return ended,
             }
         }
