@@ -90,3 +90,8 @@ pub use language::number_word;
 pub use learning::LearnedStanding;
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;
+
+/// Unit tests allocate as the program does, which takes less time.
+#[cfg(all(test, feature = "cli"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
