@@ -32,7 +32,7 @@ pub struct Global {
     /// Configuration file (TOML), on top of the built-in defaults
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Directory with one folder per scene, in addition to the built-in scenes; or shipped:inventory
+    /// Directory with one folder per scene, in addition to the built-in scenes; or shipped:inventory, shipped:lending
     #[arg(long, global = true, value_name = "DIR")]
     pub scenes: Option<PathBuf>,
     /// Data directory: the journal and everything else that is stored

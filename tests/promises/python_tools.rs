@@ -85,6 +85,28 @@ async fn scene_of_the_reference_lends_books_and_a_changed_file_is_taken_by_a_rel
     assert!(answer.contains("Ada has 1 books already."), "{answer}");
 }
 
+#[tokio::test]
+async fn library_in_python_is_kept_without_a_model() {
+    let test = Setup::offline().scenes(Path::new("shipped:lending")).set("execution.confirm", "unclear").start().await;
+    let mut wrong = Vec::new();
+    for (words, expected) in [
+        ("Lend the book \"Dune\" to Ada", "Dune is lent to Ada until 18 May 2026."),
+        ("Lend the book \"Dune\" to Bob", "Dune is lent to Ada already."),
+        ("Renew the loan of the book \"Dune\"", "The loan of Dune is renewed until 1 June 2026."),
+        ("Which books has Ada borrowed?", "Ada has Dune (due 1 June 2026)."),
+        ("Quali libri ha in prestito Ada?", "Ada ha Dune (fino al 1 giugno 2026)."),
+        ("Take back the book \"Dune\"", "Ada has returned Dune."),
+        ("Registra la restituzione del libro \"Dune\"", "Dune non è in prestito."),
+        ("Which loans are overdue?", "Nothing is overdue."),
+    ] {
+        let run = test.chat("s", words).await;
+        if !run.answer.answer.contains(expected) {
+            wrong.push(format!("{words}\n  {}\n  expected: {expected}", run.answer.answer));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Tools whose functions fail, each in its own way, after a change of the table where they write.
 const FAULTS: &str = r#"
 def raises():

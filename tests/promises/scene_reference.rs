@@ -223,6 +223,7 @@ fn scenes_fit_the_printed_schema_and_typing_errors_do_not() {
     for text in shipped
         .iter()
         .chain(&scene_files("scenes/inventory"))
+        .chain(&scene_files("scenes/lending"))
         .chain(&scene_files("tests/eval/scenes"))
         .chain([&orders])
     {
