@@ -20,8 +20,8 @@ use crate::language;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
     CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Outcome, PendingQuestion,
-    PlanCause, PlanMade, PlanMaker, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
-    call_key, exact_json,
+    PlanCause, PlanMade, PlanMaker, RequestedCall, RunState, RunStatus, Settings, StepState, TurnCall,
+    Unconfirmed, call_key, exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -337,71 +337,13 @@ fn instructions(state: &RunState) -> &str {
 fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSources<'a>> {
     let started = state.started.as_ref()?;
     let strict = state.settings().has_rules(2);
-    let mut said: Vec<Cow<'_, str>> = vec![state.request().into(), instructions(state).into()];
-    let mut found: Vec<Cow<'_, Value>> = Vec::new();
-    for made in &state.plans {
-        said.extend(made.why.iter().map(|why| why.as_str().into()));
-        if made.maker == PlanMaker::Person && !state.is_confirmation() {
-            said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
-        }
-    }
-    // What a flow's own functions return may repeat what a model wrote.
-    let is_evidence = |call: &CallState| !state.is_of_flow(call) && !call.is_untraced;
-    let evidence = state.calls.iter().filter(|(_, call)| is_evidence(call));
-    for (number, _) in evidence {
-        // A result comes with the arguments of the call that has it.
-        let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());
-        if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
-            let is_read = call.requested.effect == Effect::Read;
-            found.push(facts::without_prose(
-                state,
-                match strict && is_read {
-                    true => without_echo(result, &call.requested.arguments),
-                    false => Cow::Borrowed(result),
-                },
-            ));
-        }
-    }
-    found.extend(constraints::vouched_state(state).map(Cow::Borrowed));
-    let context = &started.context;
-    // A model wrote the summary: it may pass on names, but no values.
-    let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };
-    said.extend(context.summary.iter().map(summary));
-    for evidence in facts::evidence(state) {
-        said.extend(evidence.said.iter().map(|text| Cow::Borrowed(text.as_str())));
-        found.extend(facts::values(evidence).map(Cow::Borrowed));
-    }
-    // A figure that a model made up in an earlier answer is no source.
-    let founded = state.settings().has_rules(6).then(|| facts::founded_answers(state));
-    // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
-    let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
-    for (at, turn) in context.turns.iter().enumerate() {
-        said.push(turn.request.as_str().into());
-        let is_last = at + 1 == context.turns.len();
-        // A question that a model wrote is no evidence for what a yes to it does.
-        let is_question = turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
-        let is_stale = turn.calls.iter().any(|call| call.stale);
-        if !is_question {
-            let founded = founded.as_ref().and_then(|founded| founded.get(at).cloned());
-            let statements = founded.unwrap_or_else(|| statements_of(&turn.answer));
-            said.push(if is_stale { plain_words(&statements).into() } else { statements.into() });
-        }
-        for call in turn.calls.iter().filter(|call| !call.stale) {
-            let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
-            // What a write was called with was traced, confirmed or approved then.
-            if !strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
-                found.push(Cow::Borrowed(&call.arguments));
-                found.push(facts::without_prose(state, Cow::Borrowed(&call.result)));
-            } else {
-                found.push(facts::without_prose(state, without_echo(&call.result, &call.arguments)));
-            }
-        }
-    }
-    said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
-    if let Some(pending) = pending.filter(|_| !strict) {
-        said.push(pending.question.text.as_str().into());
-        found.push(Cow::Borrowed(&pending.question.known));
-    }
+    let said = vec![state.request().into(), instructions(state).into()];
+    let mut sources = CollectedSources { state, strict, said, found: Vec::new() };
+    sources.add_plans();
+    sources.add_results();
+    sources.found.extend(constraints::vouched_state(state).map(Cow::Borrowed));
+    sources.add_conversation(&started.context, catalogue);
+    let CollectedSources { said, found, .. } = sources;
     Some(GroundingSources {
         said,
         found,
@@ -411,6 +353,100 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
         strict,
         lists: state.settings().has_rules(6),
     })
+}
+
+/// The sources of a run's writes, as they are collected.
+struct CollectedSources<'a> {
+    state: &'a RunState,
+    /// Whether the rules are those since revision 2.
+    strict: bool,
+    /// What the user said.
+    said: Vec<Cow<'a, str>>,
+    /// What tools found.
+    found: Vec<Cow<'a, Value>>,
+}
+
+impl<'a> CollectedSources<'a> {
+    /// What people wrote into plans, or asked of them.
+    fn add_plans(&mut self) {
+        for made in &self.state.plans {
+            self.said.extend(made.why.iter().map(|why| why.as_str().into()));
+            if made.maker == PlanMaker::Person && !self.state.is_confirmation() {
+                self.said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
+            }
+        }
+    }
+
+    /// The results of the run's own calls.
+    fn add_results(&mut self) {
+        let state = self.state;
+        // What a flow's own functions return may repeat what a model wrote.
+        let is_evidence = |call: &CallState| !state.is_of_flow(call) && !call.is_untraced;
+        let evidence = state.calls.iter().filter(|(_, call)| is_evidence(call));
+        for (number, _) in evidence {
+            // A result comes with the arguments of the call that has it.
+            let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());
+            if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
+                let is_read = call.requested.effect == Effect::Read;
+                let result = match self.strict && is_read {
+                    true => without_echo(result, &call.requested.arguments),
+                    false => Cow::Borrowed(result),
+                };
+                self.found.push(facts::without_prose(state, result));
+            }
+        }
+    }
+
+    /// What the conversation knew when the run started.
+    fn add_conversation(&mut self, context: &'a Context, catalogue: &Catalogue) {
+        let (state, strict) = (self.state, self.strict);
+        // A model wrote the summary: it may pass on names, but no values.
+        let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };
+        self.said.extend(context.summary.iter().map(summary));
+        for evidence in facts::evidence(state) {
+            self.said.extend(evidence.said.iter().map(|text| Cow::Borrowed(text.as_str())));
+            self.found.extend(facts::values(evidence).map(Cow::Borrowed));
+        }
+        // A figure that a model made up in an earlier answer is no source.
+        let founded = state.settings().has_rules(6).then(|| facts::founded_answers(state));
+        // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
+        let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
+        for (at, turn) in context.turns.iter().enumerate() {
+            self.said.push(turn.request.as_str().into());
+            let is_last = at + 1 == context.turns.len();
+            // A question that a model wrote is no evidence for what a yes to it does.
+            let is_question =
+                turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
+            if !is_question {
+                let founded = founded.as_ref().and_then(|founded| founded.get(at).cloned());
+                let statements = founded.unwrap_or_else(|| statements_of(&turn.answer));
+                let is_stale = turn.calls.iter().any(|call| call.stale);
+                self.said.push(if is_stale { plain_words(&statements).into() } else { statements.into() });
+            }
+            turn.calls
+                .iter()
+                .filter(|call| !call.stale)
+                .for_each(|call| self.add_earlier_call(call, catalogue));
+        }
+        self.said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
+        if let Some(pending) = pending.filter(|_| !strict) {
+            self.said.push(pending.question.text.as_str().into());
+            self.found.push(Cow::Borrowed(&pending.question.known));
+        }
+    }
+
+    /// A call of an earlier turn.
+    fn add_earlier_call(&mut self, call: &'a TurnCall, catalogue: &Catalogue) {
+        let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
+        // What a write was called with was traced, confirmed or approved then.
+        if !self.strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
+            self.found.push(Cow::Borrowed(&call.arguments));
+            self.found.push(facts::without_prose(self.state, Cow::Borrowed(&call.result)));
+        } else {
+            let result = without_echo(&call.result, &call.arguments);
+            self.found.push(facts::without_prose(self.state, result));
+        }
+    }
 }
 
 /// A result without the values that the call itself was given: a tool that repeats its input found nothing.
