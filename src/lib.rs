@@ -63,6 +63,8 @@ pub mod setting;
 #[cfg(feature = "scenes")]
 #[path = "../scenes/shipped.rs"]
 pub mod shipped;
+#[cfg(feature = "server")]
+pub mod simulate;
 pub mod sql_engine;
 pub mod sql_guard;
 pub mod staged;

@@ -47,6 +47,8 @@ pub enum CliCommand {
     Chat(ChatArgs),
     /// Serves chatbots over HTTP until it is stopped
     Serve(Serve),
+    /// Serves a simulated model over the OpenAI protocol, with latencies and faults, for tests of load and failures
+    SimulateLlm(SimulateLlm),
     /// Creates a plan and prints it without executing it
     Plan(PlanArgs),
     /// Checks the configuration and the scenes, and reports all errors at once
@@ -192,6 +194,17 @@ pub struct Serve {
     /// Address to listen on, instead of server.addr; port 0 selects a free port
     #[arg(long, value_name = "HOST:PORT")]
     pub addr: Option<String>,
+}
+
+/// `simulate-llm`
+#[derive(Debug, Clone, Args)]
+pub struct SimulateLlm {
+    /// Address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8090")]
+    pub addr: String,
+    /// Latencies and faults (TOML), such as config/simulated.toml; without it, replies come at once
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
 }
 
 /// `plan`

@@ -26,6 +26,7 @@ mod ids;
 mod keys;
 mod learned;
 mod narrate;
+mod open_files;
 mod output;
 mod pending_questions;
 mod plans;
@@ -39,6 +40,7 @@ mod serve;
 mod settings;
 mod show;
 mod signals;
+mod simulate;
 mod stored_runs;
 mod switches;
 mod switches_args;
@@ -140,6 +142,7 @@ async fn run<W: Write, E: Write>(
     match cli.command.clone() {
         CliCommand::Chat(chat) => self::chat(chat, loaded, out, errors).await,
         CliCommand::Serve(_) => serve::serve(cli, loaded, out, errors).await,
+        CliCommand::SimulateLlm(simulate) => self::simulate::run(simulate, out, errors).await,
         CliCommand::Plan(plan) => self::plan(plan, loaded, out).await,
         CliCommand::Runs(runs) => self::runs(runs, loaded, out).await,
         CliCommand::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
@@ -202,7 +205,7 @@ enum LoggedOutput {
 impl LoggedOutput {
     fn of(command: &CliCommand) -> Self {
         match command {
-            CliCommand::Serve(_) => LoggedOutput::Server,
+            CliCommand::Serve(_) | CliCommand::SimulateLlm(_) => LoggedOutput::Server,
             CliCommand::Chat(chat) if chat.quiet => LoggedOutput::Quiet,
             CliCommand::Chat(chat) if chat.json => LoggedOutput::Plain,
             CliCommand::Chat(_) | CliCommand::Plans(_) | CliCommand::Approvals(_) => LoggedOutput::Progress,

@@ -11,39 +11,39 @@ use crate::nearest::{did_you_mean, name_list};
 
 /// A value and, if it was read from a file, its line.
 #[derive(Debug, Clone)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    pub(super) line: Option<u32>,
+pub(crate) struct Located<T> {
+    pub(crate) value: T,
+    pub(crate) line: Option<u32>,
 }
 
 impl<T> Located<T> {
     /// A value that comes from no file.
-    pub(super) fn without_line(value: T) -> Self {
+    pub(crate) fn without_line(value: T) -> Self {
         Self { value, line: None }
     }
 }
 
 /// The byte offsets at which the lines of a text begin.
-pub(super) struct LineIndex(Vec<usize>);
+pub(crate) struct LineIndex(Vec<usize>);
 
 impl LineIndex {
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
     }
 
     /// The line of a byte offset, from 1.
-    pub(super) fn line_at(&self, byte: usize) -> u32 {
+    pub(crate) fn line_at(&self, byte: usize) -> u32 {
         u32::try_from(self.0.partition_point(|start| *start <= byte)).unwrap_or(u32::MAX)
     }
 }
 
 /// The lines of the parts of a JSON value, by JSON pointer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PointerLines(BTreeMap<String, u32>);
+pub(crate) struct PointerLines(BTreeMap<String, u32>);
 
 impl PointerLines {
     /// The line of the value at `pointer`, or of the nearest value that contains it.
-    pub(super) fn line(&self, pointer: &str) -> Option<u32> {
+    pub(crate) fn line(&self, pointer: &str) -> Option<u32> {
         let mut pointer = pointer;
         loop {
             if let Some(line) = self.0.get(pointer) {
@@ -56,16 +56,16 @@ impl PointerLines {
 
 /// Whether a key may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(crate) enum Presence {
     Required,
     Optional,
 }
 
 /// The values of a table of texts, by key.
-pub(super) type LocatedTexts = BTreeMap<String, Located<String>>;
+pub(crate) type LocatedTexts = BTreeMap<String, Located<String>>;
 
 /// Reads one table. The keys that were read before [`Self::reject_unknown_keys`] are the allowed ones.
-pub(super) struct TableReader<'a> {
+pub(crate) struct TableReader<'a> {
     report: &'a FaultReport,
     lines: &'a LineIndex,
     table: &'a DeTable<'a>,
@@ -76,33 +76,33 @@ pub(super) struct TableReader<'a> {
 }
 
 impl<'a> TableReader<'a> {
-    pub(super) fn root(report: &'a FaultReport, lines: &'a LineIndex, table: &'a DeTable<'a>) -> Self {
+    pub(crate) fn root(report: &'a FaultReport, lines: &'a LineIndex, table: &'a DeTable<'a>) -> Self {
         Self { report, lines, table, path: String::new(), line: 1, known: Vec::new() }
     }
 
     /// The report that collects its faults.
-    pub(super) fn report(&self) -> &'a FaultReport {
+    pub(crate) fn report(&self) -> &'a FaultReport {
         self.report
     }
 
     /// The line that the table begins on.
-    pub(super) fn line(&self) -> Option<u32> {
+    pub(crate) fn line(&self) -> Option<u32> {
         Some(self.line)
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// The line of a key, or of the table if the key is absent.
-    pub(super) fn line_of(&self, key: &str) -> Option<u32> {
+    pub(crate) fn line_of(&self, key: &str) -> Option<u32> {
         Some(match self.table.get_key_value(key) {
             Some((key, _)) => self.lines.line_at(key.span().start),
             None => self.line,
         })
     }
 
-    pub(super) fn string(&mut self, key: &'static str, need: Presence) -> Option<Located<String>> {
+    pub(crate) fn string(&mut self, key: &'static str, need: Presence) -> Option<Located<String>> {
         let value = self.get(key, need)?;
         match value.get_ref() {
             DeValue::String(text) => Some(self.at(key, text.to_string())),
@@ -111,7 +111,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// One of a fixed set of keywords.
-    pub(super) fn keyword<T: Copy>(
+    pub(crate) fn keyword<T: Copy>(
         &mut self,
         key: &'static str,
         need: Presence,
@@ -129,12 +129,12 @@ impl<'a> TableReader<'a> {
         None
     }
 
-    pub(super) fn number(&mut self, key: &'static str) -> Option<Located<u64>> {
+    pub(crate) fn number(&mut self, key: &'static str) -> Option<Located<u64>> {
         self.whole_number(key, Presence::Optional)
     }
 
     /// A number that may not be absent.
-    pub(super) fn required_number(&mut self, key: &'static str) -> Option<Located<u64>> {
+    pub(crate) fn required_number(&mut self, key: &'static str) -> Option<Located<u64>> {
         self.whole_number(key, Presence::Required)
     }
 
@@ -150,7 +150,21 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Option<Located<bool>> {
+    /// A number with or without a fraction.
+    pub(crate) fn decimal(&mut self, key: &'static str) -> Option<Located<f64>> {
+        let value = self.get(key, Presence::Optional)?;
+        let read = match value.get_ref() {
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
+            DeValue::Float(n) => n.as_str().parse().ok().filter(|n: &f64| n.is_finite()),
+            _ => None,
+        };
+        match read {
+            Some(n) => Some(self.at(key, n)),
+            None => self.wrong_type(key, value.get_ref(), "a number"),
+        }
+    }
+
+    pub(crate) fn flag(&mut self, key: &'static str) -> Option<Located<bool>> {
         let value = self.get(key, Presence::Optional)?;
         match value.get_ref() {
             DeValue::Boolean(flag) => Some(self.at(key, *flag)),
@@ -158,7 +172,7 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    pub(super) fn strings(&mut self, key: &'static str) -> Vec<Located<String>> {
+    pub(crate) fn strings(&mut self, key: &'static str) -> Vec<Located<String>> {
         let Some(value) = self.get(key, Presence::Optional) else { return Vec::new() };
         let DeValue::Array(elements) = value.get_ref() else {
             self.wrong_type::<()>(key, value.get_ref(), "a list of strings");
@@ -180,7 +194,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// A table inside this one.
-    pub(super) fn table(&mut self, key: &'static str) -> Option<TableReader<'a>> {
+    pub(crate) fn table(&mut self, key: &'static str) -> Option<TableReader<'a>> {
         let value = self.get(key, Presence::Optional)?;
         match value.get_ref() {
             DeValue::Table(table) => Some(self.subtable(table, format!("{}{key}.", self.path), value)),
@@ -189,7 +203,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// A table inside this one, or a list of tables.
-    pub(super) fn table_or_tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
+    pub(crate) fn table_or_tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
         match self.get(key, Presence::Optional).map(Spanned::get_ref) {
             Some(DeValue::Array(_)) => self.tables(key),
             _ => self.table(key).into_iter().collect(),
@@ -197,7 +211,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// A list of tables, written as `[[key]]`.
-    pub(super) fn tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
+    pub(crate) fn tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
         let Some(value) = self.get(key, Presence::Optional) else { return Vec::new() };
         let DeValue::Array(elements) = value.get_ref() else {
             self.wrong_type::<()>(
@@ -222,7 +236,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// The texts of a table with arbitrary keys; numbers and booleans are converted to text.
-    pub(super) fn texts(&mut self, key: &'static str) -> LocatedTexts {
+    pub(crate) fn texts(&mut self, key: &'static str) -> LocatedTexts {
         let Some(value) = self.get(key, Presence::Optional) else { return BTreeMap::new() };
         self.texts_at(key, value)
     }
@@ -254,7 +268,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// The tables of texts of a table with arbitrary keys.
-    pub(super) fn text_tables(&mut self) -> Vec<(Located<String>, LocatedTexts)> {
+    pub(crate) fn text_tables(&mut self) -> Vec<(Located<String>, LocatedTexts)> {
         let mut tables = Vec::new();
         for (name, value) in self.table.iter() {
             let key = Located {
@@ -274,7 +288,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// Any value as JSON, with the lines of its parts.
-    pub(super) fn json(&mut self, key: &'static str) -> Option<(Located<Value>, PointerLines)> {
+    pub(crate) fn json(&mut self, key: &'static str) -> Option<(Located<Value>, PointerLines)> {
         let value = self.get(key, Presence::Optional)?;
         let mut places = PointerLines::default();
         places.0.insert(String::new(), self.line_of(key).unwrap_or(self.line));
@@ -283,7 +297,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// Reports every key that was not read.
-    pub(super) fn reject_unknown_keys(self) {
+    pub(crate) fn reject_unknown_keys(self) {
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
             if self.known.contains(&name) {
@@ -296,7 +310,7 @@ impl<'a> TableReader<'a> {
             self.report.error(
                 line,
                 "unknown_key",
-                format!("`{}{name}` is not a key of a scene", self.path),
+                format!("`{}{name}` is not a key of a {}", self.path, self.report.kind()),
                 remedy,
             );
         }

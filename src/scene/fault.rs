@@ -15,7 +15,7 @@ pub enum Severity {
     Warning,
 }
 
-/// One fault of a scene.
+/// One fault of a scene, or of another file that is read in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SceneFault {
     /// Its severity.
@@ -48,40 +48,53 @@ impl std::fmt::Display for SceneFault {
 }
 
 /// Collects the faults of one file. Shared by the readers of its parts.
-pub(super) struct FaultReport {
+pub(crate) struct FaultReport {
+    /// What the file describes, such as `scene`; codes begin with it.
+    kind: &'static str,
     file: String,
     faults: RefCell<Vec<SceneFault>>,
 }
 
 impl FaultReport {
-    pub(super) fn new(file: impl Into<String>) -> Self {
-        Self { file: file.into(), faults: RefCell::default() }
+    /// For a file of a scene.
+    pub(crate) fn new(file: impl Into<String>) -> Self {
+        Self::of("scene", file)
     }
 
-    /// Adds an error. `code` is given without its prefix `scene.`.
-    pub(super) fn error(
+    /// For a file that describes something of this kind.
+    pub(crate) fn of(kind: &'static str, file: impl Into<String>) -> Self {
+        Self { kind, file: file.into(), faults: RefCell::default() }
+    }
+
+    /// What the file describes.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Adds an error. `code` is given without its prefix, such as `scene.`.
+    pub(crate) fn error(
         &self,
         line: Option<u32>,
         code: &str,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.push(Severity::Error, line, format!("scene.{code}"), message.into(), remedy.into());
+        self.push(Severity::Error, line, format!("{}.{code}", self.kind), message.into(), remedy.into());
     }
 
     /// Adds an error with its whole code.
-    pub(super) fn error_as(&self, line: Option<u32>, code: &str, message: String, remedy: String) {
+    pub(crate) fn error_as(&self, line: Option<u32>, code: &str, message: String, remedy: String) {
         self.push(Severity::Error, line, code.to_owned(), message, remedy);
     }
 
-    pub(super) fn warning(
+    pub(crate) fn warning(
         &self,
         line: Option<u32>,
         code: &str,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.push(Severity::Warning, line, format!("scene.{code}"), message.into(), remedy.into());
+        self.push(Severity::Warning, line, format!("{}.{code}", self.kind), message.into(), remedy.into());
     }
 
     fn push(&self, severity: Severity, line: Option<u32>, code: String, message: String, remedy: String) {
@@ -93,22 +106,22 @@ impl FaultReport {
     }
 
     /// The report of another file of the same folder.
-    pub(super) fn beside(&self, name: &str) -> Self {
+    pub(crate) fn beside(&self, name: &str) -> Self {
         Self::new(Path::new(&self.file).with_file_name(name).display().to_string())
     }
 
     /// Adds the faults of another file.
-    pub(super) fn absorb(&self, other: FaultReport) {
+    pub(crate) fn absorb(&self, other: FaultReport) {
         self.faults.borrow_mut().extend(other.into_faults());
     }
 
     /// Whether any error was found.
-    pub(super) fn has_errors(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         self.faults.borrow().iter().any(|fault| fault.severity == Severity::Error)
     }
 
     /// All faults, ordered by line: first those of its own file.
-    pub(super) fn into_faults(self) -> Vec<SceneFault> {
+    pub(crate) fn into_faults(self) -> Vec<SceneFault> {
         let mut faults = self.faults.into_inner();
         faults.sort_by_key(|fault| (fault.file != self.file, fault.line));
         faults

@@ -38,7 +38,11 @@ use crate::staged::SceneTables;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
+#[cfg(feature = "server")]
+pub(crate) use document::{LineIndex, Located, Presence, TableReader};
 pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
+#[cfg(feature = "server")]
+pub(crate) use fault::FaultReport;
 pub use fault::{SceneFault, Severity};
 pub use flow::fallback_tool;
 pub use flow_builder::{FlowBuilder, NodeBuilder};

@@ -98,6 +98,7 @@ mod server_faults;
 mod server_limits;
 mod server_v1;
 mod sessions;
+mod simulate;
 mod soak;
 mod step_expectations;
 mod store_faults;

@@ -1,0 +1,54 @@
+//! `simulate-llm`: serves a simulated model until a signal stops it.
+
+use std::io::Write;
+
+use proscenium::simulate::{Profile, Simulator};
+
+use super::args::SimulateLlm;
+use super::failure::{Exit, Failure};
+use super::open_files;
+use super::output::Output;
+use super::signals::Signals;
+
+/// Serves until SIGTERM or Ctrl-C, then waits for replies in progress.
+pub async fn run<W: Write, E: Write>(
+    simulate: SimulateLlm,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
+    let profile = match simulate.profile.as_deref().map(Profile::of_file).transpose() {
+        Ok(profile) => profile.unwrap_or_default(),
+        Err(faults) => {
+            for fault in faults {
+                writeln!(errors, "{fault}")?;
+            }
+            errors.flush()?;
+            return Ok(Exit::Usage);
+        }
+    };
+    open_files::raise_limit();
+    let mut signals = Signals::listen().map_err(|error| {
+        Failure::new("simulate.signals", format!("SIGTERM cannot be listened to: {error}"))
+    })?;
+    let simulator = Simulator::start(&simulate.addr, profile)
+        .await
+        .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+    writeln!(out, "proscenium simulates a model at http://{}/v1", simulator.addr())?;
+    out.flush()?;
+    if !simulator.addr().ip().is_loopback() {
+        writeln!(errors, "it is reachable from other machines, and asks for no key")?;
+        errors.flush()?;
+    }
+    let name = signals.next().await;
+    writeln!(errors, "{name}: finishing the replies in progress; once more leaves at once")?;
+    errors.flush()?;
+    let drained = tokio::select! {
+        drained = simulator.stop() => drained,
+        _ = signals.next() => false,
+    };
+    if drained {
+        return Ok(Exit::Completed);
+    }
+    writeln!(errors, "some replies were cut off")?;
+    Ok(Exit::Failed)
+}

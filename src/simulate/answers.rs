@@ -1,0 +1,233 @@
+//! What the simulated model answers, and how often each question was asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use data_encoding::HEXLOWER;
+use moka::sync::Cache;
+use sha2::{Digest, Sha256};
+
+use super::embed;
+use super::profile::Profile;
+use super::question::{self, QuestionFacts, RefusedRequest};
+use super::reply::{ReplyPiece, SimulatedReply, SimulatedUsage};
+use crate::llm::offline::OfflineModel;
+use crate::llm::tokens;
+
+/// The bytes of the replies that are remembered: about ten thousand of them. A load has at most a thousand texts, but
+/// each has several questions, which have the time, to the minute.
+const MAX_REMEMBERED_BYTES: u64 = 64 * 1024 * 1024;
+/// How long a reply is remembered that is not asked for.
+const REMEMBERED: Duration = Duration::from_secs(300);
+/// What a remembered reply takes beside its bytes.
+const FRAME_BYTES: usize = 1_024;
+/// How many questions are counted one by one.
+const MAX_COUNTED: usize = 1_000_000;
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    /// `/v1/chat/completions`
+    Chat,
+    /// `/v1/embeddings`
+    Embeddings,
+}
+
+/// The reply to a request, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// What the fate of the request depends on.
+    pub(super) facts: QuestionFacts,
+    /// Whether the reply is streamed.
+    pub(super) is_streamed: bool,
+    /// Whether a stream ends with its usage.
+    pub(super) with_usage: bool,
+    /// The reply, from which others with faults are made; none for embeddings.
+    pub(super) reply: Option<SimulatedReply>,
+    /// The reply as it is sent: the events of a stream, or one piece.
+    pub(super) pieces: Vec<ReplyPiece>,
+    /// Its tokens.
+    pub(super) usage: SimulatedUsage,
+}
+
+/// The replies to equal requests, and the counts of questions.
+pub(super) struct Answers {
+    remembered: Cache<[u8; 32], Arc<Answered>>,
+    counted: Mutex<QuestionCounts>,
+}
+
+struct QuestionCounts {
+    /// By the beginning of the identity.
+    by_identity: HashMap<u64, u32>,
+    /// The most questions in it.
+    most: usize,
+    /// Of all questions beyond these.
+    others: u64,
+}
+
+impl QuestionCounts {
+    fn new(most: usize) -> Self {
+        Self { by_identity: HashMap::new(), most, others: 0 }
+    }
+
+    fn count(&mut self, identity: &[u8; 32]) -> u64 {
+        let short = identity.first_chunk().copied().map(u64::from_le_bytes).unwrap_or_default();
+        if self.by_identity.len() < self.most || self.by_identity.contains_key(&short) {
+            let count = self.by_identity.entry(short).or_default();
+            *count = count.saturating_add(1);
+            return u64::from(*count);
+        }
+        // With a count of its own, a question whose first fate is a fault would never get another.
+        self.others += 1;
+        self.others
+    }
+}
+
+impl Answers {
+    pub(super) fn new() -> Self {
+        let bytes =
+            |_: &[u8; 32], answered: &Arc<Answered>| u32::try_from(answered.bytes()).unwrap_or(u32::MAX);
+        let remembered = Cache::builder()
+            .weigher(bytes)
+            .max_capacity(MAX_REMEMBERED_BYTES)
+            .time_to_idle(REMEMBERED)
+            .build();
+        Self { remembered, counted: Mutex::new(QuestionCounts::new(MAX_COUNTED)) }
+    }
+
+    /// What an earlier request with this body was answered. The prompts of this program have the time, to the minute,
+    /// so nothing that depends on it is told later.
+    pub(super) fn remembered(&self, endpoint: Endpoint, body: &[u8]) -> Option<Arc<Answered>> {
+        self.remembered.get(&key(endpoint, body))
+    }
+
+    /// Answers a request, and remembers the reply.
+    ///
+    /// # Errors
+    /// See [`question::read`] and [`embed::answer`].
+    pub(super) fn answer(
+        &self,
+        profile: &Profile,
+        endpoint: Endpoint,
+        body: &[u8],
+    ) -> Result<Arc<Answered>, RefusedRequest> {
+        let answered = Arc::new(match endpoint {
+            Endpoint::Chat => chat(profile, body)?,
+            Endpoint::Embeddings => {
+                let (facts, body, usage) = embed::answer(body)?;
+                let pieces = vec![ReplyPiece { bytes: body, tokens: 0 }];
+                Answered { facts, is_streamed: false, with_usage: false, reply: None, pieces, usage }
+            }
+        });
+        self.remembered.insert(key(endpoint, body), answered.clone());
+        Ok(answered)
+    }
+
+    /// Counts a question; returns how often it was asked by now. Questions beyond the first million share one count.
+    pub(super) fn count(&self, question: &QuestionFacts) -> u64 {
+        // Plain numbers: no update can panic half-way.
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).count(&question.identity)
+    }
+}
+
+impl Answered {
+    /// What it takes in memory.
+    fn bytes(&self) -> usize {
+        let pieces: usize = self.pieces.iter().map(|piece| piece.bytes.len() + size_of::<ReplyPiece>()).sum();
+        let reply = self.reply.as_ref().map_or(0, |reply| {
+            reply.reply.text.len() + reply.reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>()
+        });
+        FRAME_BYTES + self.facts.words.len() + pieces + reply
+    }
+}
+
+fn key(endpoint: Endpoint, body: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update([endpoint as u8]);
+    hash.update(body);
+    hash.finalize().into()
+}
+
+fn chat(profile: &Profile, body: &[u8]) -> Result<Answered, RefusedRequest> {
+    let mut asked = question::read(body)?;
+    let completion = OfflineModel.complete(&asked.request);
+    asked.facts.calls = !completion.reply.calls.is_empty();
+    let prompt = tokens::request(&asked.request);
+    let usage = SimulatedUsage {
+        prompt,
+        cached: (prompt as f64 * profile.cached_share) as u64,
+        completion: tokens::reply(&completion.reply),
+    };
+    let id = asked.facts.identity.get(..12).map(|bytes| HEXLOWER.encode(bytes)).unwrap_or_default();
+    let mut reply = SimulatedReply {
+        id: format!("chatcmpl-{id}"),
+        model: asked.model,
+        reply: completion.reply,
+        as_text: asked.as_text,
+        is_cut: false,
+        usage,
+        usage_reported: profile.usage_reported,
+    };
+    if let Some(most) = asked.max_tokens {
+        reply.cut_at(most);
+    }
+    let (is_streamed, with_usage) = (asked.is_streamed, asked.with_usage);
+    let (pieces, usage) = (sent(profile, &reply, is_streamed, with_usage), reply.usage);
+    Ok(Answered { facts: asked.facts, is_streamed, with_usage, reply: Some(reply), pieces, usage })
+}
+
+/// A reply as it is sent.
+pub(super) fn sent(
+    profile: &Profile,
+    reply: &SimulatedReply,
+    is_streamed: bool,
+    with_usage: bool,
+) -> Vec<ReplyPiece> {
+    if is_streamed {
+        return reply.events(profile.chunks, with_usage);
+    }
+    let bytes: Bytes = reply.whole();
+    vec![ReplyPiece { bytes, tokens: reply.usage.completion }]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn body(words: &str) -> Vec<u8> {
+        json!({"model": "m", "messages": [{"role": "user", "content": words}]}).to_string().into_bytes()
+    }
+
+    #[test]
+    fn equal_requests_are_answered_from_memory_and_counted_by_what_they_ask() {
+        let (answers, profile) = (Answers::new(), Profile { cached_share: 0.5, ..Profile::default() });
+        assert!(answers.remembered(Endpoint::Chat, &body("hello")).is_none());
+        let first = answers.answer(&profile, Endpoint::Chat, &body("hello")).unwrap();
+        let again = answers.remembered(Endpoint::Chat, &body("hello")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(answers.remembered(Endpoint::Embeddings, &body("hello")).is_none());
+        let whole: Value = serde_json::from_slice(&first.pieces[0].bytes).unwrap();
+        assert!(!whole["choices"][0]["message"]["content"].as_str().unwrap().is_empty());
+        assert_eq!(whole["usage"]["prompt_tokens"], first.usage.prompt);
+        assert_eq!(first.usage.cached, first.usage.prompt / 2);
+        let other = answers.answer(&profile, Endpoint::Chat, &body("good morning")).unwrap();
+        let counts = [&first, &other, &again].map(|answered| answers.count(&answered.facts));
+        assert_eq!(counts, [1, 1, 2]);
+    }
+
+    #[test]
+    fn remembered_replies_and_counted_questions_are_bounded() {
+        let (answers, profile) = (Answers::new(), Profile::default());
+        let answered = answers.answer(&profile, Endpoint::Chat, &body("hello")).unwrap();
+        answers.remembered.run_pending_tasks();
+        assert_eq!(answers.remembered.weighted_size(), answered.bytes() as u64);
+        assert!(answered.bytes() > FRAME_BYTES + answered.pieces[0].bytes.len());
+        let mut counts = QuestionCounts::new(2);
+        let counted = [1, 2, 3, 4, 3, 1].map(|n| counts.count(&[n; 32]));
+        assert_eq!(counted, [1, 1, 1, 2, 3, 2], "3 and 4 share a count");
+    }
+}
