@@ -57,6 +57,7 @@ pub(super) struct CheckContext<'a> {
 
 /// The checked scene, or `None` if the report has an error.
 pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
+    python::read_file(&mut draft, report);
     if let Some(name) = &draft.name {
         check_name("scene", name, report);
     }
@@ -79,7 +80,6 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
     if draft.tools.is_empty() && !draft.summarises {
         report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
     }
-    python::read_file(&mut draft, report);
     let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);

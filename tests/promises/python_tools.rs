@@ -87,7 +87,11 @@ async fn scene_of_the_reference_lends_books_and_a_changed_file_is_taken_by_a_rel
 
 #[tokio::test]
 async fn library_in_python_is_kept_without_a_model() {
-    let test = Setup::offline().scenes(Path::new("shipped:lending")).set("execution.confirm", "unclear").start().await;
+    let test = Setup::offline()
+        .scenes(Path::new("shipped:lending"))
+        .set("execution.confirm", "unclear")
+        .start()
+        .await;
     let mut wrong = Vec::new();
     for (words, expected) in [
         ("Lend the book \"Dune\" to Ada", "Dune is lent to Ada until 18 May 2026."),

@@ -20,7 +20,8 @@ struct Script {
 impl Interpreter for Script {
     async fn execute(&self, program: &Program) -> Result<Stop, Unavailable> {
         self.programs.lock().unwrap().push(program.clone());
-        match self.stops.lock().unwrap().pop_front() {
+        let next = self.stops.lock().unwrap().pop_front();
+        match next {
             Some(stop) => Ok(stop),
             None => std::future::pending().await,
         }
@@ -44,6 +45,7 @@ fn returns(value: Value) -> Stop {
         answer_text: None,
         answer_rows: None,
         returned: Some(value),
+        dry_run: None,
     })
 }
 
