@@ -41,6 +41,8 @@ pub mod http;
 mod language;
 mod learning;
 pub mod llm;
+#[cfg(feature = "load")]
+pub mod load;
 pub mod memory;
 mod nearest;
 mod nesting;

@@ -79,6 +79,8 @@ pub enum CliCommand {
     Flows(FlowsArgs),
     /// Adds, lists, shows and deletes documents that requests can name
     Documents(DocumentsArgs),
+    /// Sends requests to a server under load, measures the answers, and checks that each was executed once
+    Load(Box<super::load::args::LoadArgs>),
     /// Lists, shows, exports and deletes plans learned from executions
     Learned(LearnedArgs),
     /// Shows who decided what and when, erased runs included, and verifies the audit log
@@ -681,6 +683,11 @@ mod tests {
             &["proscenium", "documents", "add"],
             &["proscenium", "documents", "show", "not-an-id"],
             &["proscenium", "documents", "list", "--user", " "],
+            &["proscenium", "load"],
+            &["proscenium", "load", "http://localhost", "--require", "p99_speed<1ms"],
+            &["proscenium", "load", "http://localhost", "--rate", "0"],
+            &["proscenium", "load", "http://localhost", "--duration", "5"],
+            &["proscenium", "load", "http://localhost", "--regression", "10%"],
             &["proscenium", "audit"],
             &["proscenium", "audit", "verify", "--head", "abc"],
             &["proscenium", "audit", "list", "--limit", "0"],

@@ -25,6 +25,7 @@ mod followed_run;
 mod ids;
 mod keys;
 mod learned;
+mod load;
 mod narrate;
 mod open_files;
 mod output;
@@ -157,6 +158,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
         CliCommand::Flows(flows) => self::flows(flows, loaded, out).await,
         CliCommand::Documents(documents) => self::documents::run(documents, &loaded, out).await,
+        CliCommand::Load(load) => self::load::run(*load, out).await,
         CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.

@@ -9,7 +9,7 @@ use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{ApprovalId, RunId, RunState};
 use proscenium::store::ErrorCode;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Body, Client, Method, RequestBuilder, Response};
+use reqwest::{Body, Client, ClientBuilder, Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -50,6 +50,13 @@ pub fn key() -> Option<SecretString> {
     key.map(|key| SecretString::from(key.trim().to_owned()))
 }
 
+/// A client of the server at an address: on this machine or in its network, so no proxy is used.
+pub fn client_builder(url: &str) -> ClientBuilder {
+    let client = Client::builder().no_proxy().connect_timeout(CONNECT);
+    // Where nothing is encrypted on the way, the system's root certificates need not be read.
+    if url.starts_with("http://") { client.tls_certs_only([]) } else { client }
+}
+
 /// A stream of a run's events.
 pub enum RemoteStream {
     /// The stream is open.
@@ -81,13 +88,7 @@ impl RemoteServer {
             return Err(Failure::usage("usage.user", what)
                 .help(format!("leave --user out, and set {KEY} to a key of that user")));
         }
-        // The address is on this machine or in its network, so no proxy is used.
-        let mut client = Client::builder().no_proxy().connect_timeout(CONNECT);
-        if url.starts_with("http://") {
-            // Nothing is encrypted on the way to it, so the system's root certificates need not be read.
-            client = client.tls_certs_only([]);
-        }
-        let client = client
+        let client = client_builder(&url)
             .build()
             .map_err(|error| Failure::new("server.client", format!("no HTTP client: {error}")))?;
         Ok(Self { client, url, key: key(), stored })
@@ -236,15 +237,21 @@ impl RemoteServer {
     }
 }
 
-async fn read<T: DeserializeOwned>(mut response: Response) -> Result<T, String> {
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, String> {
+    let bytes = bytes(response, LONGEST).await?;
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+/// The body of a reply of at most `longest` bytes.
+pub async fn bytes(mut response: Response, longest: usize) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
-        if bytes.len() + chunk.len() > LONGEST {
-            return Err(format!("its reply has more than {LONGEST} bytes"));
+        if bytes.len() + chunk.len() > longest {
+            return Err(format!("its reply has more than {longest} bytes"));
         }
         bytes.extend_from_slice(&chunk);
     }
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    Ok(bytes)
 }
 
 /// The path and body of the request that executes a command.

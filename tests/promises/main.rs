@@ -55,6 +55,7 @@ mod learning_drift;
 mod learning_worth;
 mod levels;
 mod llm_faults;
+mod load;
 mod many_scenes;
 mod metrics;
 mod names;
