@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
+use proscenium::load::latency::LatencyHistogram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -91,17 +91,17 @@ async fn run(drive: &Drive) -> Result<Measured, Failure> {
 
 /// The other tenant's requests, one after the other. A refused one ends the measurement.
 async fn one_by_one(drive: &Drive, http: &reqwest::Client, span: Duration) -> Result<Latencies, Failure> {
-    let mut micros = Histogram::<u64>::new(3)?;
+    let mut took = LatencyHistogram::default();
     let began = Instant::now();
     while began.elapsed() < span {
         let sent = Instant::now();
         if !ask(drive, http, &drive.other).await? {
             return Err("a request of the other tenant was refused".into());
         }
-        micros.record(u64::try_from(sent.elapsed().as_micros())?)?;
+        took.record(sent.elapsed());
     }
-    let millis = |quantile: f64| micros.value_at_quantile(quantile) as f64 / 1000.0;
-    Ok(Latencies { requests: micros.len(), p50: millis(0.5), p99: millis(0.99) })
+    let millis = |quantile: f64| took.millis_at(quantile).unwrap_or_default();
+    Ok(Latencies { requests: took.count(), p50: millis(0.5), p99: millis(0.99) })
 }
 
 /// Sends one request; returns whether it was carried out.

@@ -1,12 +1,12 @@
 //! A whole request with its journal on disk, compared with the journal in memory.
 
+use proscenium::load::usage::ProcessUsage;
 use tempfile::TempDir;
 
 use super::child::{Child, Role};
 use super::flow::{Kind, Part};
 use super::load::{Load, Sample};
 use super::machine::{directory, disk, median};
-use super::usage::Usage;
 use super::{Failure, Plan};
 
 /// Concurrent sessions.
@@ -26,7 +26,7 @@ struct Slice {
     on_disk: bool,
     sessions: u32,
     sample: Sample,
-    usage: Usage,
+    usage: ProcessUsage,
 }
 
 impl RunningSubject {

@@ -19,8 +19,6 @@ mod recovery;
 mod sleeping;
 #[path = "../requests/subject.rs"]
 mod subject;
-#[path = "../requests/usage.rs"]
-mod usage;
 mod worker;
 
 use std::process::ExitCode;

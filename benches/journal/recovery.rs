@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use proscenium::actors::journal::Journal;
 use proscenium::http::Server;
+use proscenium::load::usage::ProcessMeter;
 use proscenium::plan::TaskId;
 use proscenium::run::{Envelope, Event, RunId, SessionId};
 use proscenium::store::{DataDir, Options, Record, Store};
@@ -16,7 +17,6 @@ use uuid::Uuid;
 use super::load::{Load, drive};
 use super::machine::{Recorded, directory, disk};
 use super::subject::Subject;
-use super::usage::Meter;
 use super::{Failure, Plan, fail, flow, worker};
 
 /// As many conversations as the engine resumes at once.
@@ -121,7 +121,7 @@ impl Work {
     pub async fn carry_out(self) -> Result<Measurement, Failure> {
         let mut config = flow::config(&self.provider, &self.data, &[], flow::Kind::Book);
         config.server.addr = "127.0.0.1:0".to_owned();
-        let meter = Meter::start()?;
+        let meter = ProcessMeter::start()?;
         let began = Instant::now();
         let millis = |since: Instant| since.elapsed().as_secs_f64() * 1000.0;
         let engine = Arc::new(flow::engine(config.clone())?.start().await?);

@@ -7,13 +7,13 @@ use std::process::{Child as Process, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proscenium::load::usage::{ProcessMeter, ProcessUsage};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 
 use super::flow::{self, Kind, Part};
 use super::load::{Load, Sample, drive};
 use super::subject::{Bodies, Subject, http, serve};
-use super::usage::{Meter, Usage};
 use super::{Failure, fail, provider};
 
 /// The first argument of a child.
@@ -46,7 +46,7 @@ enum Reply {
     Ready { address: Option<String> },
     Marked,
     Ran(Sample),
-    Used(Usage),
+    Used(ProcessUsage),
     Failed(String),
 }
 
@@ -99,7 +99,7 @@ impl Child {
     }
 
     /// Time and memory since the mark.
-    pub fn usage(&mut self) -> Result<Usage, Failure> {
+    pub fn usage(&mut self) -> Result<ProcessUsage, Failure> {
         match self.say(&Order::Usage)? {
             Reply::Used(usage) => Ok(usage),
             other => Err(fail(format!("a child replied {other:?}"))),
@@ -139,11 +139,11 @@ pub fn main() -> Result<(), Failure> {
         }
         Err(error) => return say(&Reply::Failed(format!("{role:?} did not start: {error}"))),
     };
-    let mut meter = Meter::start()?;
+    let mut meter = ProcessMeter::start()?;
     for line in lines {
         let reply = match serde_json::from_str(&line?)? {
             Order::Mark => {
-                meter = Meter::start()?;
+                meter = ProcessMeter::start()?;
                 Reply::Marked
             }
             Order::Usage => Reply::Used(meter.read()?),

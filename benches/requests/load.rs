@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
+use proscenium::load::latency::LatencyHistogram;
+use proscenium::load::schedule::ArrivalSchedule;
 use serde::{Deserialize, Serialize};
 
+use super::Failure;
 use super::subject::Subject;
-use super::{Failure, fail};
 
 /// Flows are numbered over the whole life of the process, so that no two are equal.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -43,19 +44,19 @@ pub async fn drive(subject: &Subject, load: Load) -> Result<Sample, Failure> {
     let sessions: Vec<_> = (0..load.sessions)
         .map(|number| {
             let subject = subject.clone();
-            let pace = load.rate.map(|rate| Pace::new(began, rate, number, load.sessions));
+            let pace = load.rate.map(|rate| Pace { began, rate, number, sessions: load.sessions });
             tokio::spawn(session(subject, pace, end))
         })
         .collect();
-    let mut all = micros()?;
+    let mut all = LatencyHistogram::default();
     for session in sessions {
-        all.add(session.await??)?;
+        all.add(&session.await??);
     }
     let took = began.elapsed();
-    let millis = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1000.0;
+    let millis = |quantile: f64| all.millis_at(quantile).unwrap_or_default();
     Ok(Sample {
-        flows: all.len(),
-        rate: all.len() as f64 / took.as_secs_f64(),
+        flows: all.count(),
+        rate: all.count() as f64 / took.as_secs_f64(),
         p50: millis(0.5),
         p99: millis(0.99),
     })
@@ -63,23 +64,26 @@ pub async fn drive(subject: &Subject, load: Load) -> Result<Sample, Failure> {
 
 /// When the flows of one session are scheduled to start.
 struct Pace {
-    first: Instant,
-    every: Duration,
+    began: Instant,
+    /// Flows per second over all sessions.
+    rate: f64,
+    number: u32,
+    sessions: u32,
 }
 
 impl Pace {
-    fn new(began: Instant, rate: f64, number: u32, sessions: u32) -> Self {
-        let every = Duration::from_secs_f64(f64::from(sessions) / rate);
-        Self { first: began + every * number / sessions, every }
+    fn at(&self, round: u32) -> Instant {
+        let schedule = ArrivalSchedule { rate: self.rate, ramp: Duration::ZERO };
+        self.began + schedule.at(u64::from(round) * u64::from(self.sessions) + u64::from(self.number))
     }
 }
 
-async fn session(subject: Subject, pace: Option<Pace>, end: Instant) -> Result<Histogram<u64>, Failure> {
-    let mut took = micros()?;
+async fn session(subject: Subject, pace: Option<Pace>, end: Instant) -> Result<LatencyHistogram, Failure> {
+    let mut took = LatencyHistogram::default();
     let mut round = 0;
     loop {
         let begin = match &pace {
-            Some(pace) => pace.first + pace.every * round,
+            Some(pace) => pace.at(round),
             None => Instant::now(),
         };
         if begin >= end {
@@ -89,11 +93,7 @@ async fn session(subject: Subject, pace: Option<Pace>, end: Instant) -> Result<H
             tokio::time::sleep_until(begin.into()).await;
         }
         subject.flow(NEXT.fetch_add(1, Relaxed)).await?;
-        took.record(u64::try_from(begin.elapsed().as_micros())?)?;
+        took.record(begin.elapsed());
         round += 1;
     }
-}
-
-fn micros() -> Result<Histogram<u64>, Failure> {
-    Histogram::new(3).map_err(|error| fail(error.to_string()))
 }

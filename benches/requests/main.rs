@@ -10,7 +10,6 @@ mod measure;
 mod provider;
 mod subject;
 mod table;
-mod usage;
 
 use std::process::ExitCode;
 

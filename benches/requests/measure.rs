@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use proscenium::load::usage::ProcessUsage;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
@@ -12,7 +13,6 @@ use super::flow::{self, Kind, Part};
 use super::load::{Load, Sample};
 use super::provider::{self, Record};
 use super::table::{self, Measured};
-use super::usage::Usage;
 use super::{Failure, fail};
 
 /// Concurrent sessions.
@@ -56,7 +56,7 @@ impl RunningSubject {
         self.server.as_mut().unwrap_or(&mut self.driver)
     }
 
-    fn run(&mut self, load: Load) -> Result<(Sample, Usage), Failure> {
+    fn run(&mut self, load: Load) -> Result<(Sample, ProcessUsage), Failure> {
         let name = self.name.clone();
         let mut run = || {
             self.measured().mark()?;

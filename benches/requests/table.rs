@@ -1,8 +1,9 @@
 //! Prints the tables in Markdown.
 
+use proscenium::load::usage::ProcessUsage;
+
 use super::load::Sample;
 use super::measure::{MANY, OFFERED, SESSIONS};
-use super::usage::Usage;
 
 /// One subject in one round.
 pub struct Measured {
@@ -15,7 +16,7 @@ pub struct Measured {
     /// Its speed.
     pub sample: Sample,
     /// Its resource usage.
-    pub usage: Usage,
+    pub usage: ProcessUsage,
     /// Milliseconds of processor time of the provider.
     pub provider_ms: f64,
 }
