@@ -67,10 +67,10 @@ pub struct CodeWork {
     pub unavailable: Option<Fault>,
     /// What the program came to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub finished: Option<ProgramResult>,
+    pub finished: Option<Box<ProgramResult>>,
     /// What it comes to once its last call is done, which commits what it staged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ending: Option<ProgramResult>,
+    pub ending: Option<Box<ProgramResult>>,
     /// What the program printed when it ended, within a bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub printed: String,
@@ -123,11 +123,11 @@ impl CodeWork {
         self.executed_ms = self.executed_ms.saturating_add(*millis);
         match stop {
             ProgramStop::Call { written, requested, ends, .. } => {
-                self.ending = ends.as_deref().cloned();
+                self.ending.clone_from(ends);
                 self.program_calls.push(ProgramStepCall { call: requested.call, written: written.clone() });
             }
             ProgramStop::Finished { result, printed, .. } => {
-                self.finished = Some(result.clone());
+                self.finished = Some(Box::new(result.clone()));
                 self.printed.clone_from(printed);
             }
             ProgramStop::Fault { fault } if fault.code == STAGED_CONFLICT => {
@@ -247,7 +247,7 @@ impl CodeWork {
     pub fn result(&self, run: &RunState) -> Option<&ProgramResult> {
         let last = self.program_calls.last().and_then(|last| run.outcome(last.call));
         let is_done = matches!(last, Some(Outcome::Ok { .. }));
-        self.finished.as_ref().or_else(|| self.ending.as_ref().filter(|_| is_done))
+        self.finished.as_deref().or_else(|| self.ending.as_deref().filter(|_| is_done))
     }
 
     /// Whether the program ended with the word for success, and not to show what it would do.
