@@ -112,8 +112,8 @@ impl ConversationHold for RegistryHold<'_> {
         Ok(Box::new(held))
     }
 
-    fn is_passed_over(error: &Fault) -> bool {
-        error.code == "document.in_use"
+    fn code(error: &Fault) -> &str {
+        &error.code
     }
 }
 

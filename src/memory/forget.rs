@@ -3,8 +3,8 @@
 //! - A turn that named the document keeps the user's words and the calls that owe nothing to documents. Its answer, what it
 //!   quotes, the results of the other calls and the question that it ended with are gone. Of a write, which may have been
 //!   confirmed with values of the document, the values are gone that only the document has.
-//! - Later answers lose the sentences that repeat what is gone: a figure of three digits or more, or five words in a row,
-//!   that nothing which is kept has.
+//! - Later answers lose the sentences that repeat what is gone: a figure of three digits or more that is no year, a name within
+//!   a sentence, or five words in a row, that nothing which is kept has.
 //! - Summaries that cover such a turn are emptied; the memory makes others of the turns ([`super::Memory::apply`]).
 //!
 //! **Invariant:** every event stays, and every call and sentence keeps its place, so the facts that are left keep their ids.
@@ -29,6 +29,8 @@ const ERASED_QUESTION: &str = "Erased?";
 const ERASED_ANSWER: &str = "[erased with a document]";
 /// The fewest digits of a figure that tells where a sentence comes from.
 const MIN_DIGITS: usize = 3;
+/// Figures that may be years tell nothing.
+const YEARS: std::ops::RangeInclusive<u32> = 1900..=2100;
 /// The words in a row that tell where a sentence comes from.
 const MIN_WORDS: usize = 5;
 
@@ -75,6 +77,12 @@ pub(crate) fn without_document(
                 texts.forget_question(pending, document);
             }
             SessionEvent::Summarised { through, summary, .. } if *through > turns_before => summary.clear(),
+            // What a person says in place of a fact of the document is the person's.
+            SessionEvent::Fact { fact } => {
+                if let Some(replaced) = &mut fact.replaces {
+                    replaced.document = replaced.document.take().filter(|span| span.document != id);
+                }
+            }
             _ => {}
         }
     }
@@ -245,6 +253,8 @@ impl ForgottenTexts {
 struct KnownText {
     figures: KnownFigures,
     words: HashSet<String>,
+    /// Words that are written with a capital within sentences.
+    names: HashSet<String>,
     rows: HashSet<u64>,
 }
 
@@ -254,13 +264,19 @@ impl KnownText {
         let words = words(text);
         self.rows.extend(words.windows(MIN_WORDS).map(hash));
         self.words.extend(words);
+        self.names.extend(names(text));
     }
 
-    /// Whether `text` has a figure or words in a row that `other` has and these texts lack.
+    /// Whether `text` has a figure, a name or words in a row that `other` has and these texts lack.
     fn lacks(&self, other: &KnownText, text: &str) -> bool {
         let unknown = other.figures.untraced(text);
-        let is_telling = |figure: &String| figure.len() >= MIN_DIGITS && !unknown.contains(figure);
+        let is_year = |figure: &String| figure.parse().is_ok_and(|figure| YEARS.contains(&figure));
+        let is_telling =
+            |figure: &String| figure.len() >= MIN_DIGITS && !is_year(figure) && !unknown.contains(figure);
         if self.figures.untraced(text).iter().any(is_telling) {
+            return true;
+        }
+        if names(text).any(|name| other.names.contains(&name) && !self.words.contains(&name)) {
             return true;
         }
         let words = words(text);
@@ -271,6 +287,19 @@ impl KnownText {
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
+}
+
+/// The words of a text that are written with a capital and do not begin a sentence, in lower case. German writes all nouns so.
+fn names(text: &str) -> impl Iterator<Item = String> {
+    let is_german = crate::language::detect(text) == Some("de");
+    let words = text.split_inclusive(|c: char| !c.is_alphanumeric()).filter(|_| !is_german);
+    let mut begins = true;
+    words.filter_map(move |piece| {
+        let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let is_name = !begins && word.chars().count() > 2 && word.starts_with(char::is_uppercase);
+        begins = piece.ends_with(['.', '!', '?', ':', ';', '\n', '•', '-']) || (word.is_empty() && begins);
+        is_name.then(|| word.to_lowercase())
+    })
 }
 
 fn hash(words: &[String]) -> u64 {
@@ -415,6 +444,25 @@ mod tests {
         assert!(claims.iter().any(|claim| claim.contains("900 euros")), "{claims:?}");
         // Nothing named another document.
         assert_eq!(without_document(&events, DocumentId(uuid::Uuid::nil()), &BTreeSet::new()), []);
+    }
+
+    #[test]
+    fn names_and_figures_tell_where_a_sentence_comes_from_and_years_do_not() {
+        let (mut gone, mut kept) = (KnownText::default(), KnownText::default());
+        gone.add("The branch in Lund sold 4101 lamps in 2027 to Mallory Smith.");
+        kept.add("Anna books for Smith.");
+        for (text, repeats) in [
+            ("Then Mallory pays.", true),
+            ("It was sold in Lund.", true),
+            ("Smith pays: for Smith.", false),
+            ("They sold 4,101 of them.", true),
+            ("It ends in 2027.", false),
+            ("Ask the branch in Rome.", false),
+            ("Wurde in Lund verkauft, und die Lampen sind nicht da.", false),
+            ("She told the branch in lund sold a lot.", true),
+        ] {
+            assert_eq!(kept.lacks(&gone, text), repeats, "{text}");
+        }
     }
 
     proptest! {

@@ -19,8 +19,6 @@ pub const MAX_PAGE: u32 = 500;
 
 /// Streams with at least this many bytes are decoded on a blocking thread.
 const LONG_STREAM_BYTES: usize = 256 * 1024;
-/// The last sequence number of tenant `?1`'s session `?2`.
-const LAST_OF_SESSION: &str = "SELECT last_seq FROM sessions WHERE tenant = ?1 AND session = ?2";
 
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -125,7 +123,8 @@ impl Store {
         session: &SessionId,
     ) -> Result<Vec<Envelope<SessionEvent>>, Error> {
         let stream = StreamId::Session(tenant.clone(), session.clone());
-        self.read_stream(&stream, LAST_OF_SESSION, tenant, session.as_str()).await
+        let sql = "SELECT last_seq FROM sessions WHERE tenant = ?1 AND session = ?2";
+        self.read_stream(&stream, sql, tenant, session.as_str()).await
     }
 
     /// The records of a stream with sequence numbers from `first` to `last`, in order, at most `limit`. Those
@@ -169,30 +168,28 @@ impl Store {
         let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
         // One transaction, so that the list's last sequence number and the rows are consistent.
         let mut tx = self.pool().begin().await.map_err(failed)?;
-        let read = rows_up_to_last(&mut tx, stream, last, tenant, id).await.map_err(failed)?;
+        let last: Option<i64> = sqlx::query_scalar(last)
+            .bind(tenant.as_str())
+            .bind(id)
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(failed)?;
+        let Some(last) = last else { return Ok(Vec::new()) };
+        let rows = stream_rows(&mut tx, stream).await.map_err(failed)?;
         drop(tx);
-        let Some((rows, last)) = read else { return Ok(Vec::new()) };
-        let read = decode_rows(stream, rows, last).await;
+        let read = match rows.iter().map(body_size).sum::<usize>() {
+            0..LONG_STREAM_BYTES => envelopes(stream, &rows, last),
+            // Decoding a long stream must not block the async thread.
+            _ => {
+                let stream = stream.clone();
+                let task = tokio::task::spawn_blocking(move || envelopes(&stream, &rows, last));
+                task.await.map_err(|error| {
+                    Error::new(ErrorCode::Failed, format!("the events were not read: {error}"))
+                })?
+            }
+        };
         self.note_read(stream, &read);
         read
-    }
-
-    /// The events of a conversation's own stream, as a transaction sees them.
-    ///
-    /// # Errors
-    /// Those of [`Store::run_events`].
-    pub(super) async fn session_events_in(
-        &self,
-        tx: &mut SqliteConnection,
-        tenant: &TenantId,
-        session: &SessionId,
-    ) -> Result<Vec<Envelope<SessionEvent>>, Error> {
-        let stream = StreamId::Session(tenant.clone(), session.clone());
-        let read = rows_up_to_last(tx, &stream, LAST_OF_SESSION, tenant, session.as_str()).await;
-        match read.map_err(|e| Error::database(self.path(), &format!("read {stream}"), &e))? {
-            Some((rows, last)) => decode_rows(&stream, rows, last).await,
-            None => Ok(Vec::new()),
-        }
     }
 
     /// One run as lists show it; `None` when the tenant has no such run.
@@ -370,35 +367,6 @@ impl Store {
     pub(super) fn list_error(&self, error: &sqlx::Error) -> Error {
         Error::database(self.path(), "read the lists", error)
     }
-}
-
-/// The rows of a stream, and its last sequence number as the SQL `last` reads it from a list; `None` without an entry.
-async fn rows_up_to_last(
-    tx: &mut SqliteConnection,
-    stream: &StreamId,
-    last: &'static str,
-    tenant: &TenantId,
-    id: &str,
-) -> Result<Option<(Vec<SqliteRow>, i64)>, sqlx::Error> {
-    let last: Option<i64> =
-        sqlx::query_scalar(last).bind(tenant.as_str()).bind(id).fetch_optional(&mut *tx).await?;
-    let Some(last) = last else { return Ok(None) };
-    Ok(Some((stream_rows(tx, stream).await?, last)))
-}
-
-/// Decodes the rows of a stream.
-async fn decode_rows<B: DeserializeOwned + Send + 'static>(
-    stream: &StreamId,
-    rows: Vec<SqliteRow>,
-    last: i64,
-) -> Result<Vec<Envelope<B>>, Error> {
-    if rows.iter().map(body_size).sum::<usize>() < LONG_STREAM_BYTES {
-        return envelopes(stream, &rows, last);
-    }
-    // Decoding a long stream must not block the async thread.
-    let stream = stream.clone();
-    let task = tokio::task::spawn_blocking(move || envelopes(&stream, &rows, last));
-    task.await.map_err(|error| Error::new(ErrorCode::Failed, format!("the events were not read: {error}")))?
 }
 
 async fn stream_rows(tx: &mut SqliteConnection, stream: &StreamId) -> Result<Vec<SqliteRow>, sqlx::Error> {

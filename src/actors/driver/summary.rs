@@ -21,7 +21,7 @@ use crate::tools::Principal;
 
 /// How long a summary that was not begun waits for room for its text. One with parts that were paid for waits longer.
 const WAIT_TO_BEGIN: Duration = Duration::from_secs(5);
-const WAIT_TO_GO_ON: Duration = Duration::from_secs(60);
+const WAIT_TO_GO_ON: Duration = Duration::from_secs(30);
 /// The most documents that a question names.
 const MAX_CHOICES: u32 = 10;
 /// The share of a model's window that a chunk may take.
@@ -183,7 +183,15 @@ impl Driver {
             );
             return Err(Fault::new("summary.too_large", what));
         }
-        let room = self.shared.summary_room.take(all, wait).await?;
+        // A run that holds a text waits for no further one: several would wait for each other.
+        let wait = if self.summaries.is_empty() { wait } else { Duration::ZERO };
+        let mut cancel_requests = self.cancel_requests.clone();
+        let room = tokio::select! {
+            room = self.shared.summary_room.take(all, wait) => room?,
+            Ok(()) = cancel_requests.changed() => {
+                return Err(Fault::new("summary.busy", "the run was cancelled while it waited for room"));
+            }
+        };
         let mut bytes = Vec::new();
         for document in documents {
             let own = self.content_of(document).await?;

@@ -35,15 +35,25 @@ pub struct DeletedDocument {
 #[async_trait::async_trait]
 pub(crate) trait ConversationHold: Sync {
     /// Why a conversation cannot be held, or a document not be deleted.
-    type Error: From<Error> + Send;
+    type Error: From<Error> + std::fmt::Display + Send;
 
     /// Until the result is dropped, nothing happens in the conversation, and no event of it is pending. Then it is read
     /// again.
     async fn hold(&self, tenant: &TenantId, session: &SessionId) -> Result<Box<dyn Send>, Self::Error>;
 
-    /// Whether retention passes over a document that was not deleted for this reason.
-    fn is_passed_over(error: &Self::Error) -> bool;
+    /// The stable code of an error.
+    fn code(error: &Self::Error) -> &str;
 }
+
+/// The codes of errors about one document or conversation: retention passes over it.
+const PASSED_OVER: &[&str] = &[
+    "document.in_use",
+    "engine.busy",
+    "engine.sessions_full",
+    "session.behind",
+    "store.gap",
+    "store.unreadable",
+];
 
 /// Nothing else uses the data directory.
 struct NoActors;
@@ -56,8 +66,8 @@ impl ConversationHold for NoActors {
         Ok(Box::new(()))
     }
 
-    fn is_passed_over(error: &Error) -> bool {
-        error.kind() == ErrorCode::DocumentInUse
+    fn code(error: &Error) -> &str {
+        error.code()
     }
 }
 
@@ -154,8 +164,10 @@ impl Documents {
             let id = decode(id.parse::<DocumentId>()).map_err(|e| self.read_error(&e))?;
             match self.delete_if(&DocumentOwner::anyone(&tenant), id, Some(before), hold).await {
                 Ok(done) => deleted += usize::from(done.is_some()),
-                // It was named just now, or one of its conversations is at work.
-                Err(error) if H::is_passed_over(&error) => {}
+                // It was named just now, one of its conversations is at work, or cannot be read.
+                Err(error) if PASSED_OVER.contains(&H::code(&error)) => {
+                    tracing::warn!(document = %id, code = H::code(&error), "an unused document is kept for now: {error}");
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -60,26 +60,34 @@ impl Documents {
     ) -> Result<Vec<RunId>, Error> {
         let doing = format!("forget document {id} in session {session}");
         let failed = |e| Error::database(self.store.path(), &doing, &e);
+        // Nothing changes the stream meanwhile; appends to others do not wait while it is read.
+        let events = self.store.session_events(tenant, session).await?;
+        let last = events.last().map_or(0, |event| event.seq);
+        let runs = {
+            let mut connection = self.store.pool().acquire().await.map_err(failed)?;
+            runs_in(&mut connection, id, session).await.map_err(failed)?
+        };
+        let Some(first) = runs.first().copied() else { return Ok(Vec::new()) };
+        let events = events.into_iter().map(|event| (event.seq, event.body)).collect::<Vec<_>>();
+        let named = runs.clone();
+        let changed =
+            tokio::task::spawn_blocking(move || memory::without_document(&events, id, &named)).await;
+        let changed = changed.map_err(|error| Error::new(ErrorCode::Failed, format!("{doing}: {error}")))?;
+
         let mut writing = self.store.writer(&doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
         sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
-        let uses = uses_of(&mut tx, id).await.map_err(failed)?;
-        let runs: BTreeSet<RunId> =
-            uses.iter().filter(|used| used.session == *session).map(|used| used.run).collect();
-        let Some(first) = runs.first() else { return Ok(Vec::new()) };
         // A run that began later may have been told what the document says.
-        if let Some(run) = active_since(&mut tx, tenant, session, *first).await.map_err(failed)? {
+        if let Some(run) = active_since(&mut tx, tenant, session, first).await.map_err(failed)? {
             return Err(in_use(id, &format!("run {run} of session {session}, which may know of it,")));
         }
-        let events = self.store.session_events_in(&mut tx, tenant, session).await?;
-        let events: Vec<(u64, SessionEvent)> =
-            events.into_iter().map(|event| (event.seq, event.body)).collect();
-        let named = runs.clone();
-        let changed =
-            tokio::task::spawn_blocking(move || memory::without_document(&events, id, &named)).await;
-        let changed = changed.map_err(|error| Error::new(ErrorCode::Failed, format!("{doing}: {error}")))?;
+        let is_same = runs_in(&mut tx, id, session).await.map_err(failed)? == runs
+            && last_of(&mut tx, tenant, session).await.map_err(failed)? == last;
+        if !is_same {
+            return Err(in_use(id, &format!("session {session}, which remembers it,")));
+        }
         rewrite(&mut tx, tenant, session, &changed).await.map_err(failed)?;
         for run in &runs {
             delete_run(&mut tx, tenant, &run.to_string()).await.map_err(failed)?;
@@ -87,6 +95,31 @@ impl Documents {
         tx.commit().await.map_err(failed)?;
         Ok(runs.into_iter().collect())
     }
+}
+
+/// The runs of a conversation that named a document.
+async fn runs_in(
+    connection: &mut SqliteConnection,
+    id: DocumentId,
+    session: &SessionId,
+) -> Result<BTreeSet<RunId>, sqlx::Error> {
+    let uses = uses_of(connection, id).await?;
+    Ok(uses.into_iter().filter(|used| used.session == *session).map(|used| used.run).collect())
+}
+
+/// The last sequence number of the conversation's stream; 0 if it has none.
+async fn last_of(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<u64, sqlx::Error> {
+    let last: Option<i64> =
+        sqlx::query_scalar("SELECT last_seq FROM sessions WHERE tenant = ? AND session = ?")
+            .bind(tenant.as_str())
+            .bind(session.as_str())
+            .fetch_optional(connection)
+            .await?;
+    Ok(last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0))
 }
 
 /// Writes events of a conversation's stream anew, and corrects the tenant's stored bytes.

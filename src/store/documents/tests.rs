@@ -256,6 +256,27 @@ async fn unused_documents_are_deleted_and_used_ones_kept() {
 }
 
 #[tokio::test]
+async fn retention_passes_over_a_document_whose_conversation_cannot_be_read() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let (documents, acme) = (store.documents(), tenant());
+    let oldest = add(&store, "ada", b"oldest", LIMITS).await.unwrap().document;
+    add(&store, "ada", b"newer", LIMITS).await.unwrap();
+    run_naming(&store, 1, &oldest, Some(RunStatus::Completed)).await;
+    let started = envelope(None, "s1", 1, crate::run::SessionEvent::SessionStarted {});
+    store.write(&[vec![Record::Session(started).to_row().unwrap()]]).await.unwrap();
+    sqlx::query("UPDATE journal SET body = '{' WHERE stream LIKE 'session:%'")
+        .execute(store.pool())
+        .await
+        .unwrap();
+    let later = Timestamp::now().checked_add(jiff::SignedDuration::from_hours(1)).unwrap();
+    assert_eq!(documents.delete_unused(later).await.unwrap(), 1);
+    let ours = DocumentOwner::anyone(&acme);
+    assert!(documents.get(&ours, oldest.id).await.unwrap().is_some());
+    assert_eq!(documents.delete(&ours, oldest.id).await.unwrap_err().code(), "store.unreadable");
+}
+
+#[tokio::test]
 async fn only_the_owner_of_the_directory_changes_documents() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
