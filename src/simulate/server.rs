@@ -292,14 +292,8 @@ async fn respond(state: Data<SimulatorState>, endpoint: Endpoint, payload: Paylo
         wait_header(&mut response, 1);
         return response;
     }
-    let remembered = state.answers.remembered(endpoint, &body);
-    let was_remembered = remembered.is_some();
-    let answered = match remembered {
-        Some(answered) => Ok(answered),
-        None => answer(&state, endpoint, body).await,
-    };
-    match answered {
-        Ok(answered) => {
+    match look_up(&state, endpoint, body).await {
+        Ok((answered, was_remembered)) => {
             state.counts.asked(answered.facts.kind, was_remembered);
             let nth = state.answers.count(&answered.facts);
             let fate = Fate::of(&state.profile, &answered.facts, nth);
@@ -310,6 +304,18 @@ async fn respond(state: Data<SimulatorState>, endpoint: Endpoint, payload: Paylo
         }
         Err(refused) => progress.refused(Rejection::Invalid, &refused),
     }
+}
+
+/// The reply to a body, and whether it was remembered. The body is dropped before the waits of the reply.
+async fn look_up(
+    state: &Data<SimulatorState>,
+    endpoint: Endpoint,
+    body: Bytes,
+) -> Result<(Arc<Answered>, bool), RefusedRequest> {
+    if let Some(answered) = state.answers.remembered(endpoint, &body) {
+        return Ok((answered, true));
+    }
+    answer(state, endpoint, body).await.map(|answered| (answered, false))
 }
 
 /// Why a request is not begun.
