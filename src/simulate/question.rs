@@ -462,7 +462,7 @@ mod tests {
         ];
         leaf.prop_recursive(4, 24, 4, move |inner| {
             let object =
-                proptest::collection::btree_map(proptest::sample::select(&keys[..]), inner.clone(), 0..4);
+                proptest::collection::btree_map(proptest::sample::select(keys.to_vec()), inner.clone(), 0..4);
             prop_oneof![
                 proptest::collection::vec(inner, 0..3).prop_map(Value::from),
                 object.prop_map(|object| json!(object)),
