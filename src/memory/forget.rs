@@ -292,7 +292,7 @@ fn words(text: &str) -> Vec<String> {
 /// The words of a text that are written with a capital and do not begin a sentence, in lower case. German writes all nouns so.
 fn names(text: &str) -> impl Iterator<Item = String> {
     let is_german = crate::language::detect(text) == Some("de");
-    let words = text.split_inclusive(|c: char| !c.is_alphanumeric()).filter(|_| !is_german);
+    let words = text.split_inclusive(|c: char| !c.is_alphanumeric()).filter(move |_| !is_german);
     let mut begins = true;
     words.filter_map(move |piece| {
         let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric());
