@@ -674,7 +674,7 @@ impl OfflinePlanner {
 
 /// Whether words that set a task on a text mean a document and have no text of their own.
 fn is_about_a_document(words: &str) -> bool {
-    let has_text = words.contains(|c: char| matches!(c, ':' | '\n' | '"' | '“' | '„' | '«'));
+    let has_text = words.contains([':', '\n', '"', '“', '„', '«']);
     let tokens = text::tokens(words);
     let names = ["document", "documento", "dokument"];
     !has_text
