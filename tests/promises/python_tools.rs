@@ -108,6 +108,15 @@ async fn library_in_python_is_kept_without_a_model() {
             wrong.push(format!("{words}\n  {}\n  expected: {expected}", run.answer.answer));
         }
     }
+    // Books are lent until the day before yesterday.
+    let mut config = test.config.clone();
+    config.scenes.settings.insert("Lending".to_owned(), json!({"loan_days": -2}));
+    test.engine.reload(config).await.unwrap();
+    test.chat("s", "Lend the book \"Emma\" to Bob").await;
+    let run = test.chat("s", "Which loans are overdue?").await;
+    if !run.answer.answer.contains("Overdue: Emma, lent to Bob, for 2 days.") {
+        wrong.push(run.answer.answer);
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -22,8 +22,8 @@ WORDS = {
 
 def list_loans(reader):
     name = reader.strip()
-    books = [row for row in tables.find("loans", where={}) if row["reader"].lower() == name.lower()]
-    return {"reader": name, "books": [{"title": row["title"], "due": row["due"]} for row in by_day(books)]}
+    books = by_day(loans_of(name))
+    return {"reader": name, "books": [{"title": row["title"], "due": row["due"]} for row in books]}
 
 
 def list_overdue():
@@ -36,12 +36,11 @@ def lend_book(title, reader):
     row = tables.get("loans", key=title.lower())
     if row:
         refuse("lent", title=row["title"], reader=row["reader"])
-    books = [row for row in tables.find("loans", where={}) if row["reader"].lower() == name.lower()]
-    if len(books) >= setting("max_books"):
+    if len(loans_of(name)) >= setting("max_books"):
         refuse("full", reader=name, most=setting("max_books"))
     due = date.today() + timedelta(days=setting("loan_days"))
-    loan = {"key": title.lower(), "title": title, "reader": name, "due": due, "renewals": 0}
-    tables.insert("loans", values=loan)
+    names = {"key": title.lower(), "title": title, "reader": name, "reader_key": name.lower()}
+    tables.insert("loans", values=names | {"due": due, "renewals": 0})
     return {"title": title, "reader": name, "due": due}
 
 
@@ -67,6 +66,10 @@ def loan_of(title):
     if not row:
         refuse("not_lent", title=title.strip())
     return row
+
+
+def loans_of(name):
+    return tables.find("loans", where={"reader_key": name.lower()})
 
 
 def days_late(row):
