@@ -39,8 +39,10 @@ def lend_book(title, reader):
     if len(loans_of(name)) >= setting("max_books"):
         refuse("full", reader=name, most=setting("max_books"))
     due = date.today() + timedelta(days=setting("loan_days"))
-    names = {"key": title.lower(), "title": title, "reader": name, "reader_key": name.lower()}
-    tables.insert("loans", values=names | {"due": due, "renewals": 0})
+    loan = {"key": title.lower(), "title": title, "reader": name, "reader_key": name.lower()}
+    loan["due"] = due
+    loan["renewals"] = 0
+    tables.insert("loans", values=loan)
     return {"title": title, "reader": name, "due": due}
 
 
