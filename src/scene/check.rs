@@ -368,7 +368,7 @@ fn compile_call<'a>(
         CallDraft::Http(draft) => {
             (compile_http_tool(&draft, terms()?, around, report)?, json!({"http": draft.source}))
         }
-        CallDraft::Python(draft) => python::compile(draft, shown, terms()?, report)?,
+        CallDraft::Python(draft) => python::compile(draft, shown, terms()?, around, report)?,
     })
 }
 
@@ -528,7 +528,8 @@ fn resolve_native_tool(
     found
 }
 
-fn compile_http_tool(
+/// The tool that an HTTP request is.
+pub(super) fn compile_http_tool(
     draft: &HttpDraft,
     terms: http::HttpToolTerms<'_>,
     around: &CheckContext<'_>,

@@ -75,6 +75,15 @@ pub(crate) struct TableReader<'a> {
     known: Vec<&'static str>,
 }
 
+/// A table with the key that it is under.
+pub(crate) struct NamedTable<'a> {
+    pub(crate) key: Located<String>,
+    pub(crate) table: TableReader<'a>,
+    /// The table as JSON, with the lines of its parts.
+    pub(crate) source: Value,
+    pub(crate) lines: PointerLines,
+}
+
 impl<'a> TableReader<'a> {
     pub(crate) fn root(report: &'a FaultReport, lines: &'a LineIndex, table: &'a DeTable<'a>) -> Self {
         Self { report, lines, table, path: String::new(), line: 1, known: Vec::new() }
@@ -231,6 +240,31 @@ impl<'a> TableReader<'a> {
                     self.wrong_type::<()>(key, other, "a list of tables");
                 }
             }
+        }
+        tables
+    }
+
+    /// The tables of a table with arbitrary keys.
+    pub(crate) fn named_tables(&mut self) -> Vec<NamedTable<'a>> {
+        let mut tables = Vec::new();
+        for (name, value) in self.table.iter() {
+            let key = Located {
+                value: name.get_ref().to_string(),
+                line: Some(self.lines.line_at(name.span().start)),
+            };
+            let DeValue::Table(table) = value.get_ref() else {
+                let message =
+                    format!("`{}{}` is {}", self.path, key.value, type_description(value.get_ref()));
+                self.report.error(key.line, "wrong_type", message, "write a table");
+                continue;
+            };
+            let mut lines = PointerLines::default();
+            lines.0.insert(String::new(), key.line.unwrap_or(self.line));
+            let source = self.convert(value, "", &mut lines);
+            let path = format!("{}{}.", self.path, key.value);
+            let table =
+                TableReader { line: key.line.unwrap_or(self.line), ..self.subtable(table, path, value) };
+            tables.push(NamedTable { key, table, source, lines });
         }
         tables
     }

@@ -130,9 +130,18 @@ pub(super) struct PythonDraft {
     /// Named after its tool by default.
     pub(super) function: Option<Located<String>>,
     pub(super) host: Vec<Located<String>>,
+    pub(super) requests: Vec<RequestDraft>,
     /// Whether its scene declares tables.
     pub(super) has_tables: bool,
     pub(super) file: ToolsFile,
+}
+
+/// An HTTP request that a function in Python makes.
+pub(super) struct RequestDraft {
+    pub(super) name: Located<String>,
+    /// The names of what it is given.
+    pub(super) parameters: Vec<Located<String>>,
+    pub(super) http: HttpDraft,
 }
 
 pub(super) struct HttpDraft {

@@ -8,10 +8,10 @@ use toml::de::DeTable;
 
 use super::ToolApproval;
 use super::check::check_sentence;
-use super::document::{LineIndex, Located, Presence, TableReader};
+use super::document::{LineIndex, Located, NamedTable, Presence, TableReader};
 use super::draft::{
     AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, HttpDraft, PolicyDraft, PythonDraft,
-    SceneDraft, ToolDraft, UndoDraft,
+    RequestDraft, SceneDraft, ToolDraft, UndoDraft,
 };
 use super::fault::FaultReport;
 use super::python::ToolsFile;
@@ -240,27 +240,50 @@ fn parse_python(fields: &mut TableReader<'_>) -> Option<PythonDraft> {
     let kind = fields.keyword("kind", Presence::Optional, &[("python", ())]);
     let function = fields.string("function", Presence::Optional);
     let host = fields.strings("host");
+    let requests = fields.table("requests").map(parse_requests).unwrap_or_default();
     if !fields.has("kind") {
-        for key in ["function", "host"].into_iter().filter(|key| fields.has(key)) {
+        for key in ["function", "host", "requests"].into_iter().filter(|key| fields.has(key)) {
             let message = format!("`{key}` is a key of a tool in Python");
             let remedy = format!("add kind = \"python\", or remove `{key}`");
             fields.report().error(fields.line_of(key), "implementation", message, remedy);
         }
     }
     let line = kind?.line;
-    Some(PythonDraft { line, function, host, has_tables: false, file: ToolsFile::default() })
+    Some(PythonDraft { line, function, host, requests, has_tables: false, file: ToolsFile::default() })
+}
+
+/// What functions in Python read over HTTP, by name.
+fn parse_requests(mut fields: TableReader<'_>) -> Vec<RequestDraft> {
+    let mut requests = Vec::new();
+    for NamedTable { key, mut table, source, lines } in fields.named_tables() {
+        let parameters = table.strings("parameters");
+        let spec = parse_get(&mut table);
+        table.reject_unknown_keys();
+        requests.extend(spec.map(|spec| RequestDraft {
+            name: key,
+            parameters,
+            http: HttpDraft { spec, source, source_lines: lines },
+        }));
+    }
+    requests
 }
 
 fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::HttpSpec> {
+    let method = fields.string("method", Presence::Optional);
+    // Read to mark the key as known; the value is already converted to JSON in `source`.
+    let body = fields.json("body").and_then(|_| source.get("body").cloned());
+    let spec = parse_get(fields)?;
+    Some(http::HttpSpec { method: method.map_or(spec.method, |method| method.value), body, ..spec })
+}
+
+/// A GET request.
+fn parse_get(fields: &mut TableReader<'_>) -> Option<http::HttpSpec> {
     let text = |texts: BTreeMap<String, Located<String>>| {
         texts.into_iter().map(|(name, text)| (name, text.value)).collect()
     };
-    let method = fields.string("method", Presence::Optional);
     let url = fields.string("url", Presence::Required);
     let query = text(fields.texts("query"));
     let headers = text(fields.texts("headers"));
-    // Read to mark the key as known; the value is already converted to JSON in `source`.
-    let body = fields.json("body").and_then(|_| source.get("body").cloned());
     let result = fields.string("result", Presence::Optional);
     let most = fields.number("max_response_bytes");
     if let Some(most) = most.as_ref().filter(|most| most.value == 0) {
@@ -273,11 +296,11 @@ fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::H
     }
     let on_status = parse_status_sentences(fields);
     Some(http::HttpSpec {
-        method: method.map_or_else(|| "GET".to_owned(), |method| method.value),
+        method: "GET".to_owned(),
         url: url?.value,
         query,
         headers,
-        body,
+        body: None,
         result: result.map(|result| result.value),
         max_response_bytes: most
             .and_then(|most| usize::try_from(most.value).ok())

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::SceneTool;
+use super::check::{CheckContext, compile_http_tool};
 use super::document::Located;
-use super::draft::{CallDraft, PythonDraft, SceneDraft};
+use super::draft::{CallDraft, PythonDraft, RequestDraft, SceneDraft};
 use super::fault::FaultReport;
 use crate::nearest::{did_you_mean, name_list};
 use crate::program::module::{ModuleFunction, PythonModule};
 use crate::program::names;
-use crate::run::Effect;
+use crate::run::{Effect, Repeat};
 use crate::sandbox;
 use crate::tools::Tool;
 use crate::tools::http::HttpToolTerms;
-use crate::tools::python::host::{CHANGES, REFUSE, TABLE_FUNCTIONS};
+use crate::tools::python::host::{CHANGES, HostRequest, REFUSE, REQUESTS, TABLE_FUNCTIONS};
 use crate::tools::python::{PythonTool, PythonToolTerms, TOOLS_FILE};
 
 /// The modules that a file may import.
@@ -72,8 +73,10 @@ pub(super) fn read_file(draft: &mut SceneDraft, report: &FaultReport) {
     let Some(first) = python.first().map(|draft| draft.line) else {
         return warn_of_unused(text.is_some(), report);
     };
-    let declared: Vec<&str> =
-        python.iter().flat_map(|draft| &draft.host).map(|name| name.value.as_str()).collect();
+    let tables = python.iter().flat_map(|draft| &draft.host).map(|name| name.value.clone());
+    let requests = python.iter().flat_map(|draft| &draft.requests);
+    let requests = requests.map(|request| format!("{REQUESTS}{}", request.name.value));
+    let declared: Vec<String> = tables.chain(requests).collect();
     let file = text.map_or(ToolsFile::Missing, |text| read(&text, &declared, first, report));
     for draft in &mut python {
         draft.file = file.clone();
@@ -92,7 +95,7 @@ pub(super) fn warn_of_unused(has_file: bool, report: &FaultReport) {
     }
 }
 
-fn read(text: &str, declared: &[&str], first: Option<u32>, report: &FaultReport) -> ToolsFile {
+fn read(text: &str, declared: &[String], first: Option<u32>, report: &FaultReport) -> ToolsFile {
     let inside = report.beside(TOOLS_FILE);
     let file = match sandbox::read_module(text) {
         None => {
@@ -129,18 +132,21 @@ fn check_imports(module: &PythonModule, inside: &FaultReport) {
 }
 
 /// Checks that each function of the host that the file names is declared by a tool.
-fn check_uses(module: &PythonModule, declared: &[&str], inside: &FaultReport) {
+fn check_uses(module: &PythonModule, declared: &[String], inside: &FaultReport) {
     for found in &module.uses {
         let name = format!("{}.{}", found.object, found.attribute);
-        if !["tables", "tool"].contains(&found.object.as_str())
-            || declared.contains(&name.as_str())
+        if !["tables", "tool", "requests"].contains(&found.object.as_str())
+            || declared.contains(&name)
             || name == REFUSE
         {
             continue;
         }
-        let remedy = match TABLE_FUNCTIONS.contains(&name.as_str()) {
-            true => format!("add {name:?} to `host` of the tool"),
-            false => format!("there are {} and {REFUSE}", TABLE_FUNCTIONS.join(", ")),
+        let remedy = if found.object == "requests" {
+            format!("declare it as [tools.requests.{}] of the tool", found.attribute)
+        } else if TABLE_FUNCTIONS.contains(&name.as_str()) {
+            format!("add {name:?} to `host` of the tool")
+        } else {
+            format!("there are {} and {REFUSE}", TABLE_FUNCTIONS.join(", "))
         };
         let message = format!("no tool declares `{name}`");
         inside.error(Some(found.line), "python_host", message, remedy);
@@ -152,9 +158,14 @@ pub(super) fn compile(
     draft: PythonDraft,
     tool: &str,
     terms: HttpToolTerms<'_>,
+    around: &CheckContext<'_>,
     report: &FaultReport,
 ) -> Option<(Arc<dyn Tool>, Value)> {
     check_host(&draft, tool, terms.effect, report);
+    let written: Map<String, Value> =
+        draft.requests.iter().map(|one| (one.name.value.clone(), one.http.source.clone())).collect();
+    let requests: Vec<Option<HostRequest>> =
+        draft.requests.into_iter().map(|one| request(one, terms, around, report)).collect();
     let file = match draft.file {
         ToolsFile::Read(file) => file,
         ToolsFile::Faulty => return None,
@@ -178,16 +189,46 @@ pub(super) fn compile(
     report.absorb(inside);
     let parameters = names::parameters(terms.parameters).into_iter();
     let host: Vec<String> = draft.host.into_iter().map(|name| name.value).collect();
-    let source = json!({"python": {"function": name.value, "host": host, "sha256": file.digest}});
+    let mut source = json!({"python": {"function": name.value, "host": host, "sha256": file.digest}});
+    if !written.is_empty() {
+        source["python"]["requests"] = Value::Object(written);
+    }
     let made = PythonTool::new(PythonToolTerms {
         source: file.source.clone(),
         function: function?.name.clone(),
         parameters: parameters.map(|(name, python)| (name.to_owned(), python)).collect(),
         host,
+        requests: requests.into_iter().collect::<Option<_>>()?,
         writes: terms.effect == Effect::Write,
         timeout_ms: terms.timeout_ms,
     });
     (!is_faulty).then(|| (Arc::new(made) as Arc<dyn Tool>, source))
+}
+
+/// A request that a function makes. `None` if it cannot be made, which is reported.
+fn request(
+    draft: RequestDraft,
+    terms: HttpToolTerms<'_>,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
+) -> Option<HostRequest> {
+    let RequestDraft { name, parameters, http } = draft;
+    let mut properties = Map::new();
+    for name in [&name].into_iter().chain(&parameters) {
+        if !names::is_python_name(&name.value) {
+            let message = format!("{:?} is not a name in Python", name.value);
+            report.error(name.line, "python_request", message, "use letters, digits and _");
+        }
+    }
+    for parameter in &parameters {
+        properties.insert(parameter.value.clone(), json!({}));
+    }
+    let required: Vec<&String> = properties.keys().collect();
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    let terms = HttpToolTerms { parameters: &schema, effect: Effect::Read, repeat: Repeat::Never, ..terms };
+    let tool = compile_http_tool(&http, terms, around, report)?;
+    let parameters = parameters.into_iter().map(|parameter| parameter.value).collect();
+    Some(HostRequest { name: name.value, parameters, tool })
 }
 
 /// Checks that the declared functions of the host exist and fit the effect of their tool.

@@ -8,9 +8,9 @@ use proscenium::run::{Fault, RunStatus};
 use serde_json::{Value, json};
 
 use crate::process::Workspace;
-use crate::support::ScriptedLlm;
 use crate::support::model_script::ModelScript;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
+use crate::support::{Backend, ScriptedLlm};
 
 const REFERENCE: &str = include_str!("../../scenes/README.md");
 
@@ -244,6 +244,50 @@ async fn whatever_a_function_does_its_call_has_an_end_and_a_failed_one_has_chang
         .await
         .unwrap();
     assert_eq!(stock, 4);
+}
+
+#[tokio::test]
+async fn function_reads_over_http_what_its_tool_declares() {
+    let rates = Backend::start(|request| match request.place.as_str() {
+        "GET /EUR/USD?key=s3cret" => json!({"rate": 1.25}),
+        _ => json!(null),
+    });
+    let scene = format!(
+        r#"
+name = "Rates"
+description = "Rates of currencies."
+instructions = "Call the tools."
+examples = [{{ say = "What are 8 euros in dollars?", tool = "PriceIn" }}]
+[[tools]]
+name = "PriceIn"
+description = "Tells what an amount of euros is in another currency."
+kind = "python"
+effect = "read"
+parameters = {{ type = "object", required = ["euros", "currency"], properties = {{ euros = {{ type = "number" }}, currency = {{ type = "string" }} }} }}
+[tools.requests.rate]
+url = "{}/EUR/{{currency}}"
+query = {{ key = "s3cret" }}
+parameters = ["currency"]
+result = "/rate"
+"#,
+        rates.address()
+    );
+    let python =
+        "def price_in(euros, currency):\n    return {'amount': euros * requests.rate(currency=currency)}\n";
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "rates", [&scene, python]);
+    let llm = model(
+        r#"
+"What are 8 euros in dollars?": {steps: [{scene: Rates, rounds: [[{PriceIn: {euros: 8, currency: USD}}]]}]}
+"What are 8 euros in crowns?": {steps: [{scene: Rates, rounds: [[{PriceIn: {euros: 8, currency: CZK}}]]}]}
+"#,
+    );
+    let setup = Setup::scripted(&llm).alone().scenes(dir.path()).set("scenes.allow_private_addresses", true);
+    let test = setup.start().await;
+    assert_eq!(end(&test, "What are 8 euros in dollars?").await.0, json!({"amount": 10.0}));
+    // Its answer has no rate: the request fails as that of a tool over HTTP does.
+    assert_eq!(end(&test, "What are 8 euros in crowns?").await.0, "http.unexpected_answer");
+    assert_eq!(rates.take_requests().len(), 2);
 }
 
 #[tokio::test]

@@ -31,6 +31,8 @@ zzzzzzzz = 1
 zzzzzzzz = 1
 [tools.policies.timeout]
 zzzzzzzz = 1
+[tools.requests.rate]
+zzzzzzzz = 1
 [[tables]]
 zzzzzzzz = 1
 [[tables.columns]]
@@ -84,6 +86,7 @@ fn loader_keys() -> Keys {
             "tools[0].http." => "http",
             "tools[0].policies." => "policies",
             "tools[0].policies.timeout." => "policy",
+            "tools[0].requests.rate." => "request",
             "tables[0]." => "table",
             "tables[0].columns[0]." => "column",
             "tables[0].records." => "records",
@@ -109,7 +112,7 @@ fn schema_tables(schema: &Value) -> BTreeMap<String, &Value> {
 #[test]
 fn schema_and_reference_have_the_keys_of_the_loader() {
     let loader = loader_keys();
-    assert_eq!(loader.len(), 13, "{loader:#?}");
+    assert_eq!(loader.len(), 14, "{loader:#?}");
     let schema = schema();
     let in_schema: Keys = schema_tables(&schema)
         .into_iter()
@@ -126,6 +129,7 @@ fn schema_and_reference_have_the_keys_of_the_loader() {
             "Examples" => "example",
             "Tools" => "tool",
             "HTTP" => "http",
+            "Request" => "request",
             "Undo" => "undo",
             "Alternative" => "alternative",
             "Expectations" => "expect",
@@ -188,6 +192,7 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         ("policies", "tools[0].policies."),
         ("policy", "tools[0].policies.timeout."),
         ("http", "tools[0].http."),
+        ("request", "tools[0].requests.rate."),
         ("table", "tables[0]."),
         ("column", "tables[0].columns[0]."),
         ("records", "tables[0].records."),

@@ -89,6 +89,18 @@ fn faults_say_where_what_and_what_to_do() {
 }
 
 #[test]
+fn requests_that_cannot_be_made_are_faults() {
+    let tool = format!(
+        "{READ}\n[tools.requests.rate]\nurl = \"https://example.com/{{day}}\"\nmethod = \"POST\"\n\
+         parameters = [\"a day\"]\n"
+    );
+    let file =
+        "def get_price(item, from_=None):\n    return [requests.rate(day=item), requests.rates(item)]\n";
+    let told: Vec<String> = load(&tool, Some(file)).faults.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(told.join("\n"), @"");
+}
+
+#[test]
 fn keys_and_files_of_python_without_a_tool_in_it_are_reported() {
     let loaded = load("effect = \"read\"", Some("x = 1\n"));
     assert!(loaded.has_errors());

@@ -22,7 +22,7 @@ use crate::program::{
     Stop, Unavailable,
 };
 use crate::run::FaultClass;
-use host::{REFUSE, TABLES};
+use host::{HostRequest, REFUSE, REQUESTS, TABLES};
 
 /// The file of a scene's functions.
 pub const TOOLS_FILE: &str = "tools.py";
@@ -32,6 +32,9 @@ const MAX_ROUNDS: u32 = 3;
 
 /// The fault code of staged changes whose rows changed meanwhile.
 const CONFLICT: &str = "staged.conflict";
+
+/// How much of the message of a failed request is looked for in that of a failed function, in characters.
+const COMPARED_CHARS: usize = 100;
 
 /// The longest refusal, in characters.
 const MAX_REFUSAL_CHARS: usize = 300;
@@ -47,6 +50,7 @@ pub struct PythonTool {
     /// The names of the parameters in the schema and in Python.
     parameters: Vec<(String, String)>,
     host: Vec<ProgramFunction>,
+    requests: Vec<HostRequest>,
     writes: bool,
     timeout: Duration,
 }
@@ -62,6 +66,8 @@ pub struct PythonToolTerms {
     pub parameters: Vec<(String, String)>,
     /// The functions of tables that it may call, of [`host::TABLE_FUNCTIONS`].
     pub host: Vec<String>,
+    /// The HTTP requests that it may make.
+    pub requests: Vec<HostRequest>,
     /// Whether it changes tables.
     pub writes: bool,
     /// The timeout of one call, in milliseconds.
@@ -71,11 +77,12 @@ pub struct PythonToolTerms {
 impl PythonTool {
     /// The tool.
     pub fn new(terms: PythonToolTerms) -> Self {
-        let PythonToolTerms { source, function, parameters, host, writes, timeout_ms } = terms;
+        let PythonToolTerms { source, function, parameters, host, requests, writes, timeout_ms } = terms;
         // Its deadline is before the caller's, which cannot tell whether a write was committed: a commit has this time.
         let spare = (timeout_ms / 10).min(1_000);
         let timeout = Duration::from_millis(timeout_ms - spare);
-        Self { source, function, parameters, host: host::functions(&host, writes), writes, timeout }
+        let host = host::functions(&host, &requests, writes);
+        Self { source, function, parameters, host, requests, writes, timeout }
     }
 
     /// Executes the function once, and commits what it staged.
@@ -87,15 +94,15 @@ impl PythonTool {
         deadline: Instant,
     ) -> Result<Value, ToolError> {
         let uses_tables = self.host.iter().any(|function| function.name.starts_with(TABLES));
-        let mut tables = if uses_tables { Some(context.tables()?) } else { None };
+        let tables = if uses_tables { Some(context.tables()?) } else { None };
         if let Some(tables) = tables.as_ref().filter(|_| self.writes)
             && let Some(done) = tables.committed_result().await?
         {
             return Ok(done);
         }
         let program = self.program(interpreter, context, arguments);
-        let tenant = context.principal.tenant.as_str();
-        let returned = timeout_at(deadline, self.returned((interpreter, tenant), program, &mut tables)).await;
+        let mut host = HostState { context, tables, raised: None };
+        let returned = timeout_at(deadline, self.returned(interpreter, program, &mut host)).await;
         let returned = returned.unwrap_or_else(|_| {
             let message = format!("`{}` did not end within {} ms", self.function, self.timeout.as_millis());
             Err(ToolError::failed("python.time", message).classed(FaultClass::Timeout))
@@ -108,7 +115,7 @@ impl PythonTool {
             );
             return Err(ToolError::failed("python.result", message).classed(FaultClass::BadData));
         }
-        match tables.filter(|_| self.writes) {
+        match host.tables.filter(|_| self.writes) {
             Some(tables) => tables.commit_returning(returned).await,
             None => Ok(returned),
         }
@@ -140,10 +147,11 @@ impl PythonTool {
     /// What the function returns, with the host functions that it calls performed.
     async fn returned(
         &self,
-        (interpreter, tenant): (&dyn Interpreter, &str),
+        interpreter: &dyn Interpreter,
         mut program: Program,
-        tables: &mut Option<TableSession>,
+        host: &mut HostState<'_>,
     ) -> Result<Value, ToolError> {
+        let tenant = host.context.principal.tenant.as_str();
         let most = usize::try_from(program.limits.calls).unwrap_or(usize::MAX);
         loop {
             let executed = interpreter.execute_for(tenant, &program).await;
@@ -158,32 +166,40 @@ impl PythonTool {
                         ToolError::failed("python.error", "the interpreter did not call the function")
                     });
                 }
-                Stop::Fault(fault) => return Err(self.failed(&fault)),
+                Stop::Fault(fault) => {
+                    let failed = self.failed(&fault);
+                    return Err(host.unhandled(&fault).unwrap_or(failed));
+                }
                 Stop::Call { call, line } => {
                     if program.calls.len() >= most {
                         let message = format!("`{}` makes more than {most} calls", self.function);
                         return Err(ToolError::failed("python.calls", message));
                     }
-                    let outcome = self.perform(&call, line, tables).await?;
+                    let outcome = self.perform(&call, line, host).await?;
                     program.calls.push(PastCall { call, outcome });
                 }
             }
         }
     }
 
-    /// Performs a call of a function of the host. A table that refuses what the function asks for raises an exception in it.
+    /// Performs a call of a function of the host. A table that refuses what the function asks for raises an exception in it, as
+    /// does a request that fails.
     async fn perform(
         &self,
         call: &ProgramCall,
         line: Option<u32>,
-        tables: &mut Option<TableSession>,
+        host: &mut HostState<'_>,
     ) -> Result<PastOutcome, ToolError> {
         if call.function == REFUSE {
             return Err(refusal(&call.arguments, line));
         }
+        let name = call.function.strip_prefix(REQUESTS);
+        if let Some(request) = self.requests.iter().find(|request| Some(request.name.as_str()) == name) {
+            return Ok(host.request(request, &call.arguments).await);
+        }
         let is_declared = self.host.iter().any(|function| function.name == call.function);
         let function = call.function.strip_prefix(TABLES).filter(|_| is_declared);
-        let (Some(function), Some(tables)) = (function, tables) else {
+        let (Some(function), Some(tables)) = (function, &mut host.tables) else {
             let message = format!("{}`{}` is not a function of the host", at(line), call.function);
             return Err(ToolError::failed("python.forbidden", message));
         };
@@ -217,6 +233,46 @@ impl PythonTool {
             "how a tool in Python failed"
         );
         ToolError::failed(code, format!("{}{}", at(line), fault.message)).classed(class)
+    }
+}
+
+/// What the functions of the host work with during one execution.
+struct HostState<'c> {
+    context: &'c ToolContext,
+    tables: Option<TableSession>,
+    /// Why the last request failed.
+    raised: Option<ToolError>,
+}
+
+impl HostState<'_> {
+    /// Makes a request.
+    async fn request(&mut self, request: &HostRequest, arguments: &Map<String, Value>) -> PastOutcome {
+        let made = request.tool.call(self.context.clone(), Value::Object(arguments.clone())).await;
+        let made = made.and_then(|value| match size(&value) {
+            bytes if bytes <= MAX_STORED_BYTES => Ok(value),
+            bytes => {
+                let message = format!(
+                    "{REQUESTS}{} returned {bytes} bytes of JSON, and at most {MAX_STORED_BYTES} are allowed",
+                    request.name
+                );
+                Err(ToolError::failed("http.too_large", message).classed(FaultClass::BadData))
+            }
+        });
+        match made {
+            Ok(value) => PastOutcome::Returned(value),
+            Err(error) => {
+                let message = error.message.clone();
+                self.raised = Some(error);
+                PastOutcome::Raised(message)
+            }
+        }
+    }
+
+    /// The failure of the last request, if the function did not handle it.
+    fn unhandled(&mut self, fault: &ProgramFault) -> Option<ToolError> {
+        let raised = self.raised.take().filter(|_| fault.code == "code.error")?;
+        let beginning: String = raised.message.chars().take(COMPARED_CHARS).collect();
+        fault.message.contains(&beginning).then_some(raised)
     }
 }
 

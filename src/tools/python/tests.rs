@@ -125,9 +125,31 @@ fn tool(writes: bool, timeout_ms: u64) -> PythonTool {
         function: "count".to_owned(),
         parameters: vec![("from".to_owned(), "from_".to_owned())],
         host: vec!["tables.get".to_owned(), "tables.update".to_owned()],
+        requests: vec![HostRequest {
+            name: "rate".to_owned(),
+            parameters: vec!["day".to_owned()],
+            tool: Arc::new(Rate),
+        }],
         writes,
         timeout_ms,
     })
+}
+
+/// A request whose answer is the day that it is given, unless that is Sunday.
+struct Rate;
+
+#[async_trait]
+impl Tool for Rate {
+    async fn call(&self, _: ToolContext, arguments: Value) -> Result<Value, ToolError> {
+        match arguments["day"].as_str() {
+            Some("Sunday") => Err(ToolError::failed("http.status", "GET http://rates answered 503")),
+            _ => Ok(json!({"rate": arguments["day"]})),
+        }
+    }
+}
+
+fn rate(day: &str) -> Stop {
+    call("requests.rate", json!({"day": day}))
 }
 
 fn get() -> Stop {
@@ -208,4 +230,24 @@ async fn what_a_table_refuses_is_raised_and_a_read_commits_nothing() {
     let error = tool(false, 60_000).call(counter.context("r"), json!({})).await.unwrap_err();
     assert_eq!(error.code, "python.forbidden");
     assert_eq!(counter.number().await, json!(1));
+}
+
+#[tokio::test]
+async fn failed_request_is_raised_and_is_the_failure_of_a_function_that_does_not_handle_it() {
+    let counter = Counter::new().await;
+    let done = counter.call("k1", [rate("Sunday"), rate("Monday"), returns(json!(1))]).await;
+    assert_eq!(done, Ok(json!(1)));
+    let programs = counter.script.programs.lock().unwrap().clone();
+    let seen: Vec<&PastOutcome> = programs[2].calls.iter().map(|past| &past.outcome).collect();
+    let raised = PastOutcome::Raised("GET http://rates answered 503".to_owned());
+    assert_eq!(seen, [&raised, &PastOutcome::Returned(json!({"rate": "Monday"}))]);
+    let unhandled = |message: &str| {
+        let (code, message) = ("code.error".to_owned(), message.to_owned());
+        Stop::Fault(ProgramFault { code, message, line: Some(2), printed: String::new() })
+    };
+    let own = "ToolError: GET http://rates answered 503";
+    let error = counter.call("k2", [update(9), rate("Sunday"), unhandled(own)]).await.unwrap_err();
+    assert_eq!((error.code.as_str(), error.kind), ("http.status", ToolErrorKind::Failed));
+    let error = counter.call("k2", [rate("Sunday"), unhandled("ValueError: no")]).await.unwrap_err();
+    assert_eq!((error.code.as_str(), counter.number().await), ("python.error", json!(1)));
 }
