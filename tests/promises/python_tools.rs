@@ -234,7 +234,7 @@ async fn whatever_a_function_does_its_call_has_an_end_and_a_failed_one_has_chang
     assert_eq!(ends(&run), expected, "{:#?}", run.answer);
     let errors: Vec<&Fault> =
         run.answer.steps[0].tool_calls.iter().filter_map(|call| call.error.as_ref()).collect();
-    assert_eq!(errors[0].message, "tools.py:5: KeyError: 'pen'");
+    assert_eq!(errors[0].message, "tools.py:5: KeyError: pen");
     let refused = errors.iter().find(|error| error.code == "python.refused").unwrap();
     assert_eq!(refused.message, "Not today, not tomorrow.");
     // What users read of it, where no model words it.
