@@ -104,6 +104,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use rand::Rng;
 
     use super::*;
     use crate::run::Purpose;
