@@ -104,8 +104,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    // The prelude has another release of it.
-    use rand::Rng as _;
     use rand::Rng;
 
     use super::*;
