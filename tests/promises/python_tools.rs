@@ -272,8 +272,8 @@ result = "/rate"
 "#,
         rates.address()
     );
-    let python =
-        "def price_in(euros, currency):\n    return {'amount': euros * requests.rate(currency=currency)}\n";
+    let python = "def price_in(euros, currency):\n    rate = requests.rate(currency=currency)\n    \
+                  dollars = requests.rate(currency='USD')\n    return {'amount': euros * rate, 'dollars': dollars}\n";
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "rates", [&scene, python]);
     let llm = model(
@@ -284,10 +284,12 @@ result = "/rate"
     );
     let setup = Setup::scripted(&llm).alone().scenes(dir.path()).set("scenes.allow_private_addresses", true);
     let test = setup.start().await;
-    assert_eq!(end(&test, "What are 8 euros in dollars?").await.0, json!({"amount": 10.0}));
+    assert_eq!(end(&test, "What are 8 euros in dollars?").await.0, json!({"amount": 10.0, "dollars": 1.25}));
+    // Each was made once, though the function was executed three times.
+    assert_eq!(rates.take_requests().len(), 2);
     // Its answer has no rate: the request fails as that of a tool over HTTP does.
     assert_eq!(end(&test, "What are 8 euros in crowns?").await.0, "http.unexpected_answer");
-    assert_eq!(rates.take_requests().len(), 2);
+    assert_eq!(rates.take_requests().len(), 1);
 }
 
 #[tokio::test]

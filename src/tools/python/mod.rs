@@ -33,8 +33,8 @@ const MAX_ROUNDS: u32 = 3;
 /// The fault code of staged changes whose rows changed meanwhile.
 const CONFLICT: &str = "staged.conflict";
 
-/// How much of the message of a failed request is looked for in that of a failed function, in characters.
-const COMPARED_CHARS: usize = 100;
+/// The most bytes of JSON that the calls of one execution return together: each execution gets all of them again.
+const MAX_READ_BYTES: usize = 2 * 1024 * 1024;
 
 /// The longest refusal, in characters.
 const MAX_REFUSAL_CHARS: usize = 300;
@@ -152,6 +152,7 @@ impl PythonTool {
         host: &mut HostState<'_>,
     ) -> Result<Value, ToolError> {
         let tenant = host.context.principal.tenant.as_str();
+        let mut read = 0;
         let most = usize::try_from(program.limits.calls).unwrap_or(usize::MAX);
         loop {
             let executed = interpreter.execute_for(tenant, &program).await;
@@ -176,6 +177,17 @@ impl PythonTool {
                         return Err(ToolError::failed("python.calls", message));
                     }
                     let outcome = self.perform(&call, line, host).await?;
+                    if let PastOutcome::Returned(value) = &outcome {
+                        read += size(value);
+                    }
+                    if read > MAX_READ_BYTES {
+                        let message = format!(
+                            "{}the calls of `{}` returned {read} bytes of JSON together, and at most {MAX_READ_BYTES} are allowed",
+                            at(line),
+                            self.function
+                        );
+                        return Err(ToolError::failed("python.calls", message));
+                    }
                     program.calls.push(PastCall { call, outcome });
                 }
             }
@@ -240,8 +252,8 @@ impl PythonTool {
 struct HostState<'c> {
     context: &'c ToolContext,
     tables: Option<TableSession>,
-    /// Why the last request failed.
-    raised: Option<ToolError>,
+    /// Why the last request failed, and what the function is told about it.
+    raised: Option<(ToolError, String)>,
 }
 
 impl HostState<'_> {
@@ -261,8 +273,10 @@ impl HostState<'_> {
         match made {
             Ok(value) => PastOutcome::Returned(value),
             Err(error) => {
-                let message = error.message.clone();
-                self.raised = Some(error);
+                // No address and no word of the back end: what a function is told it may say to a user.
+                let status = error.status.map(|status| format!(" {status}")).unwrap_or_default();
+                let message = format!("{REQUESTS}{} failed: {}{status}", request.name, error.code);
+                self.raised = Some((error, message.clone()));
                 PastOutcome::Raised(message)
             }
         }
@@ -270,9 +284,8 @@ impl HostState<'_> {
 
     /// The failure of the last request, if the function did not handle it.
     fn unhandled(&mut self, fault: &ProgramFault) -> Option<ToolError> {
-        let raised = self.raised.take().filter(|_| fault.code == "code.error")?;
-        let beginning: String = raised.message.chars().take(COMPARED_CHARS).collect();
-        fault.message.contains(&beginning).then_some(raised)
+        let (error, told) = self.raised.take().filter(|_| fault.code == "code.error")?;
+        (fault.message == format!("ToolError: {told}")).then_some(error)
     }
 }
 

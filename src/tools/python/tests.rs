@@ -28,7 +28,7 @@ impl Interpreter for Script {
     }
 
     fn limits(&self) -> ProgramLimits {
-        ProgramLimits { calls: 3, ..ProgramLimits::default() }
+        ProgramLimits { calls: 10, ..ProgramLimits::default() }
     }
 }
 
@@ -192,7 +192,7 @@ async fn whatever_fails_before_the_end_has_done_nothing() {
         (vec![fault("code.arguments")], "python.result"),
         (vec![returns(json!(large))], "python.result"),
         (vec![call("tables.find", json!({"table": "numbers"}))], "python.forbidden"),
-        (vec![get(), get(), get()], "python.calls"),
+        (vec![get(); 10], "python.calls"),
     ] {
         let stops = [update(9)].into_iter().chain(last);
         let error = counter.call("k", stops).await.unwrap_err();
@@ -239,15 +239,19 @@ async fn failed_request_is_raised_and_is_the_failure_of_a_function_that_does_not
     assert_eq!(done, Ok(json!(1)));
     let programs = counter.script.programs.lock().unwrap().clone();
     let seen: Vec<&PastOutcome> = programs[2].calls.iter().map(|past| &past.outcome).collect();
-    let raised = PastOutcome::Raised("GET http://rates answered 503".to_owned());
+    let raised = PastOutcome::Raised("requests.rate failed: http.status".to_owned());
     assert_eq!(seen, [&raised, &PastOutcome::Returned(json!({"rate": "Monday"}))]);
     let unhandled = |message: &str| {
         let (code, message) = ("code.error".to_owned(), message.to_owned());
         Stop::Fault(ProgramFault { code, message, line: Some(2), printed: String::new() })
     };
-    let own = "ToolError: GET http://rates answered 503";
+    let own = "ToolError: requests.rate failed: http.status";
     let error = counter.call("k2", [update(9), rate("Sunday"), unhandled(own)]).await.unwrap_err();
     assert_eq!((error.code.as_str(), error.kind), ("http.status", ToolErrorKind::Failed));
+    assert_eq!(error.message, "GET http://rates answered 503");
+    let large = std::iter::repeat_n(rate(&"x".repeat(250_000)), 9);
+    let error = counter.call("k2", large).await.unwrap_err();
+    assert_eq!((error.code.as_str(), error.kind), ("python.calls", ToolErrorKind::Failed), "{error}");
     let error = counter.call("k2", [rate("Sunday"), unhandled("ValueError: no")]).await.unwrap_err();
     assert_eq!((error.code.as_str(), counter.number().await), ("python.error", json!(1)));
 }
