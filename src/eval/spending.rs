@@ -167,8 +167,8 @@ mod tests {
         let free = model("f", "https://m.example/v1", 0.0);
         assert_eq!(check(&[], None, None), None);
         assert_eq!(check(&[local], None, None), None);
-        assert!(check(&[priced.clone()], None, None).unwrap().ends_with(": p"));
-        assert_eq!(check(&[priced.clone()], Some(1.0), None), None);
+        assert!(check(std::slice::from_ref(&priced), None, None).unwrap().ends_with(": p"));
+        assert_eq!(check(std::slice::from_ref(&priced), Some(1.0), None), None);
         assert!(
             check(&[priced.clone(), free.clone()], Some(1.0), None)
                 .unwrap()

@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn scripted_fault_that_cannot_be_shown_leaves_the_request_to_the_next_entry() {
         let entry = |fault| ScriptedFault { fault: Some(fault), ..ScriptedFault::default() };
-        let mut profile = Profile::default();
-        profile.script = vec![entry(FaultKind::MalformedCall), entry(FaultKind::CutStream)];
+        let script = vec![entry(FaultKind::MalformedCall), entry(FaultKind::CutStream)];
+        let profile = Profile { script, ..Profile::default() };
         let words = QuestionFacts { calls: false, ..question("text") };
         assert_eq!(Fate::of(&profile, &words, 1).fault, Some(FaultKind::CutStream));
         assert_eq!(Fate::of(&profile, &question("text"), 1).fault, Some(FaultKind::MalformedCall));
