@@ -61,7 +61,7 @@ fn faults_say_where_what_and_what_to_do() {
         (
             READ,
             Some(
-                "import os\nfrom json import loads\nfrom . import more\n\ndef get_price(item, from_=None):\n    return 1\n",
+                "import os\nfrom json import loads\nimport sys as system\n\ndef get_price(item, from_=None):\n    return 1\n",
             ),
         ),
         (READ, Some("def get_prices(item):\n    return 1\n")),
@@ -97,7 +97,16 @@ fn requests_that_cannot_be_made_are_faults() {
     let file =
         "def get_price(item, from_=None):\n    return [requests.rate(day=item), requests.rates(item)]\n";
     let told: Vec<String> = load(&tool, Some(file)).faults.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    shop/scene.toml:17: error[scene.http_placeholder]: {day} is not among the tool's parameters
+      declare it in `parameters`, or use one of: a day
+    shop/scene.toml:18: error[scene.unknown_key]: `tools[0].requests.rate.method` is not a key of a scene
+      the keys here are: parameters, url, query, headers, result, max_response_bytes, on_status
+    shop/scene.toml:19: error[scene.python_request]: "a day" is not a name in Python
+      use letters, digits and _
+    shop/tools.py:2: error[scene.python_host]: no tool declares `requests.rates`
+      declare it as [tools.requests.rates] of the tool
+    "#);
 }
 
 #[test]
