@@ -77,21 +77,7 @@ pub async fn run<W: Write>(
             let stored = stored_runs::open(loaded).await?;
             let id = stored.document_named(&id, user).await?;
             let tenant = stored.tenant().clone();
-            let left = delete(id, &tenant, loaded).await?;
-            writeln!(
-                out,
-                "The document {id} is deleted, and {} that named it.",
-                count(left.erased_runs.len(), "run")
-            )?;
-            if !left.remembering_sessions.is_empty() {
-                let sessions: Vec<String> =
-                    left.remembering_sessions.iter().map(|one| one_line(one)).collect();
-                writeln!(
-                    out,
-                    "Requests about it, and the events of later runs, are still in: {}",
-                    sessions.join(", ")
-                )?;
-            }
+            tell_deleted(out, id, &delete(id, &tenant, loaded).await?)?;
         }
     }
     out.flush()?;
@@ -141,6 +127,17 @@ async fn add(file: DocumentFile, loaded: &LoadedConfig, as_user: bool) -> Result
 struct Deleted {
     erased_runs: Vec<String>,
     remembering_sessions: Vec<String>,
+}
+
+fn tell_deleted(out: &mut impl Write, id: DocumentId, left: &Deleted) -> std::io::Result<()> {
+    let runs = count(left.erased_runs.len(), "run");
+    writeln!(out, "The document {id} is deleted, and {runs} that named it.")?;
+    let sessions: Vec<String> = left.remembering_sessions.iter().map(|one| one_line(one)).collect();
+    if sessions.is_empty() {
+        return Ok(());
+    }
+    let sessions = sessions.join(", ");
+    writeln!(out, "Requests about it, and the events of later runs, are still in: {sessions}")
 }
 
 async fn delete(id: DocumentId, tenant: &TenantId, loaded: &LoadedConfig) -> Result<Deleted, Failure> {

@@ -3,11 +3,58 @@
 use crate::planner::consent;
 use crate::run::NamedDocument;
 
-/// Most words of a reply that names a document by its number in the list.
-const MAX_NUMBER_WORDS: usize = 4;
+/// Most words of a reply beside a number or a name without its ending.
+const MAX_OTHER_WORDS: usize = 3;
 
-/// Those of `choices` that the reply names, by id, by name, by the name without its ending, or by number. A plain yes
-/// names the only one. A name that several have names none.
+/// Words that say nothing beside a number or a name: a reply with others may be about something else.
+const FILLERS: &[&str] = &[
+    "the",
+    "a",
+    "one",
+    "number",
+    "no",
+    "nr",
+    "n",
+    "please",
+    "and",
+    "document",
+    "file",
+    "it",
+    "is",
+    "il",
+    "lo",
+    "la",
+    "i",
+    "e",
+    "ed",
+    "numero",
+    "documento",
+    "favore",
+    "per",
+    "quello",
+    "quella",
+    "das",
+    "die",
+    "der",
+    "den",
+    "nummer",
+    "dokument",
+    "bitte",
+    "und",
+    "le",
+    "les",
+    "et",
+    "numéro",
+    "el",
+    "los",
+    "y",
+    "número",
+    "por",
+    "favor",
+];
+
+/// Those of `choices` that the reply names: by id or whole name anywhere in it, or by the name without its ending or the number in
+/// the list, if it says nothing else. A plain yes names the only one. A name that several have names none.
 pub(super) fn named(choices: &[NamedDocument], reply: &str) -> Vec<NamedDocument> {
     if let [only] = choices
         && consent::parse_consent(reply) == Some(true)
@@ -15,44 +62,70 @@ pub(super) fn named(choices: &[NamedDocument], reply: &str) -> Vec<NamedDocument
         return vec![only.clone()];
     }
     let mut rest = reply.to_lowercase();
-    let mut found: Vec<usize> = Vec::new();
-    // Longest first, so that "report.md" is not found in "old report.md".
-    let mut keys = keys(choices);
-    keys.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
-    for (key, places) in keys {
-        while let Some(at) = whole(&rest, &key) {
-            rest.replace_range(at..at + key.len(), &" ".repeat(key.len()));
-            if let [place] = places[..] {
-                found.push(place);
-            }
-        }
-    }
-    if found.is_empty() {
-        found.extend(number(reply, choices.len()));
+    let mut found = taken(&mut rest, keys(choices, whole_names));
+    let stems = taken(&mut rest, keys(choices, stem));
+    let others: Vec<&str> =
+        rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let numbers: Vec<usize> = others.iter().filter_map(|word| word.parse().ok()).collect();
+    let says_nothing = |words: usize| {
+        let is_filler = |word: &&str| FILLERS.contains(word) || word.parse::<usize>().is_ok();
+        others.len() <= words + MAX_OTHER_WORDS && others.iter().all(is_filler)
+    };
+    if numbers.is_empty() && says_nothing(0) {
+        found.extend(stems);
+    } else if let ([number], true) =
+        (numbers.as_slice(), found.is_empty() && stems.is_empty() && says_nothing(1))
+    {
+        found.extend(number.checked_sub(1));
     }
     found.sort_unstable();
     found.dedup();
     found.into_iter().filter_map(|place| choices.get(place).cloned()).collect()
 }
 
+/// The places of the documents that `keys` name in a text, from which they are taken. Longest first, so that "report.md" is not
+/// found in "old report.md".
+fn taken(text: &mut String, mut keys: Vec<(String, Vec<usize>)>) -> Vec<usize> {
+    let mut found = Vec::new();
+    keys.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
+    for (key, places) in keys {
+        while let Some(at) = whole(text, &key) {
+            text.replace_range(at..at + key.len(), &" ".repeat(key.len()));
+            if let [place] = places[..] {
+                found.push(place);
+            }
+        }
+    }
+    found
+}
+
 /// What names documents, in lower case, and the places of those that it names.
-fn keys(choices: &[NamedDocument]) -> Vec<(String, Vec<usize>)> {
+fn keys(choices: &[NamedDocument], of: fn(&NamedDocument) -> Vec<String>) -> Vec<(String, Vec<usize>)> {
     let mut keys: Vec<(String, Vec<usize>)> = Vec::new();
     for (place, choice) in choices.iter().enumerate() {
-        let name = choice.name.trim().to_lowercase();
-        let stem = name.rsplit_once('.').map(|(stem, _)| stem.to_owned());
-        // A stem of a letter or two, or only digits, is found in too many replies.
-        let is_telling = |key: &String| key.chars().filter(|c| c.is_alphabetic()).count() > 2;
-        let stem = stem.filter(is_telling).filter(|stem| *stem != name);
-        for key in [Some(choice.id.to_string()), Some(name), stem].into_iter().flatten() {
+        for key in of(choice).into_iter().filter(|key| !key.is_empty()) {
             match keys.iter_mut().find(|(other, _)| *other == key) {
                 Some((_, places)) => places.push(place),
-                None if key.is_empty() => {}
                 None => keys.push((key, vec![place])),
             }
         }
     }
     keys
+}
+
+/// The id; and the name, if it has an ending or several words: one that is a word may mean that word.
+fn whole_names(choice: &NamedDocument) -> Vec<String> {
+    let name = choice.name.trim().to_lowercase();
+    let is_plain = name.chars().all(char::is_alphanumeric);
+    [Some(choice.id.to_string()), (!is_plain).then_some(name)].into_iter().flatten().collect()
+}
+
+/// The name without its ending, or as a word. One of a letter or two, or only digits, is found in too many replies.
+fn stem(choice: &NamedDocument) -> Vec<String> {
+    let name = choice.name.trim().to_lowercase();
+    let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem).to_owned();
+    let is_telling = stem.chars().filter(|c| c.is_alphabetic()).count() > 2;
+    is_telling.then_some(stem).into_iter().collect()
 }
 
 /// Where `key` stands in `text`, with no letter or digit beside it.
@@ -61,18 +134,6 @@ fn whole(text: &str, key: &str) -> Option<usize> {
     text.match_indices(key).map(|(at, _)| at).find(|at| {
         is_apart(text[..*at].chars().next_back()) && is_apart(text[at + key.len()..].chars().next())
     })
-}
-
-/// The place that a short reply names by its number in the list, if that is its only number.
-fn number(reply: &str, choices: usize) -> Option<usize> {
-    let words: Vec<&str> = reply.split_whitespace().collect();
-    if words.len() > MAX_NUMBER_WORDS {
-        return None;
-    }
-    let bare = |word: &&str| word.trim_matches(|c: char| !c.is_alphanumeric()).parse::<usize>().ok();
-    let mut numbers = words.iter().filter_map(bare);
-    let number = numbers.next().filter(|_| numbers.next().is_none())?;
-    number.checked_sub(1).filter(|place| *place < choices)
 }
 
 #[cfg(test)]
@@ -108,6 +169,10 @@ mod tests {
             ("number 3.", &[2]),
             ("the 4 and the 5", &[]),
             ("What will the weather be in 3 days?", &[]),
+            ("in 3 sentences", &[]),
+            ("for 2 people", &[]),
+            ("never mind, report the theft", &[]),
+            ("report.md, and tell me when it was written", &[0]),
             ("0", &[]),
             ("6", &[]),
             ("reports.md", &[]),
