@@ -116,7 +116,7 @@ impl Profile {
             self.faults.set_rate(fault, rate);
         }
         if self.faults.sum() > 1.0 + 1e-9 {
-            let message = format!("the rates of `faults` add up to {}", self.faults.sum());
+            let message = format!("the rates of `faults` add up to {:.3}", self.faults.sum());
             table.report().error(
                 table.line(),
                 "bound",
@@ -138,10 +138,11 @@ fn latency_of(mut table: TableReader<'_>) -> LatencyDistribution {
     let shape = table.keyword("shape", Presence::Required, &SHAPES);
     decimal(&mut table, "ms", MAX_REPLY_MS, &mut latency.ms);
     decimal(&mut table, "spread", MAX_REPLY_MS, &mut latency.spread);
-    if let Some(Located { value, line }) = shape {
+    if let Some(Located { value, .. }) = shape {
         latency.shape = value;
         if value == LatencyShape::Fixed && table.has("spread") {
             let remedy = "remove it, or write shape = \"normal\" or \"lognormal\"";
+            let line = table.line_of("spread");
             table.report().error(line, "invalid_value", "a fixed time has no `spread`", remedy);
         }
         if value == LatencyShape::LogNormal && latency.spread > 10.0 {

@@ -344,8 +344,9 @@ fn identity(kind: Option<Purpose>, data: &str, words: &str, messages: usize) -> 
     for name in IDENTIFYING {
         add(&sections::get(data, name).unwrap_or_default());
     }
-    // A later round of a step, or a reply that was sent back.
-    add(&messages.to_string());
+    // A later round of a step is another question. Elsewhere, messages are added only where a reply was sent back.
+    let round = if matches!(kind, None | Some(Purpose::Scene)) { messages } else { 0 };
+    add(&round.to_string());
     hash.finalize().into()
 }
 
