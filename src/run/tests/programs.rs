@@ -268,6 +268,13 @@ impl Written {
         self.script.settle();
     }
 
+    /// The outcome of the first call, a commit, stays unknown however often it is repeated under its key.
+    fn commit_is_lost(&mut self) {
+        while matches!(self.state().calls[&1].status, CallStatus::InFlight { .. }) {
+            self.failed(1, Outcome::Unknown { error: Fault::new("staged.commit_unknown", "who knows") });
+        }
+    }
+
     /// The run ends with what it has.
     fn end(&mut self) {
         self.script.check(None, true, Some("Nobody knows."));
@@ -406,7 +413,7 @@ fn commit_of_unknown_outcome_is_left_to_a_person_and_not_made_again() {
     {
         let mut run = Written::new(free());
         run.staging_program(1);
-        run.failed(1, Outcome::Unknown { error: Fault::new("staged.commit_unknown", "who knows") });
+        run.commit_is_lost();
         assert_eq!((run.status(), run.error()), (StepStatus::Failed, "staged.commit_unknown"));
         run.end();
         // Resumed before anybody has decided: it is neither executed again nor written anew.
@@ -431,7 +438,7 @@ fn commit_of_unknown_outcome_is_left_to_a_person_and_not_made_again() {
 fn another_plan_commits_nothing_while_the_outcome_of_a_commit_is_unknown() {
     let mut run = Written::new(free());
     run.staging_program(1);
-    run.failed(1, Outcome::Unknown { error: Fault::new("staged.commit_unknown", "who knows") });
+    run.commit_is_lost();
     run.script.check(Some("the sale"), false, None);
     run.plan(2);
     run.staging_program(2);
