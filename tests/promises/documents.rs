@@ -436,7 +436,7 @@ async fn conversation_forgets_what_a_deleted_document_says_and_nothing_else() {
         body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         served.post("/api/chat", &body).await.json()
     };
-    let recap = "What did we talk about so far?";
+    let recap = "What have we discussed so far?";
     chat("My limit is 900 euros.", json!({})).await;
     let told = chat("Summarise this document", json!({"documents": [id]})).await;
     assert!(told["answer"].as_str().unwrap().contains("4711 lamps"), "{told:#}");
