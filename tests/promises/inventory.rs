@@ -41,7 +41,7 @@ fn setup(confirm: &str, programs: &[String]) -> (Setup, ScriptedLlm) {
         Some(source) => Scripted::Text(format!("<execute_python>\n{source}\n</execute_python>")),
         None => Scripted::status(500),
     });
-    let setup = Setup::scripted(&llm).scenes(Path::new(SCENES));
+    let setup = Setup::scripted(&llm).alone().scenes(Path::new(SCENES));
     (setup.set("planning.maker", "code").set("execution.confirm", confirm), llm)
 }
 

@@ -228,15 +228,16 @@ async fn program_changes_tables_and_calls_writes_only_where_the_scene_allows_it_
     assert!(run.answer.answer.contains("\"ordered\":3"), "{:#?}", run.answer);
 
     let shop = Shop::with_scene(&mixed, &[NOTED], |setup| setup.set("execution.confirm", "unclear")).await;
-    let asked = shop.run().await.answer;
+    let say = async |words: &str| shop.test.submit("s", words).await.unwrap().answer().await.unwrap();
+    let asked = say("Order more of what is running out").await;
     assert!(asked.answer.contains("lamp") && shop.orders().is_empty(), "{asked:#?}");
-    let asked = shop.test.chat("s", "yes").await.answer;
+    let asked = say("yes").await;
     let question = "Shall I make these changes? notes";
     assert!(
         asked.answer.contains(question) && asked.answer.contains("(Done already, in any case: Shop.Order("),
         "{asked:#?}"
     );
-    let refused = shop.test.chat("s", "no").await.answer;
+    let refused = say("no").await;
     let error = refused.steps[0].error.as_ref().unwrap();
     assert!(
         error.message.contains("these writes were done before, and no others: Shop.Order("),

@@ -115,10 +115,12 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
         if let Some(error) = &step.error {
             value["error"] = json!(error);
         }
-        if let Some(end) =
-            step.code().and_then(|work| work.result(state)).filter(|end| !end.answer_rows.is_empty())
-        {
+        let end = step.code().and_then(|work| work.result(state));
+        if let Some(end) = end.filter(|end| !end.answer_rows.is_empty()) {
             value["rows"] = json!(end.answer_rows);
+        }
+        if let Some(end) = end.filter(|end| !end.would_change.is_empty()) {
+            value["would_change"] = json!(end.would_change);
         }
         value
     });
