@@ -271,7 +271,10 @@ async fn a_large_document_is_summarised_in_bounded_steps_and_memory() {
     let added =
         Reply::of(request.body(reqwest::Body::wrap_stream(pieces)).send().await.unwrap()).await.json();
     let before = peak_memory();
-    let answer = served.post("/api/chat", &about("Summarise it", added["id"].as_str().unwrap())).await.json();
+    let answer = served
+        .post("/api/chat", &about("Summarise this document", added["id"].as_str().unwrap()))
+        .await
+        .json();
     assert_eq!(answer["status"], "completed", "{answer:#}");
     let told = answer["answer"].as_str().unwrap();
     assert!(told.contains("lamps") && told.len() < 20_000, "{told}");
