@@ -249,7 +249,7 @@ async fn whatever_a_function_does_its_call_has_an_end_and_a_failed_one_has_chang
 #[tokio::test]
 async fn function_reads_over_http_what_its_tool_declares() {
     let rates = Backend::start(|request| match request.place.as_str() {
-        "GET /EUR/USD?key=s3cret" => json!({"rate": 1.25}),
+        "GET /EUR/USD" => json!({"rate": 1.25}),
         _ => json!(null),
     });
     let scene = format!(
@@ -266,7 +266,6 @@ effect = "read"
 parameters = {{ type = "object", required = ["euros", "currency"], properties = {{ euros = {{ type = "number" }}, currency = {{ type = "string" }} }} }}
 [tools.requests.rate]
 url = "{}/EUR/{{currency}}"
-query = {{ key = "s3cret" }}
 parameters = ["currency"]
 result = "/rate"
 "#,
