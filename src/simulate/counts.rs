@@ -179,17 +179,17 @@ impl Counts {
         })
     }
 
-    /// Counts a request as in progress; returns whether there is room for it among `most`.
+    /// Counts a request as in progress if there is room for it among `most`; returns whether there is.
     pub(super) fn begin(&self, most: usize) -> bool {
-        let now = self.in_flight.fetch_add(1, Relaxed) + 1;
-        let has_room = now <= most as u64;
-        if has_room {
-            self.peak.fetch_max(now, Relaxed);
+        let room = |now: u64| (now < most as u64).then_some(now + 1);
+        let before = self.in_flight.fetch_update(Relaxed, Relaxed, room);
+        if let Ok(before) = before {
+            self.peak.fetch_max(before + 1, Relaxed);
         }
-        has_room
+        before.is_ok()
     }
 
-    /// The request is over.
+    /// A request that was counted as in progress is over.
     pub(super) fn end(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }

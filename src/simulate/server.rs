@@ -234,13 +234,14 @@ struct ReplyInProgress {
     /// The most by which something was sent later than it was due.
     late: Duration,
     is_over: bool,
+    /// Whether there is room for it, so that it counts as in progress.
+    has_room: bool,
 }
 
 impl ReplyInProgress {
-    /// Counts the request as in progress. Also returns whether there is room for it.
-    fn begin(state: &Data<SimulatorState>) -> (Self, bool) {
+    fn begin(state: &Data<SimulatorState>) -> Self {
         let has_room = state.counts.begin(state.profile.max_in_flight);
-        (Self { state: state.clone(), begun: Instant::now(), late: Duration::ZERO, is_over: false }, has_room)
+        Self { state: state.clone(), begun: Instant::now(), late: Duration::ZERO, is_over: false, has_room }
     }
 
     /// Waits until `time` after the request. What the rules took is part of it.
@@ -273,6 +274,9 @@ impl ReplyInProgress {
 
 impl Drop for ReplyInProgress {
     fn drop(&mut self) {
+        if !self.has_room {
+            return;
+        }
         self.state.counts.end();
         if !self.is_over {
             self.state.counts.abandoned();
@@ -281,13 +285,13 @@ impl Drop for ReplyInProgress {
 }
 
 async fn respond(state: Data<SimulatorState>, endpoint: Endpoint, payload: Payload) -> HttpResponse {
-    let (mut progress, has_room) = ReplyInProgress::begin(&state);
+    let mut progress = ReplyInProgress::begin(&state);
     // Before any refusal, too: a connection with bytes that nobody read would be reset.
     let body = match read_body(payload, state.profile.max_body_bytes).await {
         Ok(body) => body,
         Err(refused) => return progress.refused(Rejection::Invalid, &refused),
     };
-    if let Some(refused) = no_room(&state, has_room) {
+    if let Some(refused) = no_room(&state, progress.has_room) {
         let mut response = progress.refused(Rejection::Overloaded, &refused);
         wait_header(&mut response, 1);
         return response;
