@@ -290,7 +290,7 @@ async fn a_large_document_is_summarised_in_bounded_steps_and_memory() {
     assert!(chunks * 20_000 > text.len() && chunks <= text.len() / 2_000, "{chunks} chunks");
     assert!(parts <= chunks + chunks / 7 + 4, "{parts} parts of {chunks} chunks");
     let journal = serde_json::to_string(&events).unwrap().len();
-    assert!(journal < chunks * 12_000 + 100_000, "{journal} bytes of events");
+    assert!(journal < chunks * 4_000 + 100_000, "{journal} bytes of events");
     if let (Some(before), Some(after)) = (before, peak_memory()) {
         let grown = after - before;
         println!("{} bytes, {chunks} chunks, {journal} bytes of events, {grown} bytes of memory", text.len());
