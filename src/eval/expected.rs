@@ -27,6 +27,13 @@ fn range(from: Option<&Value>, to: Option<&Value>) -> Option<BTreeSet<Date>> {
     Some(days.collect()).filter(|days: &BTreeSet<Date>| (1..=MAX_DAYS).contains(&days.len()))
 }
 
+/// Whether a value is a day between the first and the last day of a labelled call.
+pub(super) fn covers(call: &LabelledCall, value: &Value) -> bool {
+    let day = value.as_str().and_then(|text| text.parse::<Date>().ok());
+    let days = range(call.arguments.get("from"), call.arguments.get("to"));
+    days.zip(day).is_some_and(|(days, day)| days.contains(&day))
+}
+
 impl<'a> ExpectedCall<'a> {
     pub(super) fn of(call: &'a LabelledCall) -> Self {
         let days = range(call.arguments.get("from"), call.arguments.get("to"));

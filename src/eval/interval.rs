@@ -42,7 +42,7 @@ mod tests {
             format!("{low:.3} to {high:.3}")
         };
         // As in the tables of the literature.
-        assert_eq!(shown(1.0, 3), "0.438 to 1.000");
+        assert_eq!(shown(1.0, 3), "0.439 to 1.000");
         assert_eq!(shown(0.5, 10), "0.237 to 0.763");
         assert_eq!(shown(0.95, 1000), "0.935 to 0.962");
         assert_eq!(shown(0.0, 0), "0.000 to 1.000");

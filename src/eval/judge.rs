@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::executed::{ExecutedCall, ExecutedRequest};
-use super::expected::{ExpectedCall, take};
+use super::expected::{ExpectedCall, covers, take};
 use super::labels::{ExpectedTool, LabelledCall, LabelledRequest};
 use super::mentions;
 use crate::run::RunStatus;
@@ -72,7 +72,7 @@ pub struct Judgement {
     pub faults: Vec<EvalFault>,
     /// The scenes, where they are labelled and were chosen.
     pub scenes: Option<SetMatch>,
-    /// The tools, where the calls are labelled.
+    /// The tools, where the calls are labelled and no question took their place.
     pub tools: Option<SetMatch>,
     /// Labelled calls whose tool was called.
     pub reached: usize,
@@ -209,7 +209,7 @@ impl Judge<'_> {
         {
             judgement.add(EvalFaultKind::OutOfScopeCall, made.to_string());
         }
-        if is_labelled {
+        if is_labelled && !is_excused {
             judgement.tools = Some(SetMatch {
                 expected: labelled.iter().map(|call| call.tool.clone()).collect(),
                 actual: called
@@ -345,9 +345,13 @@ impl Judge<'_> {
     fn unmentioned<'a>(&self, made: &'a ExecutedCall) -> Option<&'a str> {
         let required = made.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let is_labelled = |name: &str, given: &Value| {
-            let calls = self.request.labelled_calls().iter().filter(|call| call.tool == made.tool);
-            let mut labels = calls.filter_map(|call| call.arguments.get(name));
-            labels.any(|label| mentions::matches_label(label, given, &self.words))
+            let mut calls = self.request.labelled_calls().iter().filter(|call| call.tool == made.tool);
+            let is_meant = |call: &LabelledCall| {
+                let label = call.arguments.get(name);
+                covers(call, given)
+                    || label.is_some_and(|label| mentions::matches_label(label, given, &self.words))
+            };
+            calls.any(is_meant)
         };
         let mut given = required.filter_map(|name| made.arguments.get_key_value(name));
         let unmentioned =

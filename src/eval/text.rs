@@ -118,7 +118,8 @@ fn more(to: &mut String, all: usize, most: usize) -> fmt::Result {
 
 /// A line for each class: where the faults are.
 fn write_classes(to: &mut String, report: &EvalReport) -> fmt::Result {
-    let classes = report.classes();
+    let mut classes = report.classes();
+    classes.retain(|_, counts| counts.executed > 0);
     if classes.len() < 2 {
         return Ok(());
     }

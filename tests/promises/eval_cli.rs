@@ -108,7 +108,7 @@ fn nothing_is_executed_if_labels_are_wrong_or_it_could_write_or_cost() {
         lines,
         [
             "labels.yaml:6: error[eval.unknown_argument]: weather: there is no argument of WeatherForecast_Get \"town\"",
-            "  help: one of: city, date",
+            "  help: one of: city, date, days",
             "labels.yaml:12: error[eval.unknown_tool]: book: there is no tool \"ReserveBok\"",
             "  help: did you mean \"ReserveBook\"?",
         ]
