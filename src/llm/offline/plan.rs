@@ -252,12 +252,12 @@ impl OfflinePlanner {
         let task = text_task::detect_text_task(&asked.words, instructions);
         // A task on the documents that the request names, or on one that it should have named, is none on its own words, and
         // not about the conversation.
-        let is_about_documents = match asked.names_documents {
-            true => task.is_some() || self.is_small_talk(&asked.words),
-            false => task.is_some_and(|task| !task.for_program) && is_about_a_document(&asked.words),
-        };
+        let is_for_program = task.is_some_and(|task| task.for_program);
+        let is_about_documents =
+            asked.names_documents || !is_for_program && is_about_a_document(&asked.words);
         if asked.is_first
             && is_about_documents
+            && (task.is_some() || self.is_small_talk(&asked.words))
             && let Some(plan) = self.flow_plan(cards, &asked.words, asked.first)
         {
             return plan;
