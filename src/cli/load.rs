@@ -18,15 +18,16 @@ use proscenium::load::mix::{MAX_MIX_BYTES, RequestMix};
 use proscenium::load::report::{LoadEnd, LoadReport, LoadSettings};
 use proscenium::load::threshold::Threshold;
 use proscenium::load::usage::ProcessMeter;
-use proscenium::load::{html, summary};
+use proscenium::load::{html, measure, summary};
 use uuid::Uuid;
 
 use self::args::LoadArgs;
 use self::client::LoadClient;
 use self::drive::{LoadDriver, LoadPlan};
-use self::target::{LoadKey, LoadTarget};
+use self::target::{LoadKey, LoadProtocol, LoadTarget};
 use self::watch::LoadWatch;
 use super::failure::{Exit, Failure};
+use super::open_files;
 use super::output::Output;
 use super::signals::Signals;
 use super::text::clean;
@@ -56,6 +57,7 @@ impl From<LoadFault> for Failure {
 /// Runs the command.
 pub async fn run<W: Write>(args: LoadArgs, out: &mut Output<W>) -> Result<Exit, Failure> {
     let target = LoadTarget::parse(&args.url, args.remote)?;
+    abortable(&args, target.protocol)?;
     let (mix, mix_name) = mix(&args)?;
     let keys = target::keys(args.keys.as_deref())?;
     let earlier = args.against.as_deref().map(earlier_report).transpose()?;
@@ -181,8 +183,23 @@ fn mix(args: &LoadArgs) -> Result<(RequestMix, String), Failure> {
     Ok((mix, shown))
 }
 
+/// Refuses thresholds of `--abort` that could not end the load, because they are not measured while it runs.
+fn abortable(args: &LoadArgs, protocol: LoadProtocol) -> Result<(), Failure> {
+    let without_documents = args.stream || protocol == LoadProtocol::OpenAi;
+    for threshold in &args.aborts {
+        let name = threshold.measure();
+        if measure::is_final(name) || (without_documents && measure::is_of_documents(name)) {
+            let what = format!("--abort '{threshold}': `{name}` is not measured while this load runs");
+            return Err(Failure::usage("load.abort", what)
+                .help("costs and overhead are known meanwhile for answers of /api that are not streamed"));
+        }
+    }
+    Ok(())
+}
+
 fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
-    let files = open_files().map_or(u32::MAX, |files| files.saturating_sub(OTHER_FILES));
+    open_files::raise_limit();
+    let files = file_limit().map_or(u32::MAX, |files| files.saturating_sub(OTHER_FILES));
     let max_in_flight = match args.rate {
         Some(_) => args.max_in_flight.unwrap_or_else(|| MAX_IN_FLIGHT.min(files).max(1)),
         None => args.sessions.unwrap_or(SESSIONS),
@@ -208,13 +225,13 @@ fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
 
 /// How many files the process may open.
 #[cfg(unix)]
-fn open_files() -> Option<u32> {
+fn file_limit() -> Option<u32> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
     Some(u32::try_from(limit).unwrap_or(u32::MAX))
 }
 
 #[cfg(not(unix))]
-fn open_files() -> Option<u32> {
+fn file_limit() -> Option<u32> {
     None
 }
 

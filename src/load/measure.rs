@@ -103,6 +103,20 @@ pub fn measures() -> Vec<LoadMeasure> {
     FAMILIES.into_iter().flat_map(of).chain(single).collect()
 }
 
+/// Whether a measure exists only after the load: the ends of runs, and what server and loader used.
+pub fn is_final(name: &str) -> bool {
+    matches!(name, "lost" | "duplicates" | "waiting" | "cache_hit_rate")
+        || name.starts_with("server_memory")
+        || name.starts_with("server_cpu")
+        || name.starts_with("loader_")
+}
+
+/// Whether a measure is told by answer documents alone, which are read after the load where answers are streamed or of the
+/// OpenAI protocol.
+pub fn is_of_documents(name: &str) -> bool {
+    name.starts_with("cost") || name.ends_with("overhead") || name == "llm_calls_per_answer"
+}
+
 /// The measure of a name.
 pub fn measure(name: &str) -> Option<LoadMeasure> {
     measures().into_iter().find(|measure| measure.name == name)
@@ -167,8 +181,11 @@ pub fn add_counts(to: &mut MeasuredValues, counts: &RequestCounts, usage: &LoadU
     }
     let ended = counts.answered + counts.errors + counts.shed;
     if ended > 0 {
-        add("error_rate", counts.errors as f64 / ended as f64);
         add("shed_rate", counts.shed as f64 / ended as f64);
+    }
+    // What was shed does not make the errors of what was not look fewer.
+    if counts.answered + counts.errors > 0 {
+        add("error_rate", counts.errors as f64 / (counts.answered + counts.errors) as f64);
     }
     let due = counts.sent + counts.not_sent;
     if due > 0 {

@@ -13,9 +13,12 @@
 //!     turns: [{say: "What is the weather in Milan? (request {n})"}]   # {n}: no two requests are equal
 //! ```
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::{LoadFault, random};
+use crate::nearest::did_you_mean;
 
 /// Largest file, in bytes.
 pub const MAX_MIX_BYTES: usize = 4 * 1024 * 1024;
@@ -67,7 +70,13 @@ struct MixScenario {
     repeat: Option<MixRepeat>,
     #[serde(default)]
     then: Vec<MixTurn>,
+    /// Fields of `eval`.
+    #[serde(flatten)]
+    other: BTreeMap<String, serde::de::IgnoredAny>,
 }
+
+/// The fields of a scenario that count here.
+const FIELDS: [&str; 6] = ["id", "weight", "turns", "concurrent_sessions", "repeat", "then"];
 
 #[derive(Deserialize)]
 struct MixTurn {
@@ -128,6 +137,12 @@ impl RequestMix {
         for scenario in file.scenarios {
             let weight = scenario.weight;
             let id = scenario.id.clone();
+            for field in scenario.other.keys() {
+                let near = did_you_mean(field, FIELDS);
+                if !near.is_empty() {
+                    return Err(fault(format!("scenario `{id}` has the field `{field}`: {near}")));
+                }
+            }
             let turns = scenario_turns(&scenario)?;
             if turns.is_empty() && scenario.concurrent_sessions.is_empty() {
                 return Err(fault(format!("scenario `{id}` says nothing: it needs `turns` with `say`")));
@@ -215,8 +230,6 @@ fn fault(message: impl Into<String>) -> LoadFault {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
@@ -258,6 +271,7 @@ mod tests {
             ("scenarios: [{id: x}]", "scenario `x` says nothing"),
             ("scenarios: [{id: x, turns: [{sya: hello}]}]", "missing field `say`"),
             ("scenarios: [{id: x, turns: [{say: ' '}]}]", "`x` has an empty request"),
+            ("scenarios: [{id: x, wieght: 3, turns: [{say: a}]}]", "did you mean \"weight\"?"),
             ("scenarios: []", "nothing to send"),
             ("scenarios: [{id: x, repeat: {times: 1000, say: a}}]", "more than 200 requests"),
             ("scenarios: [{id: x", "line"),

@@ -277,7 +277,7 @@ mod tests {
         assert!(keys[0].p50_ms.is_some() && keys[1].p50_ms.is_none());
         let values = recorder.measured(Duration::from_secs(2));
         let value = |name: &str| values.get(name).map(|value| (value * 10.0).round() / 10.0);
-        assert_eq!((values["error_rate"], values["shed_rate"]), (0.25, 0.5));
+        assert_eq!((values["error_rate"], values["shed_rate"]), (0.5, 0.5));
         assert_eq!((value("throughput"), value("cost_per_answer")), (Some(0.5), Some(0.5)));
         // The client waited 5 ms for something else than models and tools, of 20; the server knows of 3.
         assert_eq!((value("p99_overhead"), value("p99_server_overhead")), (Some(5.0), Some(3.0)));

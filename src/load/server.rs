@@ -39,21 +39,23 @@ pub struct ServerFigures {
 }
 
 impl ServerSample {
-    /// Reads an exposition. Names end as listed, whatever their prefix.
+    /// Reads an exposition. The figures of the process have Prometheus' own names, or those with the server's prefix.
     pub fn parse(exposition: &str) -> Self {
         let mut sample = Self::default();
         for line in exposition.lines().filter(|line| !line.starts_with('#')) {
             let Some((series, value)) = line.rsplit_once(' ') else { continue };
             let Ok(value) = value.parse::<f64>() else { continue };
             let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-            let add = |figure: &mut Option<f64>| *figure = Some(figure.unwrap_or_default() + value);
-            if name.ends_with("process_resident_memory_bytes") {
-                add(&mut sample.memory_bytes);
-            } else if name.ends_with("process_cpu_seconds_total") {
-                add(&mut sample.cpu_seconds);
-            } else if name.ends_with("llm_cache_requests_total") {
-                let is_miss = labels.contains("\"miss\"");
-                add(if is_miss { &mut sample.cache_misses } else { &mut sample.cache_hits });
+            let name = name.strip_prefix("proscenium_").unwrap_or(name);
+            match name {
+                "process_resident_memory_bytes" => _ = sample.memory_bytes.get_or_insert(value),
+                "process_cpu_seconds_total" => _ = sample.cpu_seconds.get_or_insert(value),
+                "llm_cache_requests_total" => {
+                    let is_miss = labels.contains("\"miss\"");
+                    let figure = if is_miss { &mut sample.cache_misses } else { &mut sample.cache_hits };
+                    *figure = Some(figure.unwrap_or_default() + value);
+                }
+                _ => {}
             }
         }
         sample
@@ -96,11 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_found_under_any_prefix_and_missing_ones_stay_absent() {
+    fn figures_are_found_under_both_names_and_missing_ones_stay_absent() {
         let before = ServerSample::parse(
             "# HELP x y\nproscenium_llm_cache_requests_total{result=\"hit\"} 2\n\
              proscenium_llm_cache_requests_total{result=\"joined\"} 1\n\
-             proscenium_llm_cache_requests_total{result=\"miss\"} 5\nprocess_resident_memory_bytes 1e6\nbroken\n",
+             proscenium_llm_cache_requests_total{result=\"miss\"} 5\nprocess_resident_memory_bytes 1e6\nproscenium_process_resident_memory_bytes 1e6\nbroken\n",
         );
         assert_eq!(
             (before.cache_hits, before.cache_misses, before.cpu_seconds),

@@ -25,7 +25,7 @@ pub struct LoadArgs {
     #[arg(long)]
     pub remote: bool,
     /// Conversations at once: each sends, waits for the answer, and sends again [default: 8]; with --rate, most
-    /// conversations that are alive [default: --max-in-flight]
+    /// conversations that are alive: new ones begin until there are as many [default: --max-in-flight]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub sessions: Option<u32>,
     /// Requests a second, whatever the server does (open loop): latencies count from the intended start

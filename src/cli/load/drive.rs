@@ -24,6 +24,8 @@ use super::target::{LoadKey, LoadProtocol};
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Wait of a conversation that could not connect.
 const RECONNECT: Duration = Duration::from_millis(100);
+/// Least wait of a conversation whose request failed: a server that fails at once is not asked without end.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
 /// Most earlier turns that are sent to a server that keeps no conversations.
 const MAX_HISTORY: usize = 50;
 
@@ -71,6 +73,16 @@ pub struct LoadDriver {
     ended: Cell<Option<LoadEnd>>,
     over: CancellationToken,
     answered: Notify,
+}
+
+/// Counts a request as in flight until it is dropped, also by a panic.
+struct FlightGuard<'a>(&'a LoadDriver);
+
+impl Drop for FlightGuard<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get().saturating_sub(1));
+        self.0.answered.notify_one();
+    }
 }
 
 /// A conversation that has not ended.
@@ -199,7 +211,9 @@ impl LoadDriver {
                         told.mul_f64(1.0 + random_share(self.plan.seed, n) / 4.0)
                     }
                     RequestEnd::Failed { code } if code == CONNECT => RECONNECT,
-                    RequestEnd::Failed { .. } => self.plan.think_time.before(self.plan.seed, n),
+                    RequestEnd::Failed { .. } => {
+                        self.plan.think_time.before(self.plan.seed, n).max(AFTER_FAILURE)
+                    }
                 };
                 if !self.pause(wait).await {
                     return;
@@ -266,15 +280,14 @@ impl LoadDriver {
 
     /// One request of an open loop. It is counted as in flight when this begins.
     async fn arrive(&self, mut conversation: LiveConversation, n: u64, intended: Instant) {
+        let _in_flight = FlightGuard(self);
         self.ask(&mut conversation, n, Some(intended)).await;
-        self.in_flight.set(self.in_flight.get() - 1);
         if conversation.turn < conversation.turns {
             conversation.idle_since = Instant::now();
             self.idle.borrow_mut().push_back(conversation);
         } else {
             self.alive.set(self.alive.get() - 1);
         }
-        self.answered.notify_one();
     }
 
     fn begin_conversation(&self) -> LiveConversation {
@@ -326,13 +339,12 @@ impl LoadDriver {
             text: &text,
             history: conversation.history.make_contiguous(),
         };
-        if intended.is_none() {
+        let in_flight = intended.is_none().then(|| {
             self.in_flight.set(self.in_flight.get() + 1);
-        }
+            FlightGuard(self)
+        });
         let LoadReply { outcome, answer } = self.client.send(&request).await;
-        if intended.is_none() {
-            self.in_flight.set(self.in_flight.get() - 1);
-        }
+        drop(in_flight);
         let ended = Instant::now();
         let times = RequestTimes {
             started_at: started - self.began,
