@@ -266,6 +266,7 @@ effect = "read"
 parameters = {{ type = "object", required = ["euros", "currency"], properties = {{ euros = {{ type = "number" }}, currency = {{ type = "string" }} }} }}
 [tools.requests.rate]
 url = "{}/EUR/{{currency}}"
+query = {{ key = "s3cret" }}
 parameters = ["currency"]
 result = "/rate"
 "#,
@@ -285,7 +286,8 @@ result = "/rate"
     let test = setup.start().await;
     assert_eq!(end(&test, "What are 8 euros in dollars?").await.0, json!({"amount": 10.0, "dollars": 1.25}));
     // Each was made once, though the function was executed three times.
-    assert_eq!(rates.take_requests().len(), 2);
+    let asked = rates.take_requests();
+    assert_eq!((asked.len(), asked[0].query["key"].as_str()), (2, "s3cret"));
     // Its answer has no rate: the request fails as that of a tool over HTTP does.
     assert_eq!(end(&test, "What are 8 euros in crowns?").await.0, "http.unexpected_answer");
     assert_eq!(rates.take_requests().len(), 1);
