@@ -12,7 +12,6 @@ const FILLERS: &[&str] = &[
     "a",
     "one",
     "number",
-    "no",
     "nr",
     "n",
     "please",
@@ -117,7 +116,8 @@ fn keys(choices: &[NamedDocument], of: fn(&NamedDocument) -> Vec<String>) -> Vec
 fn whole_names(choice: &NamedDocument) -> Vec<String> {
     let name = choice.name.trim().to_lowercase();
     let is_plain = name.chars().all(char::is_alphanumeric);
-    [Some(choice.id.to_string()), (!is_plain).then_some(name)].into_iter().flatten().collect()
+    let is_telling = !is_plain && name.chars().any(char::is_alphanumeric);
+    [Some(choice.id.to_string()), is_telling.then_some(name)].into_iter().flatten().collect()
 }
 
 /// The name without its ending, or as a word. One of a letter or two, or only digits, is found in too many replies.
@@ -170,6 +170,7 @@ mod tests {
             ("the 4 and the 5", &[]),
             ("What will the weather be in 3 days?", &[]),
             ("in 3 sentences", &[]),
+            ("no report", &[]),
             ("for 2 people", &[]),
             ("never mind, report the theft", &[]),
             ("report.md, and tell me when it was written", &[0]),
