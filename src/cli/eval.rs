@@ -29,9 +29,6 @@ pub async fn run<W: Write, E: Write>(
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
     let earlier = args.against.as_deref().map(earlier_report).transpose()?;
-    for file in [&args.json, &args.junit].into_iter().flatten() {
-        check_writable(file)?;
-    }
     let prepared = read(&args).and_then(|sets| prepare(sets, &args, loaded));
     let evaluation = match prepared {
         Ok(evaluation) => evaluation,
@@ -45,6 +42,9 @@ pub async fn run<W: Write, E: Write>(
     };
     announce(errors, &evaluation, &args, loaded)?;
     refuse_writes(evaluation.real_http_tools(), args.allow_http_writes)?;
+    for file in [&args.json, &args.junit].into_iter().flatten() {
+        check_writable(file)?;
+    }
     let report = execute(&evaluation, &args).await?;
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&report).map_err(io::Error::from)?;
@@ -157,7 +157,7 @@ fn refuse_writes(tools: &[RealHttpTool], is_allowed: bool) -> Result<(), Failure
     Err(Failure::usage("eval.http_writes", message).help(remedy))
 }
 
-/// Executes all requests, with a bar on a terminal. A signal ends it.
+/// Executes all requests, with a bar on a terminal. After a signal no further one begins; another one ends it.
 async fn execute<B: Fn(Config) -> Builder>(
     evaluation: &Evaluation<B>,
     args: &EvalArgs,
@@ -171,9 +171,21 @@ async fn execute<B: Fn(Config) -> Builder>(
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("eval.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
     let done = |requests: usize| bar.inc(requests as u64);
-    let executed = tokio::select! {
-        executed = evaluation.run(&done) => executed.map_err(|error| failure(error, Exit::Failed)),
-        signal = signals.next() => Err(Failure::new("eval.interrupted", format!("stopped by {signal}: there is no report"))),
+    let mut running = std::pin::pin!(evaluation.run(&done));
+    let mut is_stopped = false;
+    let executed = loop {
+        tokio::select! {
+            executed = &mut running => break executed.map_err(|error| failure(error, Exit::Failed)),
+            signal = signals.next() => {
+                if is_stopped {
+                    let message = format!("stopped by {signal}: there is no report");
+                    break Err(Failure::new("eval.interrupted", message));
+                }
+                is_stopped = true;
+                evaluation.stop();
+                bar.println("No further request begins; those in progress are awaited. Again: stop at once");
+            }
+        }
     };
     bar.finish_and_clear();
     executed

@@ -28,10 +28,10 @@ pub struct EvalArgs {
     /// Most requests at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
-    /// Most US dollars for models; no request begins that may exceed it
+    /// Most US dollars for models; none begins that could exceed it, going by what requests cost so far
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
-    /// Most calls to models; no request begins that may exceed it
+    /// Most calls to models; none begins that could exceed it, going by what requests took so far
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_calls: Option<u64>,
     /// Call HTTP tools that write, of scenes without a replies.json

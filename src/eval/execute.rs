@@ -19,7 +19,8 @@ use super::scenes::EvalScenes;
 use super::spending::{EvalSpending, SpendingLimits};
 use crate::config::{Config, WebhookConfig};
 use crate::run::{
-    CallStatus, Effect, Envelope, Event, Outcome, RunState, RunStatus, SessionId, TenantId, Turn,
+    CallStatus, Effect, Envelope, Event, Fault, Outcome, RunId, RunState, RunStatus, SessionId, TenantId,
+    Turn, Usage,
 };
 use crate::scene::{Catalogue, SceneFolder};
 use crate::{Answer, Builder, ChatRequest, Engine, StartError, fold};
@@ -55,7 +56,7 @@ pub struct RealHttpTool {
     pub tool: String,
     /// Whether it writes.
     pub writes: bool,
-    /// Scheme, host and port that it calls.
+    /// The schemes, hosts and ports that it calls.
     pub address: String,
 }
 
@@ -64,6 +65,7 @@ pub struct Evaluation<B> {
     builder: B,
     sets: Vec<PreparedSet>,
     options: EvalOptions,
+    spending: EvalSpending,
     real_tools: Vec<RealHttpTool>,
     /// The back end of scenes, until the end.
     _scenes: EvalScenes,
@@ -111,8 +113,8 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
         }
         real_tools.sort();
         real_tools.dedup();
-        let options = EvalOptions { limits, ..options };
-        Ok(Self { builder, sets: prepared, options, real_tools, _scenes: scenes })
+        let spending = EvalSpending::new(limits);
+        Ok(Self { builder, sets: prepared, options, spending, real_tools, _scenes: scenes })
     }
 
     /// The HTTP tools that are called for real.
@@ -125,14 +127,18 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
         self.sets.iter().map(|prepared| prepared.set.requests().count()).sum()
     }
 
+    /// Begins no further request: what is executed by then is in the report, and the rest is left out.
+    pub fn stop(&self) {
+        self.spending.stop();
+    }
+
     /// Executes all requests. `done` is called after each conversation, with the number of its requests.
     ///
     /// # Errors
     /// Why an engine does not start, or rows that cannot be inserted.
     pub async fn run(&self, done: &dyn Fn(usize)) -> Result<EvalReport, EvalError> {
-        let spending = EvalSpending::new(self.options.limits);
         let places = Semaphore::new(self.options.concurrency.max(1));
-        let shared = SharedLimits { spending: &spending, places: &places, done };
+        let shared = SharedLimits { spending: &self.spending, places: &places, done };
         let mut judged: Vec<JudgedRequest> = self.requests().map(JudgedRequest::new).collect();
         for _ in 0..self.options.repeat {
             let executing = self.sets.iter().map(|prepared| self.execute(prepared, &shared));
@@ -246,18 +252,8 @@ impl<'a> EvaluatedSet<'a> {
                 turns.push(None);
                 continue;
             }
-            let executed = match tokio::time::timeout(
-                self.patience,
-                self.ask(request, &tenant, session.clone()),
-            )
-            .await
-            {
-                Ok((executed, continued)) => {
-                    session = continued.or(session);
-                    executed
-                }
-                Err(_) => ExecutedRequest::failed(format!("no answer within {} s", self.patience.as_secs())),
-            };
+            let (executed, continued) = self.ask(request, &tenant, session.clone()).await;
+            session = continued.or(session);
             shared.spending.settle(executed.cost_usd, executed.model_calls);
             let judgement = judge(request, &executed, self.today);
             turns.push(Some((executed, judgement)));
@@ -287,17 +283,42 @@ impl<'a> EvaluatedSet<'a> {
             history: is_kept_by_client.then(|| earlier.collect()),
             ..ChatRequest::new(request.say.as_str(), tenant.clone(), self.user.as_str())
         };
-        let answered = async { self.engine.submit(chat).await?.answer().await };
-        let answer = match answered.await {
-            Ok(answer) => answer,
-            Err(fault) => {
-                return (ExecutedRequest::failed(format!("{}: {}", fault.code, fault.message)), None);
+        let ticket = match self.engine.submit(chat).await {
+            Ok(ticket) => ticket,
+            Err(fault) => return (ExecutedRequest::failed(in_words(&fault)), None),
+        };
+        let run = ticket.run;
+        let answer = match tokio::time::timeout(self.patience, ticket.answer()).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(fault)) => return (self.unanswered(tenant, run, in_words(&fault)).await, None),
+            Err(_) => {
+                // What it spends further counts no more: it is told to stop.
+                if let Err(fault) = self.engine.cancel(tenant, run, &self.user).await {
+                    tracing::warn!(%run, code = fault.code.as_str(), "a request that gave no answer cannot be cancelled");
+                }
+                let why = format!("no answer within {} s", self.patience.as_secs());
+                return (self.unanswered(tenant, run, why).await, None);
             }
         };
         let session = Some(answer.session_id.clone()).filter(|_| !is_kept_by_client);
-        match self.engine.store().run_events(tenant, answer.run_id).await {
+        match self.engine.store().run_events(tenant, run).await {
             Ok(events) => (self.executed(&answer, &events), session),
-            Err(error) => (ExecutedRequest::failed(error.to_string()), session),
+            Err(error) => (self.unanswered(tenant, run, error.to_string()).await, session),
+        }
+    }
+
+    /// A request without an answer. What it has spent counts.
+    async fn unanswered(&self, tenant: &TenantId, run: RunId, why: String) -> ExecutedRequest {
+        let usage = match self.engine.run(tenant, run).await {
+            Ok(state) => state.usage,
+            Err(_) => Usage::default(),
+        };
+        ExecutedRequest {
+            model_calls: usage.calls,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cost_usd: usage.cost_nano_usd as f64 / 1e9,
+            ..ExecutedRequest::failed(why)
         }
     }
 
@@ -357,6 +378,10 @@ fn executed_calls(state: &RunState, events: &[Envelope<Event>], catalogue: &Cata
     calls.collect()
 }
 
+fn in_words(fault: &Fault) -> String {
+    format!("{}: {}", fault.code, fault.message)
+}
+
 /// The tenant of a conversation.
 fn eval_tenant(number: usize) -> Result<TenantId, EvalError> {
     let tenant = TenantId::new(&format!("eval-{number}"));
@@ -395,9 +420,11 @@ fn configured(
 fn real_http_tools(catalogue: &Catalogue, scenes: &EvalScenes) -> Vec<RealHttpTool> {
     let tools = catalogue.all().flat_map(|scene| scene.tools.iter().map(move |tool| (scene, tool)));
     let real = tools.filter_map(|(scene, tool)| {
-        let address = scenes.real_address(tool)?;
+        let addresses = scenes.real_addresses(tool);
+        let address = addresses.into_iter().collect::<Vec<_>>().join(", ");
         let writes = tool.effect == Effect::Write;
-        Some(RealHttpTool { scene: scene.name.clone(), tool: tool.name.clone(), writes, address })
+        let real = RealHttpTool { scene: scene.name.clone(), tool: tool.name.clone(), writes, address };
+        Some(real).filter(|real| !real.address.is_empty())
     });
     real.collect()
 }

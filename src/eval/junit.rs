@@ -54,7 +54,9 @@ fn case(xml: &mut String, file: &str, request: &RequestReport) {
     );
     let Some(repetition) = request.first_wrong() else {
         let body = match (request.is_left_out(), request.judged) {
-            (true, _) => ">\n      <error message=\"not executed: the money was spent\"/>\n    </testcase>\n",
+            (true, _) => {
+                ">\n      <error message=\"not executed: it was stopped, or no more may be spent\"/>\n    </testcase>\n"
+            }
             (false, false) => ">\n      <skipped/>\n    </testcase>\n",
             (false, true) => "/>\n",
         };

@@ -109,6 +109,9 @@ pub struct LabelledRequest {
     /// Conditions in words for people, which are not judged.
     #[serde(default)]
     pub check: Vec<String>,
+    /// How often a load test sends it, relative to the others; it is not evaluated more often.
+    #[serde(skip_serializing)]
+    pub weight: Option<u32>,
     /// Its file.
     #[serde(skip)]
     pub file: PathBuf,

@@ -67,7 +67,7 @@ pub struct EvalReport {
     pub subject: EvalSubject,
     /// Requests.
     pub count: usize,
-    /// Requests that were not executed, because the money was spent.
+    /// Requests that were not executed, because it was stopped or no more may be spent.
     pub left_out: usize,
     /// The mean share of right executions of a request, 0 to 1.
     pub right: f64,

@@ -22,6 +22,8 @@ pub struct Scenario {
     /// The last turns.
     #[serde(default)]
     pub then: Vec<ScenarioTurn>,
+    /// How often a load test sends it, relative to the others; it is not evaluated more often.
+    pub weight: Option<u32>,
     /// What has to be configured, in words.
     pub with: Option<String>,
     /// What has to hold in the end, in words.
@@ -123,6 +125,6 @@ mod tests {
         let apart = read("{id: apart, concurrent_sessions: [a, b]}").conversations();
         assert_eq!(apart.len(), 2);
         assert_eq!(apart[1].turns[0].id, "apart/2");
-        assert_eq!(read("{id: one, turns: [{say: a}]}").conversations()[0].turns[0].id, "one");
+        assert_eq!(read("{id: one, weight: 3, turns: [{say: a}]}").conversations()[0].turns[0].id, "one");
     }
 }

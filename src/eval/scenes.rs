@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::backend::{RepliesServer, ScriptedReplies};
 use super::fault::EvalError;
 use super::labels::EvalSet;
@@ -58,11 +60,26 @@ impl EvalScenes {
         self.server.as_ref().map(RepliesServer::address)
     }
 
-    /// The address that a tool calls over HTTP for real; `None` if it calls none, or the back end.
-    pub(super) fn real_address(&self, tool: &SceneTool) -> Option<String> {
-        let url = tool.source["http"]["url"].as_str()?;
-        let is_answered = self.address().is_some_and(|at| url.starts_with(&format!("http://{at}/")));
-        (!is_answered).then(|| origin(url).unwrap_or(url).to_owned())
+    /// The addresses that a tool calls over HTTP for real, in Python too; none if it calls only the back end.
+    pub(super) fn real_addresses(&self, tool: &SceneTool) -> BTreeSet<String> {
+        let mut urls = Vec::new();
+        collect_urls(&tool.source, &mut urls);
+        let is_answered =
+            |url: &str| self.address().is_some_and(|at| url.starts_with(&format!("http://{at}/")));
+        let real = urls.into_iter().filter(|url| !is_answered(url));
+        real.map(|url| origin(url).unwrap_or(url).to_owned()).collect()
+    }
+}
+
+/// The text of every key `url`.
+fn collect_urls<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(entries) => {
+            found.extend(entries.get("url").and_then(Value::as_str));
+            entries.values().for_each(|value| collect_urls(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_urls(item, found)),
+        _ => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! How much an evaluation may spend on models.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -25,13 +26,14 @@ impl SpendingLimits {
         Self { cost_usd: limits.into_iter().flatten().reduce(f64::min), ..self }
     }
 
-    /// Whether models elsewhere could be called without an end. The embedded rules and models on this machine cost
-    /// nothing.
+    /// Whether models that may cost something could be called without an end. The embedded rules cost nothing, and neither do
+    /// models on this machine without a price.
     ///
     /// # Errors
     /// `eval.unbounded_cost`, with the models that need a limit.
     pub fn check(self, config: &Config) -> Result<(), EvalError> {
-        let remote: Vec<&ModelOptions> = config.llm.models.iter().filter(|model| !is_local(model)).collect();
+        let remote: Vec<&ModelOptions> =
+            config.llm.models.iter().filter(|model| !is_local(model) || is_priced(model)).collect();
         let unpriced: Vec<&str> =
             remote.iter().filter(|model| !is_priced(model)).map(|model| model.name.as_str()).collect();
         if remote.is_empty() || self.model_calls.is_some() || (self.cost_usd.is_some() && unpriced.is_empty())
@@ -74,6 +76,7 @@ fn is_priced(model: &ModelOptions) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct EvalSpending {
     limits: SpendingLimits,
+    is_stopped: AtomicBool,
     state: Mutex<SpentSoFar>,
     settled: Notify,
 }
@@ -104,6 +107,9 @@ impl EvalSpending {
         loop {
             let settled = self.settled.notified();
             {
+                if self.is_stopped.load(Ordering::Acquire) {
+                    return false;
+                }
                 let mut state = self.lock();
                 let is_limited = self.limits != SpendingLimits::default();
                 let is_known = !is_limited || state.has_settled || state.in_progress == 0;
@@ -117,6 +123,12 @@ impl EvalSpending {
             }
             settled.await;
         }
+    }
+
+    /// Admits no further request.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        self.settled.notify_waiters();
     }
 
     /// Whether one more request fits, if it and those in progress cost as much as the most expensive so far.
@@ -167,6 +179,8 @@ mod tests {
         let free = model("f", "https://m.example/v1", 0.0);
         assert_eq!(check(&[], None, None), None);
         assert_eq!(check(&[local], None, None), None);
+        // A gateway on this machine, in front of models that cost something.
+        assert!(check(&[model("g", "http://127.0.0.1:9/v1", 1.0)], None, None).unwrap().ends_with(": g"));
         assert!(check(std::slice::from_ref(&priced), None, None).unwrap().ends_with(": p"));
         assert_eq!(check(std::slice::from_ref(&priced), Some(1.0), None), None);
         assert!(
@@ -197,5 +211,9 @@ mod tests {
         assert_eq!(admit(), Some(true));
         spending.settle(0.0, 3);
         assert_eq!(admit(), Some(false));
+        let unlimited = EvalSpending::default();
+        assert_eq!(unlimited.admit().now_or_never(), Some(true));
+        unlimited.stop();
+        assert_eq!(unlimited.admit().now_or_never(), Some(false));
     }
 }

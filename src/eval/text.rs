@@ -234,7 +234,11 @@ fn write_usage(to: &mut String, report: &EvalReport) -> fmt::Result {
     let (share, low, high) = (percent(report.right), percent(interval.low), percent(interval.high));
     writeln!(to, "right: {share} ({low} to {high} with 95% confidence)")?;
     if report.left_out > 0 {
-        writeln!(to, "{} not executed: the money was spent", number(report.left_out, "request"))?;
+        writeln!(
+            to,
+            "{} not executed: it was stopped, or no more may be spent",
+            number(report.left_out, "request")
+        )?;
     }
     if report.unjudged > 0 {
         writeln!(to, "{} in words not judged", number(report.unjudged, "condition"))?;
