@@ -173,6 +173,25 @@ pub(super) fn append_only(table: &TableDefinition) -> StagedError {
     StagedError::new("staged.append_only", message)
 }
 
+/// The changed rows that need entries, by key: by how much each amount changes, and the row as it is then.
+fn changed_rows<'d>(
+    rule: &EntryRule,
+    diff: &'d WriteDiff,
+) -> BTreeMap<Vec<CellValue>, (Vec<i128>, &'d TableRow)> {
+    let units = |row: &Option<TableRow>, column: &String| {
+        row.as_ref().and_then(|row| row.get(column)).and_then(CellValue::as_units).map_or(0, i128::from)
+    };
+    let of_table = diff.changes.iter().filter(|change| change.place.table == rule.table);
+    let changed = of_table.filter_map(|change| {
+        let delta = |column: &String| units(&change.after, column) - units(&change.before, column);
+        // A deleted row has the values that it had.
+        let row = change.after.as_ref().or(change.before.as_ref())?;
+        let amounts: Vec<i128> = rule.amounts.values().map(delta).collect();
+        Some((change.place.key.clone(), (amounts, row)))
+    });
+    changed.collect()
+}
+
 /// Each changed row has one entry with its amounts, and each entry a changed row.
 fn check_entries(
     entries: &TableDefinition,
@@ -182,20 +201,7 @@ fn check_entries(
 ) -> Result<(), StagedError> {
     let broken = |what: String| StagedError::new("staged.rule", what);
     let named = |key: &[CellValue]| key.iter().map(CellValue::to_string).collect::<Vec<_>>().join(", ");
-    let mut deltas: BTreeMap<Vec<CellValue>, (Vec<i128>, &TableRow)> = BTreeMap::new();
-    for change in diff.changes.iter().filter(|change| change.place.table == rule.table) {
-        let delta = |column: &String| {
-            let units = |row: &Option<TableRow>| {
-                row.as_ref().and_then(|row| row.get(column)).and_then(CellValue::as_units).unwrap_or(0)
-            };
-            i128::from(units(&change.after)) - i128::from(units(&change.before))
-        };
-        let amounts = rule.amounts.values().map(delta).collect();
-        // A deleted row has the values that it had.
-        if let Some(row) = change.after.as_ref().or(change.before.as_ref()) {
-            deltas.insert(change.place.key.clone(), (amounts, row));
-        }
-    }
+    let deltas = changed_rows(rule, diff);
     let mut seen = BTreeSet::new();
     let added = diff.changes.iter().filter(|change| change.place.table == entries.name);
     for row in added.filter_map(|change| change.after.as_ref()) {
