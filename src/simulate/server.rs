@@ -493,6 +493,8 @@ fn paced(reply: PacedReply) -> impl Stream<Item = Result<Bytes, io::Error>> {
                 reply.progress.wait(due).await;
                 if reply.pieces.is_empty() && !reply.is_cut {
                     reply.progress.replied(reply.usage);
+                    // It is over now, not only when the stream is asked for more.
+                    return Some((Ok(bytes), None));
                 }
                 Some((Ok(bytes), Some(reply)))
             }
