@@ -118,6 +118,8 @@ pub enum LoadEnd {
     Aborted,
     /// A person stopped it.
     Interrupted,
+    /// A part of the load test itself failed; its message is on standard error.
+    Failed,
 }
 
 /// Requests by their ends.

@@ -76,6 +76,7 @@ fn ending(ended: LoadEnd) -> &'static str {
         LoadEnd::Duration | LoadEnd::Requests => "",
         LoadEnd::Aborted => ", aborted by a threshold",
         LoadEnd::Interrupted => ", interrupted",
+        LoadEnd::Failed => ", failed by a defect of the load test",
     }
 }
 

@@ -81,6 +81,9 @@ struct FlightGuard<'a>(&'a LoadDriver);
 impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
         self.0.in_flight.set(self.0.in_flight.get().saturating_sub(1));
+        if std::thread::panicking() {
+            self.0.end(LoadEnd::Failed);
+        }
         self.0.answered.notify_one();
     }
 }
@@ -145,12 +148,14 @@ impl LoadDriver {
         self.ended.get().unwrap_or(LoadEnd::Requests)
     }
 
-    /// Sends no further request; the first reason counts. Replies are still awaited.
+    /// Sends no further request; the first reason counts, unless a part of the load fails. Replies are still awaited.
     pub fn end(&self, why: LoadEnd) {
-        if self.ended.get().is_none() {
+        if self.ended.get().is_none() || why == LoadEnd::Failed {
             self.ended.set(Some(why));
-            if why != LoadEnd::Requests {
-                self.recorder.borrow_mut().close(self.elapsed());
+            if why != LoadEnd::Requests
+                && let Ok(mut recorder) = self.recorder.try_borrow_mut()
+            {
+                recorder.close(self.elapsed());
             }
             self.over.cancel();
         }
@@ -188,7 +193,11 @@ impl LoadDriver {
             let load = self.clone();
             sessions.spawn_local(async move { load.session(number).await });
         }
-        while sessions.join_next().await.is_some() {}
+        while let Some(ended) = sessions.join_next().await {
+            if ended.is_err() {
+                self.end(LoadEnd::Failed);
+            }
+        }
     }
 
     /// One conversation after another, until the load is over.
