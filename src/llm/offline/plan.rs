@@ -32,6 +32,19 @@ use crate::flow;
 use crate::language::questions;
 use crate::llm::Request;
 
+/// How words for a conversation begin.
+const TALK: &[&str] = &[
+    "conversa",
+    "chat",
+    "dialog",
+    "discuss",
+    "discorso",
+    "gesprach",
+    "unterhaltung",
+    "parlat",
+    "said",
+    "detto",
+];
 /// Most words of a task on a document that is not named.
 const MAX_TASK_WORDS: usize = 12;
 /// Maximum number of steps, whatever the prompt allows.
@@ -672,12 +685,14 @@ impl OfflinePlanner {
     }
 }
 
-/// Whether words that set a task on a text mean a document and have no text of their own.
+/// Whether words that set a task on a text mean a document, and not what was said about one, and have no text of their own.
 fn is_about_a_document(words: &str) -> bool {
     let has_text = words.contains([':', '\n', '"', '“', '„', '«']);
     let tokens = text::tokens(words);
     let names = ["document", "documento", "dokument"];
+    let is_talk = |token: &text::Token| TALK.iter().any(|talk| token.norm.starts_with(talk));
     !has_text
+        && !tokens.iter().any(is_talk)
         && tokens.iter().filter(|token| token.word).count() <= MAX_TASK_WORDS
         && tokens.iter().any(|token| names.contains(&token.norm.as_str()))
 }
@@ -752,4 +767,24 @@ fn leading_verb(clause: &str) -> Option<String> {
         .take(4)
         .find(|t| lexicon::is_action(&t.features().concepts))
         .map(|t| t.raw.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_on_a_document_is_told_from_one_on_the_conversation() {
+        for (words, is_about_it) in [
+            ("Summarise this document", true),
+            ("Riassumi il documento", true),
+            ("Summarise our conversation about the document", false),
+            ("Riassumi la conversazione sul documento", false),
+            ("Summarise what we said of the document", false),
+            ("Summarise this document: it is blue.", false),
+            ("Summarise it", false),
+        ] {
+            assert_eq!(is_about_a_document(words), is_about_it, "{words}");
+        }
+    }
 }
