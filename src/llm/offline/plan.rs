@@ -42,8 +42,14 @@ const TALK: &[&str] = &[
     "gesprach",
     "unterhaltung",
     "parlat",
+    "talk",
     "said",
     "detto",
+];
+/// Words for those who talk.
+const TALKERS: &[&str] = &[
+    "we", "our", "say", "abbiamo", "nostra", "nostro", "wir", "unser", "unsere", "nous", "notre", "hemos",
+    "nuestra",
 ];
 /// Most words of a task on a document that is not named.
 const MAX_TASK_WORDS: usize = 12;
@@ -690,7 +696,8 @@ fn is_about_a_document(words: &str) -> bool {
     let has_text = words.contains([':', '\n', '"', '“', '„', '«']);
     let tokens = text::tokens(words);
     let names = ["document", "documento", "dokument"];
-    let is_talk = |token: &text::Token| TALK.iter().any(|talk| token.norm.starts_with(talk));
+    let is_talk =
+        |token: &text::Token| token.is(TALKERS) || TALK.iter().any(|talk| token.norm.starts_with(talk));
     !has_text
         && !tokens.iter().any(is_talk)
         && tokens.iter().filter(|token| token.word).count() <= MAX_TASK_WORDS
@@ -780,7 +787,8 @@ mod tests {
             ("Riassumi il documento", true),
             ("Summarise our conversation about the document", false),
             ("Riassumi la conversazione sul documento", false),
-            ("Summarise what we said of the document", false),
+            ("Summarise what was said of the document", false),
+            ("What did we say about the document?", false),
             ("Summarise this document: it is blue.", false),
             ("Summarise it", false),
         ] {
