@@ -283,9 +283,11 @@ impl<'a> EvaluatedSet<'a> {
             history: is_kept_by_client.then(|| earlier.collect()),
             ..ChatRequest::new(request.say.as_str(), tenant.clone(), self.user.as_str())
         };
-        let ticket = match self.engine.submit(chat).await {
-            Ok(ticket) => ticket,
-            Err(fault) => return (ExecutedRequest::failed(in_words(&fault)), None),
+        let silent = || format!("no answer within {} s", self.patience.as_secs());
+        let ticket = match tokio::time::timeout(self.patience, self.engine.submit(chat)).await {
+            Ok(Ok(ticket)) => ticket,
+            Ok(Err(fault)) => return (ExecutedRequest::failed(in_words(&fault)), None),
+            Err(_) => return (ExecutedRequest::failed(silent()), None),
         };
         let run = ticket.run;
         let answer = match tokio::time::timeout(self.patience, ticket.answer()).await {
@@ -296,8 +298,7 @@ impl<'a> EvaluatedSet<'a> {
                 if let Err(fault) = self.engine.cancel(tenant, run, &self.user).await {
                     tracing::warn!(%run, code = fault.code.as_str(), "a request that gave no answer cannot be cancelled");
                 }
-                let why = format!("no answer within {} s", self.patience.as_secs());
-                return (self.unanswered(tenant, run, why).await, None);
+                return (self.unanswered(tenant, run, silent()).await, None);
             }
         };
         let session = Some(answer.session_id.clone()).filter(|_| !is_kept_by_client);

@@ -62,8 +62,7 @@ impl EvalScenes {
 
     /// The addresses that a tool calls over HTTP for real, in Python too; none if it calls only the back end.
     pub(super) fn real_addresses(&self, tool: &SceneTool) -> BTreeSet<String> {
-        let mut urls = Vec::new();
-        collect_urls(&tool.source, &mut urls);
+        let urls = declared_urls(&tool.source);
         let is_answered =
             |url: &str| self.address().is_some_and(|at| url.starts_with(&format!("http://{at}/")));
         let real = urls.into_iter().filter(|url| !is_answered(url));
@@ -71,16 +70,12 @@ impl EvalScenes {
     }
 }
 
-/// The text of every key `url`.
-fn collect_urls<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
-    match value {
-        Value::Object(entries) => {
-            found.extend(entries.get("url").and_then(Value::as_str));
-            entries.values().for_each(|value| collect_urls(value, found));
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_urls(item, found)),
-        _ => {}
-    }
+/// The addresses of an HTTP tool, or of the requests that a function in Python declares.
+fn declared_urls(source: &Value) -> Vec<&str> {
+    let requests = source["python"]["requests"].as_object();
+    let requests = requests.into_iter().flat_map(|requests| requests.values());
+    let urls = std::iter::once(&source["http"]["url"]).chain(requests.map(|request| &request["url"]));
+    urls.filter_map(Value::as_str).collect()
 }
 
 fn listen() -> Result<TcpListener, EvalError> {
@@ -161,7 +156,18 @@ fn origin(url: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn only_what_a_tool_calls_is_an_address() {
+        let hook = json!({"http": {"url": "https://hooks.example/a", "body": {"url": "{callback}"}}});
+        assert_eq!(declared_urls(&hook), ["https://hooks.example/a"]);
+        let function = json!({"python": {"requests": {"rate": {"url": "https://rates.example/{day}"}}}});
+        assert_eq!(declared_urls(&function), ["https://rates.example/{day}"]);
+        assert_eq!(declared_urls(&json!({"native": "weather"})), [""; 0]);
+    }
 
     #[test]
     fn every_address_of_a_scene_with_replies_is_replaced() {
