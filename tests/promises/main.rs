@@ -22,6 +22,7 @@ mod crash_points;
 mod damaged_files;
 mod dashboards;
 mod decision;
+mod deployment;
 mod disk_harness;
 mod documents;
 mod durability;

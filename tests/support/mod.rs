@@ -55,6 +55,7 @@ mod gate;
 pub mod guards;
 pub mod journal;
 pub mod model_script;
+pub mod nginx;
 mod office;
 pub mod old_release;
 pub mod planner_engine;
