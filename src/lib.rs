@@ -21,6 +21,8 @@ pub mod access;
 pub mod actors;
 pub mod adapt;
 mod answer;
+#[cfg(any(feature = "eval", feature = "load"))]
+mod bound;
 pub mod config;
 mod conversation;
 #[cfg(not(any(feature = "crash-points", debug_assertions)))]

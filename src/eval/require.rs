@@ -3,24 +3,16 @@
 use std::str::FromStr;
 
 use super::report::EvalReport;
+use crate::bound::{self, BoundComparison};
 use crate::nearest::did_you_mean;
 
 /// A threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvalRequirement {
     figure: &'static EvalFigure,
-    comparison: FigureBound,
+    comparison: BoundComparison,
     bound: f64,
     text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FigureBound {
-    Less,
-    AtMost,
-    Equal,
-    AtLeast,
-    More,
 }
 
 /// A figure of a report by its name.
@@ -79,18 +71,8 @@ impl FromStr for EvalRequirement {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let at = text.find(['<', '>', '=']).ok_or("write a figure, a comparison and a number: right>=95%")?;
-        let (name, rest) = text.split_at(at);
-        let name = name.trim();
-        let signs = [
-            ("<=", FigureBound::AtMost),
-            (">=", FigureBound::AtLeast),
-            ("<", FigureBound::Less),
-            (">", FigureBound::More),
-            ("=", FigureBound::Equal),
-        ];
-        let found = signs.iter().find_map(|(sign, how)| Some((*how, rest.strip_prefix(sign)?.trim())));
-        let (comparison, number) = found.ok_or("the comparison is <, <=, =, >= or >")?;
+        let (name, comparison, number) =
+            bound::split(text).ok_or("write a figure, one of < <= = >= >, and a number: right>=95%")?;
         let figure = FIGURES.iter().find(|figure| figure.name == name).ok_or_else(|| {
             let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
             let near = did_you_mean(name, names.iter().copied());
@@ -112,13 +94,7 @@ impl EvalRequirement {
         let Some(value) = (self.figure.value)(report) else {
             return Some(format!("{} is required, and there is nothing to measure it of", self.text));
         };
-        let is_kept = match self.comparison {
-            FigureBound::Less => value < self.bound,
-            FigureBound::AtMost => value <= self.bound,
-            FigureBound::Equal => (value - self.bound).abs() < 1e-12,
-            FigureBound::AtLeast => value >= self.bound,
-            FigureBound::More => value > self.bound,
-        };
+        let is_kept = self.comparison.holds(value, self.bound);
         let shown = match self.text.contains('%') {
             true => format!("{:.2}%", value * 100.0),
             false => format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),

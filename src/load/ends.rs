@@ -156,9 +156,10 @@ impl RunLedger {
         true
     }
 
-    /// Whether each run that replies named is in the list and has ended or waits.
-    pub fn is_settled(&self) -> bool {
-        self.runs.values().all(|run| matches!(run.state, ListedState::Waiting | ListedState::Ended))
+    /// The first of the runs that replies named and that are not known to have ended or to wait: ids sort by time.
+    pub fn first_unsettled(&self) -> Option<Uuid> {
+        let is_settled = |run: &TrackedRun| matches!(run.state, ListedState::Waiting | ListedState::Ended);
+        self.runs.iter().filter(|(_, run)| !is_settled(run)).map(|(id, _)| *id).min()
     }
 
     /// Whether no reply named a run: then the list cannot be compared with anything.
@@ -252,12 +253,12 @@ mod tests {
     fn ended_runs_are_neither_lost_nor_duplicates() {
         let mut ledger = ledger();
         assert!(!ledger.listed(id(9), "somebody-else", "running"));
-        assert!(ledger.listed(id(1), "load-x-0", "running") && !ledger.is_settled());
+        assert!(ledger.listed(id(1), "load-x-0", "running") && ledger.first_unsettled() == Some(id(1)));
         assert!(ledger.listed(id(1), "load-x-0", "completed"));
         ledger.listed(id(2), "load-x-0", "waiting");
         // The request without a reply had been accepted.
         ledger.listed(id(3), "load-x-1", "failed");
-        assert!(ledger.is_settled());
+        assert_eq!(ledger.first_unsettled(), None);
         let ends = ledger.ends();
         assert_eq!((ends.accepted, ends.ended, ends.waiting, ends.unheard), (3, 2, 1, 1));
         assert_eq!((ends.lost, ends.duplicates), (0, 0));

@@ -280,7 +280,8 @@ mod tests {
         assert_eq!((values["error_rate"], values["shed_rate"]), (0.5, 0.5));
         assert_eq!((value("throughput"), value("cost_per_answer")), (Some(0.5), Some(0.5)));
         // The client waited 5 ms for something else than models and tools, of 20; the server knows of 3.
-        assert_eq!((value("p99_overhead"), value("p99_server_overhead")), (Some(5.0), Some(3.0)));
+        assert_eq!((value("p50_overhead"), value("p50_server_overhead")), (Some(5.0), Some(3.0)));
+        assert_eq!(value("p99_overhead"), None, "the 99th percentile of one duration is none");
         assert_eq!((value("p99_first_token"), value("max_latency")), (None, Some(20.0)));
     }
 

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::LoadFault;
-use super::measure::{MeasureUnit, MeasuredValues, measure, measure_names, measures};
+use super::measure::{MeasureUnit, MeasuredValues, least_durations, measure, measure_names, measures};
+use crate::bound::{self, BoundComparison};
 use crate::nearest::did_you_mean;
 
 /// A requirement: a measure, a comparison and a bound.
@@ -14,19 +15,9 @@ use crate::nearest::did_you_mean;
 pub struct Threshold {
     measure: String,
     unit: MeasureUnit,
-    comparison: ThresholdComparison,
+    comparison: BoundComparison,
     /// In the unit of the measure.
     bound: f64,
-}
-
-/// How a value compares with its bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ThresholdComparison {
-    Less,
-    AtMost,
-    More,
-    AtLeast,
-    Equal,
 }
 
 /// Whether a requirement holds.
@@ -42,15 +33,6 @@ pub struct CheckedThreshold {
     pub holds: bool,
 }
 
-/// The comparisons. Longer signs first, since they begin with the shorter ones.
-const COMPARISONS: [(&str, ThresholdComparison); 5] = [
-    ("<=", ThresholdComparison::AtMost),
-    (">=", ThresholdComparison::AtLeast),
-    ("<", ThresholdComparison::Less),
-    (">", ThresholdComparison::More),
-    ("=", ThresholdComparison::Equal),
-];
-
 impl Threshold {
     /// The name of its measure.
     pub fn measure(&self) -> &str {
@@ -63,18 +45,15 @@ impl Threshold {
         CheckedThreshold {
             threshold: self.to_string(),
             value,
-            shown: value.map_or_else(|| "not measured".to_owned(), |value| self.unit.show(value)),
-            holds: value.is_some_and(|value| self.holds_for(value)),
+            shown: value.map_or_else(|| self.unmeasured(), |value| self.unit.show(value)),
+            holds: value.is_some_and(|value| self.comparison.holds(value, self.bound)),
         }
     }
 
-    fn holds_for(&self, value: f64) -> bool {
-        match self.comparison {
-            ThresholdComparison::Less => value < self.bound,
-            ThresholdComparison::AtMost => value <= self.bound,
-            ThresholdComparison::More => value > self.bound,
-            ThresholdComparison::AtLeast => value >= self.bound,
-            ThresholdComparison::Equal => value == self.bound,
+    fn unmeasured(&self) -> String {
+        match least_durations(&self.measure) {
+            Some(least @ 2..) => format!("not measured: fewer than {least} durations"),
+            _ => "not measured".to_owned(),
         }
     }
 }
@@ -85,32 +64,24 @@ impl FromStr for Threshold {
     fn from_str(text: &str) -> Result<Self, LoadFault> {
         let shown: String = text.chars().take(80).collect();
         let fault = |why: String| LoadFault::new("load.require", format!("`{shown}`: {why}"));
-        let found = text.find(['<', '>', '=']);
-        let (name, rest) = found.and_then(|at| text.split_at_checked(at)).ok_or_else(|| {
+        let (name, comparison, bound) = bound::split(text).ok_or_else(|| {
             fault("write a measure, one of < <= > >= =, and a bound, such as p99_overhead<50ms".to_owned())
         })?;
-        let name = name.trim();
         let measure = measure(name).ok_or_else(|| {
             let all = measures();
             let near = did_you_mean(name, all.iter().map(|measure| measure.name.as_str()));
             let near = if near.is_empty() { near } else { format!(" {near}") };
             fault(format!("there is no measure `{name}`.{near} The measures are {}", measure_names()))
         })?;
-        let split =
-            COMPARISONS.iter().find_map(|(sign, comparison)| Some((*comparison, rest.strip_prefix(sign)?)));
-        let Some((comparison, bound)) = split else { return Err(fault("there is no comparison".to_owned())) };
-        let bound = read_bound(bound.trim(), measure.unit).ok_or_else(|| {
-            fault(format!("`{}` is no bound; write {}", bound.trim(), example(measure.unit)))
-        })?;
+        let bound = read_bound(bound, measure.unit)
+            .ok_or_else(|| fault(format!("`{}` is no bound; write {}", bound, example(measure.unit))))?;
         Ok(Self { measure: measure.name, unit: measure.unit, comparison, bound })
     }
 }
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = COMPARISONS.iter().find(|(_, comparison)| *comparison == self.comparison);
-        let sign = sign.map_or("", |(sign, _)| sign);
-        let bound = self.bound;
+        let (sign, bound) = (self.comparison.sign(), self.bound);
         let bound = match self.unit {
             MeasureUnit::Millis => format!("{bound}ms"),
             // Rounded: a hundredth is no exact binary number.
@@ -190,7 +161,10 @@ mod tests {
         assert!(holds("error_rate<=0.1%") && !holds("error_rate<0.1%") && holds("error_rate<0.5"));
         assert!(holds("lost=0") && holds("server_memory_max<40MiB") && !holds("server_memory_max>=42MB"));
         let unmeasured = of("p99_first_token<1s").check(&values);
-        assert_eq!((unmeasured.holds, unmeasured.shown.as_str()), (false, "not measured"));
+        assert_eq!(
+            (unmeasured.holds, unmeasured.shown.as_str()),
+            (false, "not measured: fewer than 100 durations")
+        );
     }
 
     #[test]
@@ -209,7 +183,7 @@ mod tests {
             let all = measures();
             let measure = &all[at % all.len()];
             let bound = f64::from(bound) / 8.0;
-            let given = Threshold { measure: measure.name.clone(), unit: measure.unit, comparison: COMPARISONS[sign].1, bound };
+            let given = Threshold { measure: measure.name.clone(), unit: measure.unit, comparison: bound::COMPARISONS[sign].1, bound };
             let read = of(&given.to_string());
             prop_assert!((read.bound - bound).abs() <= bound * 1e-9, "{given} {read}");
             prop_assert_eq!(Threshold { bound, ..read }, given);

@@ -56,21 +56,29 @@ pub async fn ends(load: &LoadDriver, began: Timestamp, grace: Duration) -> Resul
     }
     let until = Instant::now() + grace;
     let mut wait = Duration::from_millis(50);
+    let mut first = Uuid::nil();
     loop {
         for key in load.keys() {
-            list(load, key.secret.as_ref(), began).await?;
+            list(load, key.secret.as_ref(), began, first).await?;
         }
-        let now = Instant::now();
-        if load.ledger.borrow().is_settled() || now >= until {
-            return Ok(load.ledger.borrow().ends());
+        let (now, unsettled) = (Instant::now(), load.ledger.borrow().first_unsettled());
+        match unsettled {
+            // The rows before it say what they said.
+            Some(unsettled) if now < until => first = unsettled,
+            _ => return Ok(load.ledger.borrow().ends()),
         }
         tokio::time::sleep_until((now + wait).min(until)).await;
         wait = (wait * 2).min(Duration::from_secs(2));
     }
 }
 
-/// Reads the list of runs that a key may see, newest first, back to the beginning of the load.
-async fn list(load: &LoadDriver, key: Option<&SecretString>, began: Timestamp) -> Result<(), String> {
+/// Reads the list of runs that a key may see, newest first, back to the beginning of the load, or to the run `first`.
+async fn list(
+    load: &LoadDriver,
+    key: Option<&SecretString>,
+    began: Timestamp,
+    first: Uuid,
+) -> Result<(), String> {
     let oldest = began.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
     let mut after = String::new();
     for _ in 0..=MAX_TRACKED / PAGE {
@@ -87,7 +95,7 @@ async fn list(load: &LoadDriver, key: Option<&SecretString>, began: Timestamp) -
             ledger.listed(run.run_id, &run.session_id, &run.status);
         }
         match page.runs.last() {
-            Some(last) if page.runs.len() == PAGE && last.created >= oldest => {
+            Some(last) if page.runs.len() == PAGE && last.created >= oldest && last.run_id > first => {
                 after = format!("&after={}", last.run_id)
             }
             _ => return Ok(()),
