@@ -65,7 +65,8 @@ pub async fn run<W: Write, E: Write>(
     out.flush()?;
     let is_decided = comparison.is_some() || !args.require.is_empty();
     let is_kept = missed.is_empty() && !comparison.is_some_and(|comparison| comparison.is_regression());
-    let is_done = report.left_out == 0 && if is_decided { is_kept } else { report.is_right() };
+    let is_whole = report.left_out == 0 && report.ended_early.is_none();
+    let is_done = is_whole && if is_decided { is_kept } else { report.is_right() };
     Ok(if is_done { Exit::Completed } else { Exit::Failed })
 }
 

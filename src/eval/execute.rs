@@ -135,30 +135,44 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
     /// Executes all requests. `done` is called after each conversation, with the number of its requests.
     ///
     /// # Errors
-    /// Why an engine does not start, or rows that cannot be inserted.
+    /// Why an engine does not start, or rows that cannot be inserted, if nothing was executed before; else the report says it.
     pub async fn run(&self, done: &dyn Fn(usize)) -> Result<EvalReport, EvalError> {
         let places = Semaphore::new(self.options.concurrency.max(1));
         let shared = SharedLimits { spending: &self.spending, places: &places, done };
         let mut judged: Vec<JudgedRequest> = self.requests().map(JudgedRequest::new).collect();
+        let mut failed = None;
         for _ in 0..self.options.repeat {
             let executing = self.sets.iter().map(|prepared| self.execute(prepared, &shared));
             let executed: Vec<Result<ExecutedTurns, EvalError>> =
                 futures::stream::iter(executing).buffered(ENGINES).collect().await;
             let mut turns = Vec::new();
-            for of_set in executed {
-                turns.extend(of_set?);
+            for (of_set, prepared) in executed.into_iter().zip(&self.sets) {
+                turns.extend(of_set.unwrap_or_else(|error| {
+                    failed.get_or_insert(error);
+                    prepared.set.requests().map(|_| None).collect()
+                }));
             }
             for (request, turn) in judged.iter_mut().zip(turns) {
                 request.repetitions.extend(turn);
             }
+            if failed.is_some() {
+                break;
+            }
         }
+        let is_any_executed = judged.iter().any(|request| !request.repetitions.is_empty());
+        let ended_early = match failed {
+            // What was executed may have cost money: it is reported.
+            Some(error) if is_any_executed => Some(error.to_string()),
+            Some(error) => return Err(error),
+            None => None,
+        };
         let subject = EvalSubject {
             models: self.sets.first().map_or_else(Vec::new, |prepared| models(&prepared.config)),
             repeat: self.options.repeat,
             concurrency: self.options.concurrency,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Ok(EvalReport::of(subject, &judged))
+        Ok(EvalReport { ended_early, ..EvalReport::of(subject, &judged) })
     }
 
     fn requests(&self) -> impl Iterator<Item = &LabelledRequest> {

@@ -69,6 +69,9 @@ pub struct EvalReport {
     pub count: usize,
     /// Requests that were not executed, because it was stopped or no more may be spent.
     pub left_out: usize,
+    /// Why the rest was not executed, if that is not what was asked for: an engine did not start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
     /// The mean share of right executions of a request, 0 to 1.
     pub right: f64,
     /// Its bounds. Requests are counted, not executions, which are not independent of each other.
@@ -160,6 +163,7 @@ impl EvalReport {
             subject,
             count: reports.len(),
             left_out: reports.iter().filter(|one| one.is_left_out()).count(),
+            ended_early: None,
             right,
             right_interval: ShareInterval::wilson(right, shares.len()),
             latency: LatencyFigures::of(

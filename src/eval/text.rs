@@ -233,6 +233,9 @@ fn write_usage(to: &mut String, report: &EvalReport) -> fmt::Result {
     writeln!(to, "{request}{times} with {}, ${:.4}", one_line(&models), counts.cost_usd)?;
     let (share, low, high) = (percent(report.right), percent(interval.low), percent(interval.high));
     writeln!(to, "right: {share} ({low} to {high} with 95% confidence)")?;
+    if let Some(why) = &report.ended_early {
+        writeln!(to, "ended early: {}", one_line(why))?;
+    }
     if report.left_out > 0 {
         writeln!(
             to,

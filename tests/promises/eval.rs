@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::config::ConfigFlags;
 use proscenium::eval::{
@@ -58,6 +59,30 @@ async fn executed(prepare: PrepareMode) -> EvalReport {
     let evaluation = Evaluation::prepare(sets(), &config, EvalOptions::default(), builder).unwrap();
     assert_eq!(evaluation.real_http_tools(), []);
     evaluation.run(&|_| ()).await.unwrap()
+}
+
+/// What was executed may have cost money, so it is reported although the engine of the next repetition does not start.
+#[tokio::test]
+async fn report_keeps_what_was_executed_before_an_engine_failed_to_start() {
+    let first = sets().into_iter().map(|mut set| {
+        set.conversations.truncate(1);
+        set
+    });
+    let config = Config::load(None, [], ConfigFlags::default()).unwrap().config;
+    let built = AtomicUsize::new(0);
+    // For the scenes, for the first repetition, and for the second one, whose data directory is a file.
+    let fails_at_last = |mut config: Config| {
+        if built.fetch_add(1, Ordering::Relaxed) == 2 {
+            config.store.data_dir = "/dev/null".into();
+        }
+        builder(config)
+    };
+    let options = EvalOptions { repeat: 2, ..EvalOptions::default() };
+    let evaluation = Evaluation::prepare(first.take(1).collect(), &config, options, fails_at_last).unwrap();
+    let report = evaluation.run(&|_| ()).await.unwrap();
+    assert!(report.requests.iter().all(|request| request.repetitions.len() == 1), "{report:#?}");
+    let why = report.ended_early.clone().unwrap();
+    assert!(why.contains("/dev/null") && eval::report_text(&report, 0).contains(&why), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
