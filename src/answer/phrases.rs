@@ -53,6 +53,8 @@ struct AnswerPhrases {
     begin: &'static str,
     /// How to resume a quarantined run; the plan's id follows.
     aside: &'static str,
+    /// How to resume or cancel a run that was restored from a backup; the plan's id follows.
+    restored: &'static str,
     /// For a run that was cancelled before it did anything.
     nothing: &'static str,
     /// Introduces what a cancelled run had done.
@@ -82,6 +84,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         decide_each: "Several things wait. Decide each by its approval:",
         begin: "To begin, approve it once more and have it carried out:",
         aside: "The server stopped several times in a row while it was working on this alone, so it was set aside. Resume it to have it carried on:",
+        restored: "This was restored from a backup and is on hold, since it may have gone on after the backup was taken. Check what was done, then resume or cancel it:",
         nothing: "It was stopped; nothing was done.",
         stopped: "It was stopped; this much had been done:",
         found_done: "checked since then, it was done",
@@ -104,6 +107,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
         begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
         aside: "Il server si è fermato più volte di seguito mentre eseguiva solo questa richiesta, che è stata quindi messa da parte. Per continuare va ripresa:",
+        restored: "Questa richiesta è stata ripristinata da un backup ed è sospesa, perché dopo il backup potrebbe essere proseguita. Occorre verificare che cosa è stato fatto, poi riprenderla o annullarla:",
         nothing: "È stato annullato; non è stato fatto nulla.",
         stopped: "È stato annullato; fin qui era stato fatto:",
         found_done: "da una verifica successiva risulta fatto",
@@ -131,6 +135,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
         begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
         aside: "Der Server ist mehrmals hintereinander ausgefallen, während er nur daran gearbeitet hat; deshalb wurde dies zurückgestellt. Damit es weitergeht, muss es fortgesetzt werden:",
+        restored: "Dies wurde aus einer Sicherung wiederhergestellt und ist angehalten, weil es nach der Sicherung weitergegangen sein kann. Bitte prüfen, was getan wurde; danach kann es fortgesetzt oder abgebrochen werden:",
         nothing: "Es wurde abgebrochen; nichts wurde getan.",
         stopped: "Es wurde abgebrochen; so viel war getan:",
         found_done: "eine spätere Prüfung ergab: es wurde getan",
@@ -158,6 +163,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
         begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
         aside: "Le serveur s'est arrêté plusieurs fois de suite alors qu'il ne traitait que cette demande ; elle a donc été mise de côté. Pour continuer, il faut la reprendre :",
+        restored: "Cette demande a été restaurée à partir d'une sauvegarde et est suspendue, car elle a pu se poursuivre après la sauvegarde. Vérifiez ce qui a été fait, puis reprenez-la ou annulez-la :",
         nothing: "C'est annulé ; rien n'a été fait.",
         stopped: "C'est annulé ; voici ce qui avait été fait :",
         found_done: "après vérification, cela a été fait",
@@ -180,6 +186,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
         begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
         aside: "El servidor se detuvo varias veces seguidas mientras solo trabajaba en esto, por lo que se dejó aparte. Para continuar hay que reanudarlo:",
+        restored: "Esto se restauró desde una copia de seguridad y está detenido, porque pudo continuar después de la copia. Compruebe qué se hizo y luego reanúdelo o cancélelo:",
         nothing: "Se ha cancelado; no se ha hecho nada.",
         stopped: "Se ha cancelado; esto ya se había hecho:",
         found_done: "comprobado después: se hizo",
@@ -192,7 +199,8 @@ pub(super) fn render_waiting(state: &RunState) -> String {
     let words = phrases_for(state);
     let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
     if state.aside.is_some() {
-        return format!("{} {task}", words.aside);
+        let why = if state.copied.is_some() { words.restored } else { words.aside };
+        return format!("{why} {task}");
     }
     let mut out = String::new();
     // Writing into a String cannot fail.

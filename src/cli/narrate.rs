@@ -192,7 +192,7 @@ impl Narrator {
             }
             // What there is to say is said in place of an answer.
             Event::RunFailed { .. } if !self.answered => Vec::new(),
-            Event::RunPutAside { error } => {
+            Event::RunPutAside { error, .. } => {
                 self.aside = true;
                 let why = short(&error.message, WORDS);
                 line(Mark::Asks, format!("in quarantine until it is resumed [{}]: {why}", error.code))

@@ -528,7 +528,7 @@ fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
 }
 
 fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
-    if state.aside.is_some() && state.cancel.is_none() && !state.status.is_terminal() {
+    if state.is_quarantined() && !state.status.is_terminal() {
         return Ok(Event::Released { by: by.to_owned() });
     }
     let event = Event::RunReopened { by: by.to_owned() };

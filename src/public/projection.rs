@@ -215,7 +215,7 @@ impl PublicProjection {
             Event::Continuation { round, verdict, degraded } => continuation_data(*round, verdict, *degraded),
             Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
             Event::RunWaiting {} => self.waiting_data(envelope.run),
-            Event::RunPutAside { error } => {
+            Event::RunPutAside { error, .. } => {
                 json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": [], "error": error})
             }
             Event::RunCompleted { status } => json!({"status": status}),

@@ -58,7 +58,9 @@ impl RunState {
             Event::RunResumed { epoch, .. } => {
                 require(*epoch > self.epoch, "a later epoch has taken the run over")
             }
-            Event::RunPutAside { .. } => require(self.status != RunStatus::Waiting, "the run waits already"),
+            Event::RunPutAside { copied, .. } => {
+                require(copied.is_some() || self.status != RunStatus::Waiting, "the run waits already")
+            }
             Event::RunReopened { .. } | Event::PlanRated { .. } => Err("the run has not ended".to_owned()),
             Event::PlanRecalled(_) => {
                 let taken = |a: &Action| matches!(a, Action::Take { .. }) && self.recalled_plan().is_some();

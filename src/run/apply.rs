@@ -93,8 +93,9 @@ impl RunState {
                 self.change_catalogue(catalogue.as_ref());
             }
             Event::RunReopened { .. } => self.reopen(),
-            Event::RunPutAside { error } => {
+            Event::RunPutAside { error, copied } => {
                 self.aside = Some(error.clone());
+                self.copied = *copied;
                 self.status = RunStatus::Waiting;
             }
             Event::PlanRecalled(recall) => self.recall = Some(recall.clone()),
@@ -287,6 +288,7 @@ impl RunState {
             }
             Event::Released { .. } => {
                 // A quarantined run continues as it was.
+                self.copied = None;
                 if self.aside.take().is_none() {
                     self.released = true;
                 }
@@ -420,6 +422,10 @@ impl RunState {
         if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {
             self.cancel = Some(Cancellation { by: by.to_owned(), deadline });
         }
+        // Who cancels a run that was restored from a backup has seen to it.
+        if self.cancel.is_some() {
+            self.copied = None;
+        }
         self.leave_waiting();
     }
 
@@ -447,8 +453,7 @@ impl RunState {
 
     /// A waiting run continues. A quarantined run does so only when it is cancelled or resumed by a person.
     pub(super) fn leave_waiting(&mut self) {
-        let stays = self.aside.is_some() && self.cancel.is_none();
-        if self.status == RunStatus::Waiting && !stays {
+        if self.status == RunStatus::Waiting && !self.is_quarantined() {
             self.status = RunStatus::Running;
         }
     }
@@ -491,6 +496,7 @@ impl RunState {
     fn end(&mut self, status: RunStatus) {
         self.status = status;
         self.aside = None;
+        self.copied = None;
         self.planning = None;
         for approval in self.approvals.values_mut() {
             // The outcome of a write can be decided at any time.

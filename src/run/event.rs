@@ -130,10 +130,14 @@ pub enum Event {
         catalogue: Option<String>,
     },
     /// The run was quarantined: it was the only one in progress at several consecutive crashes of the
-    /// server. It waits until a person resumes or cancels it.
+    /// server, or it was unfinished in a backup that was restored. It waits until a person resumes or cancels it.
     RunPutAside {
         /// Why.
         error: Fault,
+        /// When the backup was taken from which the run was restored: what it did later is not in its journal. Absent
+        /// after crashes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copied: Option<Timestamp>,
     },
     /// A plan is to be made.
     Planning {

@@ -36,6 +36,7 @@ mod plain_text;
 mod program;
 mod recall;
 pub mod recovery;
+mod restored;
 mod round;
 mod session;
 mod settings;
@@ -83,6 +84,7 @@ pub use learned::{
     PathHint, PathRecall, PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
 };
 pub use patch::PatchScope;
+pub use restored::unreadable_restored_events;
 pub use session::SessionEvent;
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope,

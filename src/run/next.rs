@@ -40,7 +40,7 @@ impl RunState {
         if let Some(put) = self.unresolved(aside) {
             return vec![record(put)];
         }
-        if self.aside.is_some() && self.cancel.is_none() {
+        if self.is_quarantined() {
             return Vec::new();
         }
         if let Some(stop) = self.stopping() {

@@ -48,6 +48,9 @@ pub struct RunState {
     /// Why it was quarantined: it waits until a person resumes or cancels it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aside: Option<Fault>,
+    /// While it waits because it was restored from a backup: when that was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copied: Option<Timestamp>,
     /// Its status.
     pub status: RunStatus,
     /// Its plan's status.
@@ -572,6 +575,7 @@ impl RunState {
             epoch: 0,
             stalls: 0,
             aside: None,
+            copied: None,
             status: RunStatus::Queued,
             plan_status: PlanStatus::Draft,
             queued: None,

@@ -28,18 +28,15 @@ impl Driver {
             after.apply_checked(&resumed, after.at);
             events.push(resumed);
             self.log_interrupted_writes(&after);
-            for (call, reserved) in after.unsettled_reservations() {
-                let spent = reserved.interrupted_attempt();
-                cost += spent.usage.cost_nano_usd;
-                let error = Fault::new("llm.interrupted", "the process ended before the reply arrived");
-                let (usage, attempts) = (spent.usage, vec![spent]);
-                events.push(Event::ModelFailed { call, error, usage, millis: 0, attempts });
+            for (usage, interrupted) in after.interrupted_questions() {
+                cost += usage.cost_nano_usd;
+                events.push(interrupted);
             }
         }
         if gate.is_some() {
             let error = recovery::quarantine_fault();
             tracing::error!(run = %self.state.run, code = %error.code, "{}", error.message);
-            events.push(Event::RunPutAside { error });
+            events.push(Event::RunPutAside { error, copied: None });
         }
         // The budget was restored from the journal before these events, so their cost is added here, but for
         // what an earlier driver of this process was charged when it ended.

@@ -66,11 +66,14 @@ pub struct ConsentChecker {
     ended: bool,
     cancelled: bool,
     waiting: bool,
+    /// Whether it waits until a person resumes or cancels it.
+    aside: bool,
 }
 
 impl ConsentChecker {
     /// Records an event before it is applied; `state` is only used for comparison.
     pub fn before(&mut self, state: &RunState, event: &Event) {
+        let was_aside = self.aside;
         self.about_the_end(event);
         self.about_waiting(event);
         match event {
@@ -83,7 +86,7 @@ impl ConsentChecker {
             Event::ApprovalRequired { approval, matter, needed } => self.put(*approval, *matter, needed),
             Event::Decided { approval, matter, decision, .. } => self.decided(*approval, *matter, decision),
             Event::ApprovalLapsed { approval, matter, needed, .. } => self.lapsed(*approval, *matter, needed),
-            Event::Released { .. } => self.released = true,
+            Event::Released { .. } => self.released |= !was_aside,
             Event::StepStarted { step } => self.step_started(*step),
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 let scene = &self.steps[step].0;
@@ -209,8 +212,21 @@ impl ConsentChecker {
                     | Event::RunResumed { .. }
                     | Event::RunFailed { .. }
             );
-            assert!(somebody, "{event:?} while the run waits for a person");
-            self.waiting = matches!(event, Event::RunResumed { .. });
+            let outcome =
+                matches!(event, Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. });
+            let restored = matches!(event, Event::RunPutAside { copied: Some(_), .. });
+            assert!(
+                somebody || restored || (self.aside && outcome),
+                "{event:?} while the run waits for a person"
+            );
+            let cancels = matches!(event, Event::CancelRequested { .. }) && (self.stopped || !self.answered);
+            if cancels || event.is_terminal() || matches!(event, Event::Released { .. }) {
+                self.aside = false;
+            }
+            self.waiting = self.aside || matches!(event, Event::RunResumed { .. });
+        }
+        if let Event::RunPutAside { .. } = event {
+            (self.aside, self.waiting) = (true, true);
         }
         if let Event::RunWaiting {} = event {
             let open = |a: &ApprovalRecord| {

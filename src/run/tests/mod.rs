@@ -18,6 +18,7 @@ mod patches;
 mod programs;
 mod properties;
 mod recall;
+mod restored;
 mod script;
 mod sim;
 mod state_view;

@@ -288,7 +288,7 @@ impl Sim {
     }
 
     /// A person sends a command.
-    fn person_command(&mut self) {
+    pub fn person_command(&mut self) {
         if self.wishes >= MAX_COMMANDS {
             return;
         }
@@ -768,6 +768,15 @@ impl Sim {
         }
         assert!(self.state.asks.values().all(|a| a.status != AskStatus::InFlight));
         assert!(self.state.calls.values().all(|c| !matches!(c.status, CallStatus::InFlight { .. })));
+    }
+
+    /// The run is restored from a backup: what was in flight is gone, and nothing goes on by itself.
+    pub fn restore(&mut self) {
+        self.flights.clear();
+        self.stale.clear();
+        for event in self.state.restored_events(self.state.at) {
+            self.record(event);
+        }
     }
 
     /// The numbers of the steps with this status.
