@@ -68,7 +68,8 @@ pub struct Engine {
 impl Engine {
     /// Returns a builder for an engine.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, sources: SceneSources::default(), idle: DEFAULT_IDLE }
+        let sources = SceneSources { sandbox: config.sandbox.clone(), ..SceneSources::default() };
+        Builder { config, sources, idle: DEFAULT_IDLE }
     }
 
     /// Submits a request. When this returns, the request is in the journal.

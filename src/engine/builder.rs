@@ -21,10 +21,11 @@ use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
-use crate::program::Interpreter;
+use crate::program::module::ReadModule;
+use crate::program::{Interpreter, Unavailable};
 use crate::run::{Fault, TenantId};
 use crate::sandbox;
-use crate::scene::{self, Catalogue, EmbeddedScenes, Scene, SceneFolder, SceneTool};
+use crate::scene::{self, Catalogue, EmbeddedScenes, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
@@ -47,12 +48,24 @@ pub(super) struct SceneSources {
     pub(super) folders: Vec<SceneFolder>,
     pub(super) scenes: Vec<Scene>,
     pub(super) replaced: ReplacedParts,
+    /// What reads files of functions; that of the start, since only a restart changes it.
+    pub(super) sandbox: sandbox::Options,
 }
 
 impl SceneSources {
-    pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
+    /// Reads the scenes, and waits for workers that read files of functions.
+    pub(super) fn load(&self, options: &scene::Options) -> scene::LoadedScenes {
         let embedded = self.builtin.map(|dir| EmbeddedScenes::of("scenes", dir)).unwrap_or_default();
-        scene::load(&config.scenes, embedded, self.folders.clone(), &self.native, self.scenes.clone())
+        let (folders, scenes) = (self.folders.clone(), self.scenes.clone());
+        scene::load(options, &|source| self.read_module(source), embedded, folders, &self.native, scenes)
+    }
+
+    /// What a file of functions has, as the worker finds it, or as the interpreter does that takes its place.
+    fn read_module(&self, source: &str) -> Result<ReadModule, Unavailable> {
+        match &self.replaced.interpreter {
+            Some(interpreter) if self.sandbox.worker.is_none() => interpreter.read_module(source),
+            _ => sandbox::read_module(&self.sandbox, source),
+        }
     }
 }
 
@@ -130,7 +143,7 @@ impl Builder {
 
     /// Loads the scenes without starting anything, as `check` does.
     pub fn load_scenes(&self) -> scene::LoadedScenes {
-        self.sources.load(&self.config)
+        self.sources.load(&self.config.scenes)
     }
 
     /// Opens the data directory, reads the scenes and starts the actors.
@@ -171,9 +184,6 @@ impl Builder {
             sources.replaced.interpreter =
                 sandbox::interpreter(&config.sandbox, &workers_handle, outside.programs());
         }
-        if sources.replaced.interpreter.is_none() {
-            warn_of_tools_in_python(&catalogue);
-        }
         let parts = EngineParts {
             recovery_gate: RecoveryGate::new(store.clone()),
             vectors: SceneVectors::new(store.clone()),
@@ -208,18 +218,6 @@ impl Builder {
                 Err(error)
             }
         }
-    }
-}
-
-/// Tools in Python fail where nothing executes them.
-fn warn_of_tools_in_python(catalogue: &Catalogue) {
-    for scene in catalogue.all().filter(|scene| scene.tools.iter().any(SceneTool::is_python)) {
-        let scene = &scene.name;
-        tracing::warn!(
-            code = "scene.python_worker",
-            scene,
-            "there is no worker for the tools in Python, so their calls will fail: set `sandbox.worker`"
-        );
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::builder::webhook;
+use super::builder::{start_fault, webhook};
 use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
 use crate::config::Config;
 use crate::sandbox;
@@ -51,7 +51,10 @@ impl Engine {
     /// Those of [`Builder::start`](super::Builder::start). In this case nothing changes.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let parts = &self.parts;
-        let loaded = parts.sources.load(&config);
+        // Files are read, and workers that read files of functions are waited for.
+        let (sources, options) = (parts.sources.clone(), config.scenes.clone());
+        let loaded = tokio::task::spawn_blocking(move || sources.load(&options)).await;
+        let loaded = loaded.map_err(|error| start_fault("engine.threads", format!("scenes: {error}")))?;
         if loaded.has_errors() {
             return Err(StartError::Scenes(loaded.faults));
         }

@@ -200,6 +200,18 @@ pub trait Interpreter: Send + Sync + std::fmt::Debug {
     fn limits(&self) -> ProgramLimits {
         ProgramLimits::default()
     }
+
+    /// What a file of functions has, for scenes with tools in Python that are loaded without a worker of the sandbox. Nothing
+    /// of it is executed. Called on a thread that may wait. By default, no file is read.
+    ///
+    /// # Errors
+    /// Where nothing can read files.
+    fn read_module(&self, source: &str) -> Result<module::ReadModule, Unavailable> {
+        let _ = source;
+        let message =
+            "this interpreter reads no files: set `sandbox.worker`, or implement `Interpreter::read_module`";
+        Err(Unavailable { code: "sandbox.unavailable", message: message.to_owned() })
+    }
 }
 
 /// Why no program can be executed.

@@ -1,7 +1,13 @@
 //! What is known of a Python file without executing it.
 
+use serde::{Deserialize, Serialize};
+
+/// What a file has, or why the interpreter does not take it.
+pub type ReadModule = Result<PythonModule, ModuleProblem>;
+
 /// A file of functions that an author of a scene wrote.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PythonModule {
     /// The functions that it defines at its top level, in their order.
     pub functions: Vec<ModuleFunction>,
@@ -12,7 +18,8 @@ pub struct PythonModule {
 }
 
 /// A function that a file defines.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModuleFunction {
     /// Its name.
     pub name: String,
@@ -25,7 +32,8 @@ pub struct ModuleFunction {
 }
 
 /// A parameter of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FunctionParameter {
     /// Its name.
     pub name: String,
@@ -34,7 +42,8 @@ pub struct FunctionParameter {
 }
 
 /// An import.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModuleImport {
     /// The module as it is written, with leading dots.
     pub module: String,
@@ -43,7 +52,8 @@ pub struct ModuleImport {
 }
 
 /// An attribute that is read of a name: `object.attribute`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AttributeUse {
     /// The name.
     pub object: String,
@@ -54,7 +64,8 @@ pub struct AttributeUse {
 }
 
 /// Why the interpreter does not take a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModuleProblem {
     /// The line, from 1, where it is known.
     pub line: Option<u32>,

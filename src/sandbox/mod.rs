@@ -7,7 +7,7 @@
 //! side: a bounded number of workers, a bounded wait for one, which tenants share in turn, and a deadline after which a worker
 //! is killed.
 //!
-//! **Invariant:** nothing of a program is executed in the process that asks for it.
+//! **Invariant:** nothing of a program is executed or parsed in the process that asks for it.
 
 #[cfg(feature = "sandbox")]
 mod confinement;
@@ -18,6 +18,8 @@ mod execution;
 mod frame;
 #[cfg(feature = "sandbox")]
 mod module;
+#[cfg(feature = "sandbox")]
+mod module_reader;
 mod options;
 #[cfg(feature = "sandbox")]
 mod places;
@@ -40,8 +42,8 @@ mod worker_process;
 
 use std::sync::Arc;
 
-use crate::program::Interpreter;
-use crate::program::module::{ModuleProblem, PythonModule};
+use crate::program::module::ReadModule;
+use crate::program::{Interpreter, Unavailable};
 
 pub use counts::ProgramCounts;
 pub use options::Options;
@@ -70,14 +72,24 @@ pub fn interpreter(
     }
 }
 
-/// What a file of functions has, or why the interpreter does not take it. Nothing of it is executed. None in a build without the
-/// feature `sandbox`.
-pub fn read_module(source: &str) -> Option<Result<PythonModule, ModuleProblem>> {
+/// What a file of functions has, or why the interpreter does not take it. A worker reads it, and executes nothing of it; this waits
+/// for that.
+///
+/// # Errors
+/// `sandbox.unavailable` if there is no worker, and in a build without the feature `sandbox`.
+pub fn read_module(options: &Options, source: &str) -> Result<ReadModule, Unavailable> {
     #[cfg(feature = "sandbox")]
-    return Some(module::read(source));
+    return module_reader::read(options.worker.as_deref(), source);
     #[cfg(not(feature = "sandbox"))]
     {
-        let _ = source;
-        None
+        let _ = (options, source);
+        let message = "this build has no sandbox: use one with the feature `sandbox`".to_owned();
+        Err(Unavailable { code: "sandbox.unavailable", message })
     }
+}
+
+/// The same in this process, for tests of what a file may have.
+#[cfg(all(test, feature = "sandbox"))]
+pub(crate) fn read_module_here(source: &str) -> Result<ReadModule, Unavailable> {
+    Ok(module::tests::read_here(source))
 }

@@ -1,8 +1,7 @@
-//! Reads a file of functions that an author of a scene wrote, and executes nothing of it: whether the interpreter takes it, what
-//! it defines and imports, and which attributes it reads of names that it does not define.
+//! Reads a file of functions that an author of a scene wrote, in a worker, and executes nothing of it: whether the interpreter
+//! takes it, what it defines and imports, and which attributes it reads of names that it does not define.
 
 use std::collections::BTreeSet;
-use std::thread;
 
 use monty::MontyRun;
 use monty_types::{CompileOptions, MontyException};
@@ -14,34 +13,25 @@ use ruff_python_parser::{Mode, lexer, parse_module};
 use super::protocol::MAX_SOURCE_BYTES;
 use super::source::{asynchronous, line_at};
 use crate::program::module::{
-    AttributeUse, FunctionParameter, ModuleFunction, ModuleImport, ModuleProblem, PythonModule,
+    AttributeUse, FunctionParameter, ModuleFunction, ModuleImport, ModuleProblem, PythonModule, ReadModule,
 };
 
-/// The stack of the thread that reads a file: parsers are recursive. Only what is used of it is memory.
-const STACK_BYTES: usize = 64 * 1024 * 1024;
-
 /// How deep an expression of a file may be: the words in a row that no comma separates, of all brackets around it together, and
-/// the lambdas before them. There are 32 kB of the stack for each.
+/// the lambdas before them. There are 32 kB of a worker's stack for each: parsers are recursive.
 const MAX_DEPTH: usize = 2_000;
 
-/// What a file has, or why the interpreter does not take it.
-pub(super) fn read(source: &str) -> Result<PythonModule, ModuleProblem> {
-    if source.len() > MAX_SOURCE_BYTES {
-        let message = format!("the file has {} bytes; at most {MAX_SOURCE_BYTES} are allowed", source.len());
-        return Err(ModuleProblem { line: None, message });
+/// The problem with a file that is too large to be read.
+pub(super) fn check_size(source: &str) -> Result<(), ModuleProblem> {
+    if source.len() <= MAX_SOURCE_BYTES {
+        return Ok(());
     }
-    let read = thread::scope(|scope| {
-        let builder = thread::Builder::new().name("python".to_owned()).stack_size(STACK_BYTES);
-        let reading = builder.spawn_scoped(scope, || read_here(source));
-        reading.ok().and_then(|reading| reading.join().ok())
-    });
-    read.unwrap_or_else(|| {
-        let message = "the interpreter fails on this file: write it in a simpler way".to_owned();
-        Err(ModuleProblem { line: None, message })
-    })
+    let message = format!("the file has {} bytes; at most {MAX_SOURCE_BYTES} are allowed", source.len());
+    Err(ModuleProblem { line: None, message })
 }
 
-fn read_here(source: &str) -> Result<PythonModule, ModuleProblem> {
+/// What a file has, or why the interpreter does not take it. Only for a worker: a file may end the process that reads it.
+pub(super) fn read(source: &str) -> ReadModule {
+    check_size(source)?;
     check_depth(source)?;
     if let Some((word, line)) = asynchronous(source) {
         let message =
@@ -69,6 +59,17 @@ fn read_here(source: &str) -> Result<PythonModule, ModuleProblem> {
 
 /// Finds what could be nested too deeply for a parser. This is not recursive.
 fn check_depth(source: &str) -> Result<(), ModuleProblem> {
+    if !is_too_deep(source) {
+        return Ok(());
+    }
+    // Words have no places here: it is on the first line with which the file is too deep.
+    let ends: Vec<usize> = source.match_indices('\n').map(|(at, _)| at + 1).chain([source.len()]).collect();
+    let line = ends.partition_point(|end| !source.get(..*end).is_some_and(is_too_deep));
+    let message = format!("an expression is longer or deeper than {MAX_DEPTH} words: split it");
+    Err(ModuleProblem { line: u32::try_from(line + 1).ok(), message })
+}
+
+fn is_too_deep(source: &str) -> bool {
     let mut words = lexer::lex(source, Mode::Module);
     // The words in a row of each bracket that is open, and its lambdas: a comma between their parameters ends nothing.
     let mut open = vec![[0_usize; 2]];
@@ -100,11 +101,10 @@ fn check_depth(source: &str) -> Result<(), ModuleProblem> {
             }
         }
         if depth > MAX_DEPTH {
-            let message = format!("an expression is longer or deeper than {MAX_DEPTH} words: split it");
-            return Err(ModuleProblem { line: None, message });
+            return true;
         }
     }
-    Ok(())
+    false
 }
 
 fn problem_of(error: &MontyException) -> ModuleProblem {
@@ -195,8 +195,17 @@ impl<'a> Visitor<'a> for ModuleReader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::worker::STACK_BYTES;
     use super::*;
+
+    /// Reads a file on a thread with the stack of a worker's.
+    pub(in crate::sandbox) fn read_here(source: &str) -> ReadModule {
+        std::thread::scope(|scope| {
+            let reader = std::thread::Builder::new().stack_size(STACK_BYTES);
+            reader.spawn_scoped(scope, || read(source)).unwrap().join().unwrap()
+        })
+    }
 
     #[test]
     fn file_is_read_without_being_executed() {
@@ -204,7 +213,7 @@ mod tests {
             def price(sku, *, count=1):\n    tables = 1\n    import re\n    return tool.refuse(sku)\n\
             def helper(a, /, *args, **more):\n    return tables.find(a)\n\
             if True:\n    def inner():\n        pass\n";
-        let module = read(source).unwrap();
+        let module = read_here(source).unwrap();
         let lines: Vec<(&str, u32)> =
             module.imports.iter().map(|import| (import.module.as_str(), import.line)).collect();
         assert_eq!(lines, [("math", 1), ("os", 2), ("re", 6)]);
@@ -231,7 +240,7 @@ mod tests {
             ("x = 1\n\ndef f():\n    yield 1\n", Some(4)),
             (&"#".repeat(MAX_SOURCE_BYTES + 1), None),
         ] {
-            let problem = read(source).unwrap_err();
+            let problem = read_here(source).unwrap_err();
             assert_eq!(problem.line, line, "{problem:?}");
         }
     }
@@ -261,7 +270,7 @@ mod tests {
         for part in deep {
             for (before, after) in [("x = (", "1)"), ("def f(a=", "1):\n    pass")] {
                 let source = format!("{before}{}{after}", part.repeat((length - 32) / part.len()));
-                assert!(read(&source).is_err(), "{before}{part}");
+                assert!(read_here(&source).is_err(), "{before}{part}");
             }
         }
         for (first, part, last) in [
@@ -273,11 +282,13 @@ mod tests {
             ("", "x=1\n", ""),
         ] {
             // Some are taken, and some are not.
-            let _ = read(&format!("{first}{}{last}\n", part.repeat((length - 64) / part.len())));
+            let _ = read_here(&format!("{first}{}{last}\n", part.repeat((length - 64) / part.len())));
         }
+        let deep = format!("x = 1\ny = \"\"\"\n\"\"\"\nz = [\n    1,\n    {}1,\n]\n", "-".repeat(3_000));
+        assert_eq!(read_here(&deep).unwrap_err().line, Some(6));
         let blocks: String = (0..300).map(|depth| format!("{}if 1:\n", " ".repeat(depth))).collect();
-        assert!(read(&format!("{blocks}{}1", " ".repeat(300))).is_err());
+        assert!(read_here(&format!("{blocks}{}1", " ".repeat(300))).is_err());
         let rows = "    [1, 'a', {'b': -2.5}],\n".repeat(2_000);
-        assert!(read(&format!("x = [\n{rows}]\n")).is_ok());
+        assert!(read_here(&format!("x = [\n{rows}]\n")).is_ok());
     }
 }

@@ -1,7 +1,5 @@
 //! The workers of a process: how they are started, kept and ended, and what their replies mean.
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,14 +9,16 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::frame::frame;
+use super::module_reader;
 use super::places::{WorkerPlace, WorkerPlaces};
 use super::protocol::{
-    MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_PROGRAM_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES, MEMORY_EXIT,
-    PARENT_GRACE_MS, TIME_EXIT, WORKER_GRACE_MS,
+    MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_PROGRAM_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES,
+    PARENT_GRACE_MS, WORKER_GRACE_MS,
 };
-use super::worker_process::{Lost, WorkerProcess};
+use super::worker_process::{Excess, Lost, WorkerProcess};
 use super::{Options, ProgramCounts};
 use crate::nesting::is_too_deep;
+use crate::program::module::ReadModule;
 use crate::program::{
     ExecutedProgram, Finished, Interpreter, Program, ProgramEntry, ProgramFault, ProgramFunction,
     ProgramLimits, Stop, Unavailable,
@@ -152,6 +152,10 @@ impl Interpreter for Pool {
 
     fn limits(&self) -> ProgramLimits {
         self.state.options.limits()
+    }
+
+    fn read_module(&self, source: &str) -> Result<ReadModule, Unavailable> {
+        module_reader::read(self.state.options.worker.as_deref(), source)
     }
 }
 
@@ -335,7 +339,7 @@ fn busy() -> Unavailable {
     Unavailable { code: "sandbox.busy", message }
 }
 
-fn unavailable(message: impl Into<String>) -> Unavailable {
+pub(super) fn unavailable(message: impl Into<String>) -> Unavailable {
     Unavailable { code: "sandbox.unavailable", message: message.into() }
 }
 
@@ -346,15 +350,14 @@ fn fault(code: &str, message: impl Into<String>) -> Stop {
 
 /// What the end of a worker means for its program.
 fn lost_fault(lost: &Lost) -> Stop {
-    let time = "the program takes too much time";
-    let code = |status: &ExitStatus| status.code();
-    match lost {
-        Lost::Late => fault("code.time", time),
-        Lost::Ended(Some(status)) if code(status) == Some(TIME_EXIT) => fault("code.time", time),
-        Lost::Ended(Some(status)) if status.signal() == Some(CPU_SIGNAL) => fault("code.time", time),
-        Lost::Ended(Some(status)) if code(status) == Some(MEMORY_EXIT) => {
-            fault("code.memory", "the program uses too much memory")
+    match lost.excess() {
+        Some(Excess::Time | Excess::Processor) => {
+            return fault("code.time", "the program takes too much time");
         }
+        Some(Excess::Memory) => return fault("code.memory", "the program uses too much memory"),
+        None => {}
+    }
+    match lost {
         Lost::Ended(status) => {
             let status = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
             tracing::warn!(
@@ -362,17 +365,13 @@ fn lost_fault(lost: &Lost) -> Stop {
                 status,
                 "a worker of the sandbox ended while it executed a program"
             );
-            fault("code.crashed", "the interpreter failed on this program: write it in a simpler way")
         }
-        Lost::Garbled => {
+        Lost::Garbled | Lost::Late => {
             tracing::warn!(code = "code.crashed", "a worker of the sandbox replied something unreadable");
-            fault("code.crashed", "the interpreter failed on this program: write it in a simpler way")
         }
     }
+    fault("code.crashed", "the interpreter failed on this program: write it in a simpler way")
 }
-
-/// SIGXCPU.
-const CPU_SIGNAL: i32 = 24;
 
 /// The reply of a worker, if it keeps the bounds that the worker was given. A worker whose interpreter was taken over could
 /// reply anything.

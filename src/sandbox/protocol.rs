@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::program::Stop;
 
 /// The version of this protocol; a worker of another release is not used.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// The largest frame to a worker, in bytes: a program with the results of its calls.
 pub(super) const MAX_PROGRAM_BYTES: usize = 16 * 1024 * 1024;
@@ -32,6 +32,15 @@ pub(super) const WORKER_GRACE_MS: u64 = 250;
 /// Milliseconds beyond that after which the parent kills the worker.
 pub(super) const PARENT_GRACE_MS: u64 = 750;
 
+/// Milliseconds after which a worker gives up to read a file of functions: the machine is busy.
+pub(super) const READ_TIME_MS: u64 = 30_000;
+
+/// Seconds of processor time that a worker may use to read a file of functions.
+pub(super) const READ_SECONDS: u64 = 5;
+
+/// Mebibytes that a worker may use to read a file of functions.
+pub(super) const READ_MEMORY_MIB: u64 = 192;
+
 /// The exit code of a worker that used too much time.
 pub(super) const TIME_EXIT: i32 = 66;
 
@@ -44,7 +53,8 @@ pub(super) const CONFINEMENT_EXIT: i32 = 78;
 /// The exit code of a worker whose interpreter panicked.
 pub(super) const PANIC_EXIT: i32 = 70;
 
-/// The first frame of a worker, when it is confined. Programs follow, each answered by a [`WorkerReply`].
+/// The first frame of a worker, when it is confined. Programs follow, each answered by a [`WorkerReply`]; or the text of one file
+/// of functions, answered by what it has ([`ReadModule`](crate::program::module::ReadModule)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hello {

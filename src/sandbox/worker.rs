@@ -1,4 +1,4 @@
-//! The process that executes programs, from its start to its end.
+//! The process that executes programs, or reads a file of functions, from its start to its end.
 
 use std::io;
 use std::process::ExitCode;
@@ -7,23 +7,32 @@ use std::sync::Arc;
 use super::confinement::{restrict_files, restrict_process};
 use super::execution::execute;
 use super::frame;
-use super::protocol::{CONFINEMENT_EXIT, Hello, PANIC_EXIT, PROTOCOL, WorkerReply};
+use super::module;
+use super::protocol::{CONFINEMENT_EXIT, Hello, PANIC_EXIT, PROTOCOL, READ_TIME_MS, WorkerReply};
 use super::watch::{ExecutionWatch, ProcessMemory};
-use crate::program::{Program, Stop};
+use crate::program::module::{ModuleProblem, ReadModule};
+use crate::program::{Program, ProgramLimits, Stop};
 
 /// The command with which a worker is started, before its bounds: mebibytes of memory and seconds of processor time.
 pub const WORKER_COMMAND: &str = "sandbox-worker";
 
+/// What follows the bounds of a worker that reads one file of functions and executes nothing.
+pub(super) const READS_MODULE: &str = "module";
+
 /// The stack of the thread that executes programs. Only what is used of it is memory.
-const STACK_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// Is a worker until its parent closes its standard input: confines this process, and executes the programs that it reads. A
 /// library's own program calls this first of all if its first argument is [`WORKER_COMMAND`], before it starts any
 /// thread or reads any setting.
 pub fn worker_main() -> ExitCode {
-    let mut arguments = std::env::args().skip(2).map(|argument| argument.parse::<u64>());
-    let (Some(Ok(memory_mib)), Some(Ok(seconds))) = (arguments.next(), arguments.next()) else {
-        return ExitCode::from(2);
+    let mut arguments = std::env::args().skip(2);
+    let mut bound = || arguments.next().and_then(|argument| argument.parse::<u64>().ok());
+    let (Some(memory_mib), Some(seconds)) = (bound(), bound()) else { return ExitCode::from(2) };
+    let work: WorkerTask = match arguments.next().as_deref() {
+        None => programs,
+        Some(READS_MODULE) => one_module,
+        Some(_) => return ExitCode::from(2),
     };
     let memory = Arc::new(ProcessMemory::open());
     let watch = Arc::new(ExecutionWatch::default());
@@ -34,7 +43,7 @@ pub fn worker_main() -> ExitCode {
         std::thread::Builder::new()
             .name("program".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || serve(&memory, &watch, missing, bytes, seconds))
+            .spawn(move || serve(work, &memory, &watch, missing, (bytes, seconds)))
     };
     match executing {
         Ok(_) => watch.watch(&memory),
@@ -55,12 +64,15 @@ impl Drop for EndsProcess {
     }
 }
 
+/// What a worker does once it is confined: with its memory, its watch, what the kernel lacks, and its bound of memory.
+type WorkerTask = fn(&ProcessMemory, &ExecutionWatch, Vec<String>, u64) -> io::Result<()>;
+
 fn serve(
+    work: WorkerTask,
     memory: &ProcessMemory,
     watch: &ExecutionWatch,
     mut missing: Vec<String>,
-    memory_bytes: u64,
-    seconds: u64,
+    (memory_bytes, seconds): (u64, u64),
 ) {
     let mut end = EndsProcess(PANIC_EXIT);
     match restrict_process(memory, memory_bytes, seconds) {
@@ -70,7 +82,7 @@ fn serve(
             return;
         }
     }
-    end.0 = match programs(memory, watch, missing, memory_bytes) {
+    end.0 = match work(memory, watch, missing, memory_bytes) {
         Ok(()) => 0,
         Err(_) => 1,
     };
@@ -95,4 +107,26 @@ fn programs(
         frame::write(&mut output, &WorkerReply { number, stop, reusable })?;
     }
     Ok(())
+}
+
+/// Reads one file of functions, and says what it has.
+fn one_module(
+    _: &ProcessMemory,
+    watch: &ExecutionWatch,
+    missing: Vec<String>,
+    memory_bytes: u64,
+) -> io::Result<()> {
+    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    frame::write(&mut output, &Hello { protocol: PROTOCOL, missing })?;
+    let Some(source) = frame::read::<String>(&mut input)? else { return Ok(()) };
+    watch.begin(&ProgramLimits { time_ms: READ_TIME_MS, memory_bytes, ..ProgramLimits::default() });
+    let found = module::read(&source);
+    watch.end();
+    match frame::write(&mut output, &found) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            let message = "the file has too many names: make it smaller".to_owned();
+            frame::write(&mut output, &ReadModule::Err(ModuleProblem { line: None, message }))
+        }
+        written => written,
+    }
 }

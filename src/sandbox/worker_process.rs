@@ -1,23 +1,28 @@
 //! A worker, as its parent sees it.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::frame;
-use super::protocol::{Hello, PROTOCOL, WorkerReply};
-use super::worker::WORKER_COMMAND;
+use super::protocol::{Hello, MEMORY_EXIT, PROTOCOL, TIME_EXIT, WorkerReply};
+use super::worker::{READS_MODULE, WORKER_COMMAND};
 
 /// How long a worker may take to start.
 const START: Duration = Duration::from_secs(10);
 
 /// How long the status of a worker that closed its output is waited for.
 const EXIT: Duration = Duration::from_secs(2);
+
+/// SIGXCPU.
+const CPU_SIGNAL: i32 = 24;
 
 /// A worker process; it is killed when this is dropped, also in the middle of an execution.
 #[derive(Debug)]
@@ -40,8 +45,32 @@ pub(super) enum Lost {
     Garbled,
 }
 
+/// What a worker that did not reply used too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// Time, whoever used it: the machine may have been busy.
+    Time,
+    /// Time of the processor.
+    Processor,
+    /// Memory.
+    Memory,
+}
+
+impl Lost {
+    /// What it used too much of; nothing if it failed.
+    pub(super) fn excess(&self) -> Option<Excess> {
+        match self {
+            Self::Late => Some(Excess::Time),
+            Self::Ended(Some(status)) if status.code() == Some(TIME_EXIT) => Some(Excess::Time),
+            Self::Ended(Some(status)) if status.signal() == Some(CPU_SIGNAL) => Some(Excess::Processor),
+            Self::Ended(Some(status)) if status.code() == Some(MEMORY_EXIT) => Some(Excess::Memory),
+            Self::Ended(_) | Self::Garbled => None,
+        }
+    }
+}
+
 impl WorkerProcess {
-    /// Starts a worker, and waits until it is confined. Returns what the kernel does not have, too.
+    /// Starts a worker for programs, and waits until it is confined. Returns what the kernel does not have, too.
     ///
     /// # Errors
     /// Why there is no worker.
@@ -50,9 +79,27 @@ impl WorkerProcess {
         memory_mib: u64,
         seconds: u64,
     ) -> Result<(Self, Vec<String>), String> {
+        Self::start_with(worker, [memory_mib, seconds], None).await
+    }
+
+    /// Starts a worker that reads one file of functions.
+    ///
+    /// # Errors
+    /// Why there is no worker.
+    pub(super) async fn start_reader(worker: &Path, memory_mib: u64, seconds: u64) -> Result<Self, String> {
+        Self::start_with(worker, [memory_mib, seconds], Some(READS_MODULE)).await.map(|(worker, _)| worker)
+    }
+
+    async fn start_with(
+        worker: &Path,
+        bounds: [u64; 2],
+        task: Option<&str>,
+    ) -> Result<(Self, Vec<String>), String> {
         let name = worker.display();
         let mut child = Command::new(worker)
-            .args([WORKER_COMMAND.to_owned(), memory_mib.to_string(), seconds.to_string()])
+            .arg(WORKER_COMMAND)
+            .args(bounds.map(|bound| bound.to_string()))
+            .args(task)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -88,18 +135,32 @@ impl WorkerProcess {
     /// Executes the program in this frame.
     pub(super) async fn execute(&mut self, program: &[u8], deadline: Duration) -> Result<WorkerReply, Lost> {
         self.served += 1;
+        let reply: WorkerReply = self.exchange(program, deadline).await?;
+        if reply.number == self.served { Ok(reply) } else { Err(Lost::Garbled) }
+    }
+
+    /// Sends a frame, and waits for the reply.
+    pub(super) async fn exchange<T: DeserializeOwned>(
+        &mut self,
+        frame: &[u8],
+        deadline: Duration,
+    ) -> Result<T, Lost> {
         let exchange = async {
-            self.input.write_all(program).await?;
+            self.input.write_all(frame).await?;
             self.input.flush().await?;
-            frame::receive::<WorkerReply>(&mut self.output).await
+            frame::receive::<T>(&mut self.output).await
         };
         match timeout(deadline, exchange).await {
-            Ok(Ok(reply)) if reply.number == self.served => Ok(reply),
-            Ok(Ok(_)) => Err(Lost::Garbled),
+            Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(Lost::Garbled),
             Ok(Err(_)) => Err(Lost::Ended(self.status().await)),
             Err(_) => Err(Lost::Late),
         }
+    }
+
+    /// Kills it, and waits for its end.
+    pub(super) async fn end(mut self) {
+        let _ = timeout(EXIT, self.child.kill()).await;
     }
 
     async fn status(&mut self) -> Option<ExitStatus> {

@@ -18,6 +18,8 @@ use crate::llm::functions::{
     MAKE_DECISION, PLAN_FLOW_PATH, REPORT_NODE,
 };
 use crate::nearest::{did_you_mean, name_list};
+use crate::program::Unavailable;
+use crate::program::module::ReadModule;
 use crate::run::{Effect, FaultClass};
 use crate::staged::SceneTables;
 use crate::tools::bound::MIN_BOUND;
@@ -46,18 +48,20 @@ const RESERVED: [&str; 10] = [
     REPORT_NODE,
 ];
 
-/// What scenes may refer to: native tools, the network and the environment.
+/// What scenes may refer to: native tools, the network and the environment; and what reads their files of functions.
 pub(super) struct CheckContext<'a> {
     pub(super) natives: &'a NativeTools,
     pub(super) policy: NetworkPolicy,
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Reads a `tools.py`.
+    pub(super) read_module: &'a dyn Fn(&str) -> Result<ReadModule, Unavailable>,
     /// Created when the first HTTP tool needs it.
     pub(super) network: OnceCell<Result<http::HttpNetwork, String>>,
 }
 
 /// The checked scene, or `None` if the report has an error.
 pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
-    python::read_file(&mut draft, report);
+    python::read_file(&mut draft, around, report);
     if let Some(name) = &draft.name {
         check_name("scene", name, report);
     }

@@ -12,6 +12,9 @@ use super::fault::{FaultReport, SceneFault, Severity};
 use super::flow::{self, FlowLines};
 use super::{Options, Scene, builder, flow_builder, parse, python};
 use crate::nearest::{did_you_mean, name_list};
+use crate::program::Unavailable;
+use crate::program::module::ReadModule;
+use crate::sandbox;
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::python::TOOLS_FILE;
@@ -148,15 +151,17 @@ impl EmbeddedScenes {
 }
 
 /// Loads all scenes of a configuration: the built-in ones, those of `options.dir`, those of `folders`, and then those built
-/// in Rust, with the settings of the configuration merged in. Secrets are read from the process's environment.
+/// in Rust, with the settings of the configuration merged in. Secrets are read from the process's environment, and files of
+/// functions (`tools.py`) by `read_module`.
 pub fn load(
     options: &Options,
+    read_module: &dyn Fn(&str) -> Result<ReadModule, Unavailable>,
     mut embedded: EmbeddedScenes,
     folders: Vec<SceneFolder>,
     natives: &NativeTools,
     built: Vec<Scene>,
 ) -> LoadedScenes {
-    let loader = SceneLoader::new(natives).network(options.network()).built(built);
+    let loader = SceneLoader::new(natives).network(options.network()).modules(read_module).built(built);
     let mut faults = Vec::new();
     let mut sets = Vec::new();
     if options.builtin {
@@ -178,7 +183,8 @@ pub fn load(
     loaded
 }
 
-/// Loads the scenes of a directory with one folder per scene, or the scene of a single folder.
+/// Loads the scenes of a directory with one folder per scene, or the scene of a single folder. Those with tools in Python need
+/// [`SceneLoader::sandbox`].
 pub fn load_dir(path: &Path, natives: &NativeTools, policy: &NetworkPolicy) -> LoadedScenes {
     let (folders, faults) = read_folders(path);
     let mut loaded = SceneLoader::new(natives).network(policy.clone()).load(vec![folders], &BTreeMap::new());
@@ -189,24 +195,42 @@ pub fn load_dir(path: &Path, natives: &NativeTools, policy: &NetworkPolicy) -> L
 /// Looks up the value of an environment variable.
 type EnvironmentLookup<'a> = Box<dyn Fn(&str) -> Option<String> + 'a>;
 
+/// Reads a file of functions.
+type ModuleReading<'a> = Box<dyn Fn(&str) -> Result<ReadModule, Unavailable> + 'a>;
+
 /// Loads scenes from folders.
 pub struct SceneLoader<'a> {
     natives: &'a NativeTools,
     policy: NetworkPolicy,
     environment: EnvironmentLookup<'a>,
+    modules: ModuleReading<'a>,
     built: Vec<Scene>,
 }
 
 impl<'a> SceneLoader<'a> {
-    /// A loader whose scenes may use these native tools, cannot reach private addresses, and read secrets
-    /// from the process's environment.
+    /// A loader whose scenes may use these native tools, cannot reach private addresses, read secrets
+    /// from the process's environment, and have no tools in Python.
     pub fn new(natives: &'a NativeTools) -> Self {
         Self {
             natives,
             policy: NetworkPolicy::default(),
             environment: Box::new(|name| std::env::var(name).ok()),
+            modules: Box::new(|source| sandbox::read_module(&sandbox::Options::default(), source)),
             built: Vec::new(),
         }
+    }
+
+    /// What reads files of functions (`tools.py`): the worker of these settings, for each file in a process of its own.
+    #[must_use]
+    pub fn sandbox(self, options: sandbox::Options) -> Self {
+        self.modules(move |source| sandbox::read_module(&options, source))
+    }
+
+    /// What reads files of functions, in place of the worker of the sandbox.
+    #[must_use]
+    pub fn modules(mut self, read: impl Fn(&str) -> Result<ReadModule, Unavailable> + 'a) -> Self {
+        self.modules = Box::new(read);
+        self
     }
 
     /// Scenes and flows built in Rust. One replaces a loaded one of the same name.
@@ -238,6 +262,7 @@ impl<'a> SceneLoader<'a> {
             natives: self.natives,
             policy: self.policy.clone(),
             environment: &*self.environment,
+            read_module: &*self.modules,
             network: OnceCell::new(),
         };
         let mut gathered = SceneCollector::default();

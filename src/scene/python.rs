@@ -6,16 +6,14 @@ use data_encoding::HEXLOWER;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::SceneTool;
 use super::check::{CheckContext, compile_http_tool};
 use super::document::Located;
 use super::draft::{CallDraft, PythonDraft, RequestDraft, SceneDraft};
 use super::fault::FaultReport;
 use crate::nearest::{did_you_mean, name_list};
-use crate::program::module::{ModuleFunction, PythonModule};
+use crate::program::module::{ModuleFunction, PythonModule, ReadModule};
 use crate::program::names;
 use crate::run::{Effect, Repeat};
-use crate::sandbox;
 use crate::tools::Tool;
 use crate::tools::http::HttpToolTerms;
 use crate::tools::python::host::{CHANGES, HostRequest, REFUSE, REQUESTS, TABLE_FUNCTIONS};
@@ -60,7 +58,7 @@ pub(super) struct ReadToolsFile {
 }
 
 /// Reads the file for the tools that are in Python.
-pub(super) fn read_file(draft: &mut SceneDraft, report: &FaultReport) {
+pub(super) fn read_file(draft: &mut SceneDraft, around: &CheckContext<'_>, report: &FaultReport) {
     let text = draft.tools_py.take();
     let has_tables = !draft.tables.is_empty();
     let calls = draft.tools.iter_mut().filter_map(|tool| tool.call.as_mut());
@@ -77,7 +75,20 @@ pub(super) fn read_file(draft: &mut SceneDraft, report: &FaultReport) {
     let requests = python.iter().flat_map(|draft| &draft.requests);
     let requests = requests.map(|request| format!("{REQUESTS}{}", request.name.value));
     let declared: Vec<String> = tables.chain(requests).collect();
-    let file = text.map_or(ToolsFile::Missing, |text| read(&text, &declared, first, report));
+    let file = match text {
+        None => ToolsFile::Missing,
+        Some(text) => match (around.read_module)(&text) {
+            Ok(found) => read(&text, found, &declared, report),
+            Err(error) => {
+                let message =
+                    format!("the scene has tools in Python, and nothing can read {TOOLS_FILE}: {error}");
+                let remedy = "name a program that is a worker as `sandbox.worker`, in a build with the feature `sandbox`, \
+                              or make the tools native or HTTP requests";
+                report.error(first, "python_worker", message, remedy);
+                ToolsFile::Faulty
+            }
+        },
+    };
     for draft in &mut python {
         draft.file = file.clone();
         draft.has_tables = has_tables;
@@ -95,21 +106,15 @@ pub(super) fn warn_of_unused(has_file: bool, report: &FaultReport) {
     }
 }
 
-fn read(text: &str, declared: &[String], first: Option<u32>, report: &FaultReport) -> ToolsFile {
+fn read(text: &str, found: ReadModule, declared: &[String], report: &FaultReport) -> ToolsFile {
     let inside = report.beside(TOOLS_FILE);
-    let file = match sandbox::read_module(text) {
-        None => {
-            let message = "the scene has tools in Python, and this build has no sandbox to execute them";
-            let remedy = "use a build with the feature `sandbox`, or make them native or HTTP requests";
-            report.error(first, "python_build", message, remedy);
-            ToolsFile::Faulty
-        }
-        Some(Err(problem)) => {
+    let file = match found {
+        Err(problem) => {
             let remedy = "fix this first: the rest of the file is checked afterwards";
             inside.error(problem.line, "python_syntax", problem.message, remedy);
             ToolsFile::Faulty
         }
-        Some(Ok(module)) => {
+        Ok(module) => {
             check_imports(&module, &inside);
             check_uses(&module, declared, &inside);
             let digest = HEXLOWER.encode(&Sha256::digest(text));
@@ -273,15 +278,15 @@ fn find<'m>(
     report: &FaultReport,
     inside: &FaultReport,
 ) -> Option<&'m ModuleFunction> {
-    // A later definition replaces an earlier one.
-    let found = module.functions.iter().rev().find(|function| function.name == name.value);
-    if found.is_some() {
-        return found;
-    }
     if !names::is_python_name(&name.value) {
         let message = format!("{:?} is not a name of a function", name.value);
         report.error(name.line, "python_function", message, "use letters, digits and _");
         return None;
+    }
+    // A later definition replaces an earlier one.
+    let found = module.functions.iter().rev().find(|function| function.name == name.value);
+    if found.is_some() {
+        return found;
     }
     let known = || module.functions.iter().map(|function| function.name.as_str());
     let hint = did_you_mean(&name.value, known());
@@ -330,13 +335,6 @@ fn check_parameters(function: &ModuleFunction, tool: &str, parameters: &Value, i
         let remedy =
             format!("write `{}`, or change [tools.parameters]", signature(&function.name, parameters));
         inside.error(Some(function.line), "python_parameters", message, remedy);
-    }
-}
-
-impl SceneTool {
-    /// Whether it is a function in Python.
-    pub(crate) fn is_python(&self) -> bool {
-        self.source.get("python").is_some()
     }
 }
 

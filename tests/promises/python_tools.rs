@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
-use proscenium::StartError;
 use proscenium::run::{Fault, RunStatus};
+use proscenium::sandbox::{self, Pool};
+use proscenium::scene::SceneFault;
+use proscenium::{Builder, Engine, StartError};
 use serde_json::{Value, json};
 
 use crate::process::Workspace;
@@ -293,18 +295,117 @@ result = "/rate"
     assert_eq!(rates.take_requests().len(), 1);
 }
 
+#[cfg(unix)]
 #[tokio::test]
-async fn without_a_worker_a_call_fails_and_nothing_is_executed() {
+async fn without_a_worker_no_file_is_taken_and_no_call_is_executed() {
     let llm = model(
         r#""Lend Dune to Ada": {steps: [{scene: Loans, rounds: [[{LendBook: {title: Dune, reader: Ada}}]]}]}"#,
     );
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "loans", loans());
-    let setup = Setup::scripted(&llm).alone().scenes(dir.path());
-    let test = setup.set("sandbox.worker", "/nowhere/at/all").start().await;
+    let place = tempfile::tempdir().unwrap();
+    let worker = place.path().join("worker");
+    let setup = || Setup::scripted(&llm).alone().scenes(dir.path()).set("sandbox.worker", worker.display());
+    let codes = |faults: Vec<SceneFault>| faults.into_iter().map(|fault| fault.code).collect::<Vec<_>>();
+    let refused = |started: Result<(), StartError>| match started {
+        Err(StartError::Scenes(faults)) => assert_eq!(codes(faults), ["scene.python_worker"]),
+        other => panic!("{other:?}"),
+    };
+    refused(setup().try_start().await.map(drop));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_proscenium"), &worker).unwrap();
+    let test = setup().start().await;
+    std::fs::remove_file(&worker).unwrap();
     let run = test.chat("s", "Lend Dune to Ada").await;
     assert_eq!(ends(&run), [("LendBook".to_owned(), json!("sandbox.unavailable"))]);
     assert_ne!(run.answer.status, RunStatus::Completed);
+    refused(test.engine.reload(test.config.clone()).await.map(drop));
+
+    // An interpreter of one's own reads them in its place, if it can.
+    let mut config = test.config.clone();
+    config.sandbox.worker = None;
+    let load = |builder: Builder| codes(builder.load_scenes().faults);
+    assert_eq!(load(Engine::builder(config.clone())), ["scene.python_worker"]);
+    let worker = Some(env!("CARGO_BIN_EXE_proscenium").into());
+    let own = Pool::new(sandbox::Options { worker, ..sandbox::Options::default() });
+    assert!(load(Engine::builder(config).interpreter(own)).is_empty());
+}
+
+/// Files of functions that an interpreter may not survive, each with the line of its fault; none where it is taken.
+fn hostile_files() -> Vec<(&'static str, String, Option<u32>)> {
+    let flat = |before: &str, part: &str, after: &str| {
+        format!("{before}{}{after}\n", part.repeat(32 * 1024 / part.len()))
+    };
+    let tower = format!("x = {}1{}\n", "[".repeat(1_000), " for a in [1]]".repeat(1_000));
+    let blocks: String = (0..300).map(|depth| format!("{}if 1:\n", " ".repeat(depth))).collect();
+    let all = [
+        ("brackets", flat("x = ", "[", ""), Some(3)),
+        ("dictionaries", flat("x = ", "{1:", ""), Some(3)),
+        ("lambdas", flat("x = ", "lambda:", "1"), Some(3)),
+        ("operators", flat("x = ", "1+", "1"), Some(3)),
+        ("powers", flat("x = ", "2**", "2"), Some(3)),
+        ("unary", flat("x = ", "not ", "1"), Some(3)),
+        ("attributes", flat("x = do", ".a", ""), Some(3)),
+        ("calls", flat("x = do", "()", ""), Some(3)),
+        ("fstrings", flat("x = ", "f\"{", ""), Some(3)),
+        ("comprehensions", tower, Some(3)),
+        ("blocks", format!("{blocks}{}1\n", " ".repeat(300)), Some(103)),
+        ("branches", flat("if do:\n x=1\n", "elif do:\n x=1\n", ""), None),
+        ("decorators", flat("", "@do\n", "def other():\n    return 1"), None),
+        ("integer", flat("x = ", "9", ""), None),
+        ("text", flat("x = '", "\\u00e9", "'"), None),
+        ("names", flat("x", "\u{e9}", " = 1"), None),
+        ("folded", "\u{ff44}\u{ff45}\u{ff46} other():\n    pass\n".to_owned(), Some(3)),
+        ("zero", "x = 1\0\n".to_owned(), Some(3)),
+    ];
+    all.into_iter()
+        .map(|(name, text, line)| (name, format!("def do():\n    return 1\n{text}"), line))
+        .collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn no_file_harms_check_or_a_server_that_reloads() {
+    let workspace = Workspace::bare();
+    let [toml, python] = loans();
+    workspace.write("live/loans/scene.toml", toml);
+    workspace.write("live/loans/tools.py", python);
+    let line = ["serve", "--addr", "127.0.0.1:0", "--scenes", "live"];
+    let mut server = workspace.spawn(&line);
+    server.read_until("serves at ");
+    for (name, text, _) in hostile_files() {
+        let scene = format!(
+            "name = \"{name}\"\ndescription = \"It does.\"\ninstructions = \"Do.\"\nexamples = [{{ say = \"Do {name}\" }}]\n\
+             [[tools]]\nname = \"Do\"\ndescription = \"Does.\"\nkind = \"python\"\neffect = \"read\"\n"
+        );
+        workspace.write(&format!("live/{name}/scene.toml"), &scene);
+        workspace.write(&format!("live/{name}/tools.py"), &text);
+    }
+    server.signal("HUP");
+    server.read_stderr_until("stays in force");
+    let checked = workspace.run(&["--scenes", "live", "check"]);
+    assert_eq!(checked.status, 1, "{checked:#?}");
+    let text = checked.text();
+    let told = |name: &str| {
+        let start = text.find(&format!("live/{name}/tools.py"))?;
+        text[start..].lines().next()
+    };
+    let wrong: Vec<String> = hostile_files()
+        .into_iter()
+        .filter(|(name, _, line)| {
+            let place = line.map(|line| format!("live/{name}/tools.py:{line}: error[scene.python_syntax]"));
+            match (told(name), place) {
+                (None, None) => false,
+                (Some(told), Some(place)) => !told.contains(&place),
+                _ => true,
+            }
+        })
+        .map(|(name, _, line)| format!("{name}: {line:?}: {:?}", told(name)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // It serves as before.
+    let asked = workspace.run(&["chat", "-q", "--session", "s", "Which books has Ada borrowed?"]);
+    assert_eq!(asked.status, 0, "{asked:#?}");
+    server.kill();
 }
 
 #[test]

@@ -29,7 +29,9 @@ properties = {{ item = {{ type = "string" }}, from = {{ type = "string" }} }}
     let mut files = BTreeMap::from([("scene.toml".to_owned(), scene.into_bytes())]);
     files.extend(file.map(|text| ("tools.py".to_owned(), text.as_bytes().to_vec())));
     let folder = SceneFolder { label: "shop".to_owned(), files };
-    SceneLoader::new(&NativeTools::new()).load(vec![vec![folder]], &BTreeMap::new())
+    SceneLoader::new(&NativeTools::new())
+        .modules(crate::sandbox::read_module_here)
+        .load(vec![vec![folder]], &BTreeMap::new())
 }
 
 const READ: &str = "effect = \"read\"\nhost = [\"tables.find\"]";
@@ -121,7 +123,9 @@ fn keys_and_files_of_python_without_a_tool_in_it_are_reported() {
         ("tools.py".to_owned(), b"x = 1".to_vec()),
     ]);
     let folder = SceneFolder { label: "s".to_owned(), files };
-    let loaded = SceneLoader::new(&NativeTools::new()).load(vec![vec![folder]], &BTreeMap::new());
+    let loaded = SceneLoader::new(&NativeTools::new())
+        .modules(crate::sandbox::read_module_here)
+        .load(vec![vec![folder]], &BTreeMap::new());
     let told: Vec<String> = loaded.faults.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(told.join("\n"), @r#"
     s/scene.toml:9: error[scene.implementation]: `function` is a key of a tool in Python
