@@ -6,6 +6,7 @@ mod actor_system;
 mod builder;
 mod cast;
 mod command;
+mod data_dir_census;
 mod documents;
 pub(crate) mod earlier_requests;
 mod expiry;
@@ -282,6 +283,11 @@ impl Engine {
     /// Metrics of runs count everything that the journal had published before the call; gauges of in-memory
     /// state are read now. If the actor of the metrics of runs fails, the other metrics are returned.
     pub async fn metrics(&self) -> Option<String> {
+        Some(self.gather_metrics().await?.text())
+    }
+
+    /// What [`Engine::metrics`] formats.
+    pub(crate) async fn gather_metrics(&self) -> Option<Exposition> {
         let outside = &self.parts.outside;
         let kpis = &self.system.kpis;
         if !kpis.is_counting() {
@@ -309,7 +315,10 @@ impl Engine {
         telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending, kpis.backlog());
         let stored = self.parts.store.count_sessions().await;
         telemetry::add_sessions(&mut text, outside, stored.ok());
-        Some(text.text())
+        telemetry::add_facts(&mut text, outside);
+        telemetry::add_build(&mut text);
+        telemetry::add_data_dir(&mut text, outside);
+        Some(text)
     }
 
     /// Records metrics of what happens outside runs, such as rejections and queues.

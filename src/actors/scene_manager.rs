@@ -28,7 +28,7 @@ use super::session_registry;
 use crate::conversation::{self, CallerId, ConversationLimits, ConversationState, Input, SideEffect};
 use crate::llm::Purpose;
 use crate::llm::budget::{AccountKey, Hold};
-use crate::memory;
+use crate::memory::{self, FactCounts};
 use crate::run::{RunId, SessionId, TenantId};
 use crate::store::Store;
 use crate::telemetry::ServerMetrics;
@@ -144,6 +144,10 @@ impl SceneManager {
             for effect in self.state.on(input) {
                 inputs.extend(self.perform(effect, ctx));
             }
+        }
+        let new = self.state.take_new_facts();
+        if new != FactCounts::default() {
+            self.options.outside.record_facts(new.recorded, new.superseded);
         }
     }
 

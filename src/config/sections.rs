@@ -324,11 +324,13 @@ pub struct TelemetryConfig {
     pub log_format: LogFormat,
     /// Whether metrics are recorded for `/metrics`.
     pub metrics: bool,
+    /// Most tenants whose requests and spending have metrics of their own; the others count together.
+    pub max_tenant_labels: usize,
 }
 
 impl Default for TelemetryConfig {
     fn default() -> Self {
-        Self { log: "warn".to_owned(), log_format: LogFormat::Text, metrics: true }
+        Self { log: "warn".to_owned(), log_format: LogFormat::Text, metrics: true, max_tenant_labels: 50 }
     }
 }
 
@@ -353,6 +355,7 @@ impl TelemetryConfig {
             let remedy = "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)";
             review.add("telemetry.log", message, remedy);
         }
+        review.range("telemetry.max_tenant_labels", self.max_tenant_labels, 0..=1000);
         review.into_problems()
     }
 }

@@ -8,7 +8,7 @@ use super::{Awake, CarryOnCaller, ConversationState, Phase};
 impl ConversationState {
     pub(super) fn on_loaded(&mut self, loaded: LoadedConversation) {
         let LoadedConversation { events, last_event_at, owner, unfinished, waiting } = loaded;
-        self.history.extend(events);
+        self.history.load(events);
         self.history.owner = owner;
         let newest = waiting.iter().map(|stored| stored.since).max();
         for StoredDecisions { run, open, since, is_changed } in waiting {

@@ -41,7 +41,7 @@ mod word_decision;
 
 use std::collections::VecDeque;
 
-use crate::memory;
+use crate::memory::{self, FactCounts};
 use crate::run::{Fault, RunId, SessionId};
 use history::SessionHistory;
 pub(crate) use input::{
@@ -228,6 +228,11 @@ impl ConversationState {
     /// What the conversation has cost, its runs and its summaries.
     pub(crate) fn cost_nano_usd(&self) -> u64 {
         self.history.memory().usage().cost_nano_usd
+    }
+
+    /// The facts that were recorded since this was last asked; those that the store had are not among them.
+    pub(crate) fn take_new_facts(&mut self) -> FactCounts {
+        self.history.take_new_facts()
     }
 
     /// The run of the queue that is driven now.

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_threads};
 use super::cast::Cast;
+use super::data_dir_census::DataDirCensus;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
 use super::tool_health::restore_health;
@@ -16,7 +17,8 @@ use crate::actors::driver::{LearnedPlans, RunServices};
 use crate::actors::journal::{self, Journal};
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
 use crate::notify::WebhookNotifier;
-use crate::telemetry::{JournalTelemetry, LabelNames};
+use crate::run::TenantId;
+use crate::telemetry::{JournalTelemetry, LabelNames, TenantBound};
 use crate::tools::SceneStore;
 
 /// Maximum number of conversations in memory.
@@ -92,7 +94,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     let current = parts.current.load_full();
     let config = &current.config;
     let runtime = current.gateway.runtime().map_err(|error| StartError::Other(error.into()))?;
-    let kpis = start_kpis(parts, &current, runtime.clone())?;
+    let kpis = start_kpis(parts, &current, runtime.clone()).await?;
     let watch =
         JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: parts.outside.clone() };
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
@@ -148,17 +150,27 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     tokio::spawn(teller.run_forever());
     tokio::spawn(restore_health(parts.store.clone(), parts.health.clone(), config.execution.breaker));
     tokio::spawn(parts.switches.clone().run_forever());
+    if config.telemetry.metrics {
+        let census = DataDirCensus { store: parts.store.clone(), metrics: parts.outside.clone() };
+        tokio::spawn(census.run_forever());
+    }
     Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
 
 /// Starts the actor of the metrics of runs.
-fn start_kpis(
+async fn start_kpis(
     parts: &EngineParts,
     current: &ActiveConfig,
     runtime: runtime::Handle,
 ) -> Result<kpis::Handle, StartError> {
+    // In the same order at each start, so that a tenant keeps its label: the configured ones, then those with keys.
+    let max = current.config.telemetry.max_tenant_labels;
+    let configured = current.config.tenants.keys();
+    let mut first: Vec<TenantId> = configured.filter_map(|name| TenantId::new(name).ok()).collect();
+    first.extend(parts.store.tenants_with_keys(u32::try_from(max).unwrap_or(u32::MAX)).await?);
+    let names = LabelNames::new(&current.catalogue, &current.gateway.configured());
     let options = kpis::Options {
-        names: LabelNames::new(&current.catalogue, &current.gateway.configured()),
+        names: names.with_tenants(TenantBound { max, first }),
         is_counting: current.config.telemetry.metrics,
         capacity: kpis::CAPACITY,
         store: parts.store.clone(),

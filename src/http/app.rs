@@ -11,6 +11,7 @@ use crate::config::ServerConfig;
 use crate::fairness::{FairPermit, FairPermits, NoPermit};
 use crate::run::TenantId;
 use crate::store::KeyRing;
+use crate::telemetry::{Component, HttpMetrics};
 use actix_web::http::StatusCode;
 
 /// The engine, with the server's options, keys and admission control.
@@ -23,6 +24,8 @@ pub(crate) struct App {
     pub(crate) tries: RetryRegistry,
     /// What each key uses of its limits.
     pub(crate) key_limits: KeyLimits,
+    /// Counts requests by route and status.
+    pub(crate) http_metrics: HttpMetrics,
     admission: FairPermits<TenantId>,
     /// Documents that are being uploaded.
     uploads: FairPermits<TenantId>,
@@ -50,7 +53,19 @@ impl App {
         let admission = FairPermits::new(options.max_in_flight);
         let uploads = FairPermits::new(engine.max_uploads());
         let (key_limits, draining) = (KeyLimits::default(), AtomicBool::new(false));
-        Self { engine, options, keys, anonymous, tries, key_limits, admission, uploads, draining }
+        let http_metrics = HttpMetrics::new(super::route_patterns());
+        Self {
+            engine,
+            options,
+            keys,
+            anonymous,
+            tries,
+            key_limits,
+            http_metrics,
+            admission,
+            uploads,
+            draining,
+        }
     }
 
     /// Takes a permit for a request of `tenant` to the assistant. The caller holds it until the run has ended.
@@ -92,7 +107,7 @@ impl App {
     }
 
     fn overloaded(&self, tenant: &TenantId, no: NoPermit, what: &str, most: usize, key: &str) -> Problem {
-        self.engine.outside().shed(crate::telemetry::Component::Http);
+        self.engine.outside().shed(Component::Http);
         let detail = match no {
             NoPermit::AllTaken => {
                 format!("{most} {what} are in progress, which is the limit ({key}); retry in a moment")

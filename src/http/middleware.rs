@@ -15,6 +15,29 @@ use super::problem::Problem;
 use super::revocation::RevocableBody;
 use super::{browser, sse};
 
+/// Counts each request once it has a reply, or was left by its client.
+///
+/// # Errors
+/// Those of the middleware and handlers within.
+pub(crate) async fn count_request(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let app = request.app_data::<web::Data<App>>().cloned();
+    let exchange = app.as_ref().map(|app| {
+        app.http_metrics.begin(request.method().as_str(), request.request().match_pattern().as_deref())
+    });
+    let result = next.call(request).await;
+    if let Some(exchange) = exchange {
+        let status = match &result {
+            Ok(response) => response.status(),
+            Err(error) => error.as_response_error().status_code(),
+        };
+        exchange.end(status.as_str());
+    }
+    result
+}
+
 /// Rejects requests that no handler should see, and completes every reply.
 ///
 /// # Errors

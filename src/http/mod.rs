@@ -144,6 +144,11 @@ fn route_table() -> Vec<RouteEntry> {
     ]
 }
 
+/// The paths, as registered.
+fn route_patterns() -> Vec<&'static str> {
+    route_table().into_iter().map(|(path, _)| path).collect()
+}
+
 /// The paths and the methods of each, as registered.
 pub fn route_methods() -> Vec<(&'static str, Vec<String>)> {
     let names = |methods: Vec<(Method, Route)>| methods.iter().map(|(m, _)| m.to_string()).collect();

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::app::App;
 use super::principal::authenticate;
 use super::problem::Problem;
+use crate::telemetry;
 
 /// The media type of the Prometheus text format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -52,8 +53,13 @@ pub(crate) async fn metrics(app: web::Data<App>, request: HttpRequest) -> Result
         // The metrics cover the whole server, so they need the role that reads usage.
         authenticate(&request).await?.authorize_usage()?;
     }
-    match app.engine.metrics().await {
-        Some(figures) => Ok(HttpResponse::Ok().content_type(EXPOSITION).body(figures)),
+    match app.engine.gather_metrics().await {
+        Some(mut figures) => {
+            figures.add_http(&app.http_metrics);
+            // Not in the engine's: a program with several engines is one process.
+            telemetry::add_process(&mut figures);
+            Ok(HttpResponse::Ok().content_type(EXPOSITION).body(figures.text()))
+        }
         None => {
             let detail = "metrics are disabled (telemetry.metrics = false)";
             Err(Problem::new(StatusCode::NOT_FOUND, "metrics.off", detail))

@@ -201,6 +201,8 @@ fn build_server(
         Application::new()
             .app_data(app.clone())
             .wrap(from_fn(super::middleware::guard_request))
+            // The outermost is the last one.
+            .wrap(from_fn(super::middleware::count_request))
             .configure(super::register_routes)
     })
     .workers(workers)

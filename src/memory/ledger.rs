@@ -127,6 +127,26 @@ impl LedgerEntry {
     }
 }
 
+/// How many facts a ledger has recorded since its stream began, dropped ones included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FactCounts {
+    /// By kind, in the order of [`FactKind::ALL`].
+    pub recorded: [u64; FactKind::ALL.len()],
+    /// How many others took the place of.
+    pub superseded: u64,
+}
+
+impl FactCounts {
+    /// What was recorded since `earlier`, a state of the same ledger.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut recorded = self.recorded;
+        for (count, before) in recorded.iter_mut().zip(earlier.recorded) {
+            *count = count.saturating_sub(before);
+        }
+        Self { recorded, superseded: self.superseded.saturating_sub(earlier.superseded) }
+    }
+}
+
 /// The facts of one conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FactLedger {
@@ -134,6 +154,7 @@ pub struct FactLedger {
     entries: Vec<LedgerEntry>,
     bytes: usize,
     dropped: BTreeMap<FactKind, u64>,
+    counts: FactCounts,
     /// The calls of turns whose results were superseded by something else, by run and key; the latest ones. A ledger is always
     /// folded from the beginning of its stream, so none is missing.
     contradicted: VecDeque<(Option<RunId>, String)>,
@@ -222,6 +243,7 @@ impl FactLedger {
             };
             for entry in self.entries.iter_mut().filter(is_earlier) {
                 entry.fact.superseded_by = Some(id.clone());
+                self.counts.superseded += 1;
                 if entry.call.as_ref().is_none_or(|call| call.result != read.result) {
                     contradict(&mut self.contradicted, entry);
                 }
@@ -258,6 +280,7 @@ impl FactLedger {
             let is_own = target.fact.source.by.is_none() || target.fact.source.by == stated.source.by;
             if kind >= target.fact.kind && target.is_current() && is_own {
                 target.fact.superseded_by = Some(id.clone());
+                self.counts.superseded += 1;
                 supersedes = Some(target.fact.id.clone());
                 instead_of = Some(target.fact.claim.clone());
                 contradict(&mut self.contradicted, target);
@@ -295,6 +318,10 @@ impl FactLedger {
 
     fn push(&mut self, entry: LedgerEntry) {
         self.bytes += entry.bytes();
+        let mut counts = FactKind::ALL.iter().zip(&mut self.counts.recorded);
+        if let Some((_, count)) = counts.find(|(kind, _)| **kind == entry.fact.kind) {
+            *count += 1;
+        }
         self.entries.push(entry);
     }
 
@@ -323,6 +350,11 @@ impl FactLedger {
     /// How many facts the bounds have dropped, by kind.
     pub fn dropped(&self) -> &BTreeMap<FactKind, u64> {
         &self.dropped
+    }
+
+    /// How many facts were recorded and superseded.
+    pub fn counts(&self) -> FactCounts {
+        self.counts
     }
 
     /// The fact with this id, or the only one whose id begins with it.

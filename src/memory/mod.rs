@@ -24,8 +24,8 @@ use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 pub use estimate::tokens;
 pub(crate) use forget::without_document;
 pub use ledger::{
-    FactLedger, FactRefusal, LedgerFact, MAX_CLAIM_CHARS, MAX_FACT_BYTES, MAX_FACTS, content_hash,
-    stated_fact_id,
+    FactCounts, FactLedger, FactRefusal, LedgerFact, MAX_CLAIM_CHARS, MAX_FACT_BYTES, MAX_FACTS,
+    content_hash, stated_fact_id,
 };
 pub use options::Options;
 pub use turn::{pending_question, turn_ended};

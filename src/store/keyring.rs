@@ -62,12 +62,12 @@ impl KeyRing {
         self.any_key.try_get_with((), self.store.has_keys()).await.map_err(|error| error.as_ref().clone())
     }
 
-    /// Like [`Store::tenants_with_keys`], cached.
+    /// The tenants with a valid key; of several, two of them. Cached.
     ///
     /// # Errors
     /// Database errors; they are not cached.
     pub async fn tenants(&self) -> Result<Arc<[TenantId]>, Error> {
-        let read = async { Ok::<_, Error>(self.store.tenants_with_keys().await?.into()) };
+        let read = async { Ok::<_, Error>(self.store.tenants_with_keys(2).await?.into()) };
         self.tenants.try_get_with((), read).await.map_err(|error: Arc<Error>| error.as_ref().clone())
     }
 

@@ -279,16 +279,18 @@ impl Store {
         Ok(key.filter(|key| same && key.revoked.is_none()))
     }
 
-    /// The tenants with a valid key; of several, two of them.
+    /// The tenants with a valid key in the order of their names, at most so many.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn tenants_with_keys(&self) -> Result<Vec<TenantId>, Error> {
+    pub async fn tenants_with_keys(&self, most: u32) -> Result<Vec<TenantId>, Error> {
         let failed = |e| Error::database(self.path(), "read the keys", &e);
         let names: Vec<String> = sqlx::query_scalar(
-            "SELECT DISTINCT tenant FROM api_keys WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) LIMIT 2",
+            "SELECT DISTINCT tenant FROM api_keys WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) \
+             ORDER BY tenant LIMIT ?",
         )
         .bind(nanoseconds(Timestamp::now())?)
+        .bind(most)
         .fetch_all(self.pool())
         .await
         .map_err(failed)?;

@@ -80,6 +80,7 @@ pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub use recent_requests::RecentRequest;
 pub(crate) use record::JournalRow;
 pub use record::{Record, StreamId};
+pub use room::DiskUsage;
 pub use switches::{SwitchKind, SwitchRow, Switchboard, SwitchedOff};
 use unreadable_runs::UnreadableRuns;
 pub(crate) use write::AppendOutcome;
@@ -273,6 +274,13 @@ impl Store {
     /// The database file.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// The write-ahead log beside it.
+    fn wal_path(&self) -> PathBuf {
+        let mut path = self.path().as_os_str().to_owned();
+        path.push("-wal");
+        path.into()
     }
 
     /// Closes all connections, which checkpoints the log into the database file, and releases the data

@@ -1,4 +1,4 @@
-//! Free space on the disk of the data directory.
+//! What the data directory takes on its disk, and the free space there.
 
 use super::Store;
 use super::error::{Error, ErrorCode};
@@ -7,7 +7,36 @@ use super::error::{Error, ErrorCode};
 /// events still fit on a disk without room; but a run that begins there may have to stop in the middle.
 const MIN_FREE_BYTES: u64 = 64 * 1024;
 
+/// What the database takes on its disk, in bytes; `None` for what the file system does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskUsage {
+    /// The database without its write-ahead log.
+    pub database_bytes: Option<u64>,
+    /// The write-ahead log; 0 if there is none.
+    pub wal_bytes: Option<u64>,
+    /// What this process may still write.
+    pub free_bytes: Option<u64>,
+}
+
 impl Store {
+    /// What the database takes on its disk, and what is free there. Reads the sizes of two files.
+    pub fn disk_usage(&self) -> DiskUsage {
+        let wal = std::fs::metadata(self.wal_path());
+        let disk = rustix::fs::statvfs(self.path().parent().unwrap_or(self.path()));
+        DiskUsage {
+            database_bytes: std::fs::metadata(self.path()).ok().map(|file| file.len()),
+            wal_bytes: match wal {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(0),
+                wal => wal.ok().map(|file| file.len()),
+            },
+            // A file system without blocks does not say.
+            free_bytes: disk
+                .ok()
+                .filter(|disk| disk.f_blocks > 0)
+                .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        }
+    }
+
     /// Whether there is room for a run to begin. A file system that does not say has room.
     ///
     /// # Errors
@@ -26,5 +55,21 @@ impl Store {
             self.path().display()
         );
         Err(Error::new(ErrorCode::Full, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::open;
+
+    #[tokio::test]
+    async fn disk_usage_has_the_sizes_of_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        let size = |name: &str| dir.path().join(name).metadata().unwrap().len();
+        let usage = store.disk_usage();
+        assert_eq!(usage.database_bytes, Some(size("proscenium.db")));
+        assert_eq!(usage.wal_bytes, Some(size("proscenium.db-wal")));
+        assert!(usage.free_bytes.is_some_and(|free| free > 0));
     }
 }

@@ -68,8 +68,7 @@ impl Store {
     /// When the disk fails.
     pub(crate) async fn sync(&self) -> Result<(), Error> {
         // SQLite appends commits to this file and locks only its other files, so opening it here is safe.
-        let mut log = self.path().as_os_str().to_owned();
-        log.push("-wal");
+        let log = self.wal_path();
         let synced = tokio::task::spawn_blocking(move || std::fs::File::open(log)?.sync_data()).await;
         let synced = synced.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)));
         synced.map_err(|e| Error::io(self.path(), "fsync the journal", &e))

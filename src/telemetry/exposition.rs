@@ -3,7 +3,7 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{PREFIX, RunMetrics, ServerMetrics};
+use super::{HttpMetrics, PREFIX, RunMetrics, ServerMetrics};
 
 /// Collects metric families and formats them.
 #[derive(Default)]
@@ -25,6 +25,11 @@ impl Exposition {
         self.families.extend(outside.gather());
     }
 
+    /// Adds the metrics of HTTP requests.
+    pub fn add_http(&mut self, metrics: &HttpMetrics) {
+        self.families.extend(metrics.gather());
+    }
+
     pub(super) fn counter(
         &mut self,
         name: &str,
@@ -32,11 +37,7 @@ impl Exposition {
         labels: &[&str],
         series: impl IntoIterator<Item = LabelledValue>,
     ) {
-        self.family(name, help, MetricType::COUNTER, labels, series, |metric, value| {
-            let mut counter = Counter::default();
-            counter.set_value(value);
-            metric.set_counter(counter);
-        });
+        self.family(format!("{PREFIX}{name}"), help, MetricType::COUNTER, labels, series, set_counter);
     }
 
     pub(super) fn gauge(
@@ -46,16 +47,24 @@ impl Exposition {
         labels: &[&str],
         series: impl IntoIterator<Item = LabelledValue>,
     ) {
-        self.family(name, help, MetricType::GAUGE, labels, series, |metric, value| {
-            let mut gauge = Gauge::default();
-            gauge.set_value(value);
-            metric.set_gauge(gauge);
-        });
+        self.family(format!("{PREFIX}{name}"), help, MetricType::GAUGE, labels, series, set_gauge);
+    }
+
+    /// A counter with a name that all Prometheus clients share, if it has a value.
+    pub(super) fn process_counter(&mut self, name: &str, help: &str, value: Option<f64>) {
+        let series = value.map(|value| (vec![], value));
+        self.family(name.to_owned(), help, MetricType::COUNTER, &[], series, set_counter);
+    }
+
+    /// A gauge with such a name, if it has a value.
+    pub(super) fn process_gauge(&mut self, name: &str, help: &str, value: Option<f64>) {
+        let series = value.map(|value| (vec![], value));
+        self.family(name.to_owned(), help, MetricType::GAUGE, &[], series, set_gauge);
     }
 
     fn family(
         &mut self,
-        name: &str,
+        name: String,
         help: &str,
         kind: MetricType,
         labels: &[&str],
@@ -74,7 +83,7 @@ impl Exposition {
             metric
         };
         let mut family = MetricFamily::default();
-        family.set_name(format!("{PREFIX}{name}"));
+        family.set_name(name);
         family.set_help(help.to_owned());
         family.set_field_type(kind);
         family.set_metric(series.into_iter().map(metric).collect());
@@ -90,4 +99,16 @@ impl Exposition {
             String::new()
         })
     }
+}
+
+fn set_counter(metric: &mut Metric, value: f64) {
+    let mut counter = Counter::default();
+    counter.set_value(value);
+    metric.set_counter(counter);
+}
+
+fn set_gauge(metric: &mut Metric, value: f64) {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    metric.set_gauge(gauge);
 }

@@ -106,6 +106,7 @@ pub(super) enum PlanKind {
 pub(super) enum PlanOutcome {
     Completed,
     Partial,
+    NeedsInput,
     Failed,
     Cancelled,
     Draft,

@@ -12,25 +12,37 @@ mod approval_metrics;
 mod buckets;
 mod exposition;
 mod grid;
+mod http_metrics;
 mod labels;
 mod log_lines;
 mod names;
 mod plan_metrics;
+mod process;
 mod run_metrics;
 mod run_tracker;
 mod scrape;
 mod server_metrics;
 mod subscriber;
+mod tenant_metrics;
 #[cfg(test)]
 mod tests;
 mod wait_time;
 
 pub use exposition::Exposition;
+pub use http_metrics::{HttpExchange, HttpMetrics};
 pub use names::LabelNames;
+pub use process::add_process;
 pub use run_metrics::RunMetrics;
-pub use scrape::{add_approvals, add_gateway, add_learned, add_queues, add_sessions, add_tools};
+pub use scrape::{
+    add_approvals, add_build, add_data_dir, add_facts, add_gateway, add_learned, add_queues, add_sessions,
+    add_tools,
+};
 pub use server_metrics::{Component, QueueGuard, ServerMetrics};
 pub use subscriber::{JournalTelemetry, RecordSink, Subscriber};
+pub use tenant_metrics::TenantBound;
 
 /// The prefix of every metric name.
 const PREFIX: &str = "proscenium_";
+
+/// The label value for names that are on no list.
+const OTHER: &str = "other";

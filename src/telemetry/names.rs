@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::OTHER;
 use super::grid::Axis;
+use super::tenant_metrics::TenantBound;
 use crate::llm::OFFLINE;
 use crate::scene::Catalogue;
 
-/// The label value for names that are not on the list.
-const OTHER: &str = "other";
 /// The fixed index of [`OTHER`].
 const OTHER_INDEX: usize = 0;
 
@@ -36,6 +36,8 @@ pub struct LabelNames {
     pub(super) tool_axis: Axis,
     pub(super) model_axis: Axis,
     pub(super) node_axis: Axis,
+    /// Fixed at the start: tenants get their labels as they are seen.
+    pub(super) tenants: TenantBound,
 }
 
 #[derive(Debug, Clone)]
@@ -47,7 +49,8 @@ struct SceneLabels {
 }
 
 impl LabelNames {
-    /// The names of these scenes with their tools, of these models and of the embedded rules.
+    /// The names of these scenes with their tools, of these models and of the embedded rules. No tenant has a label
+    /// of its own.
     pub fn new(catalogue: &Catalogue, models: &[String]) -> Self {
         let mut lists = LabelNamesBuilder {
             scenes: HashMap::new(),
@@ -59,7 +62,12 @@ impl LabelNames {
             model_rows: AxisRows::new(&[OTHER], usize::MAX),
         };
         lists.add(catalogue, models);
-        lists.build()
+        lists.build(TenantBound::default())
+    }
+
+    /// The same, and labels for tenants.
+    pub fn with_tenants(self, tenants: TenantBound) -> Self {
+        Self { tenants, ..self }
     }
 
     /// Adds the names of a changed configuration, up to the bounds; `None` if that adds nothing.
@@ -74,7 +82,7 @@ impl LabelNames {
             model_rows: AxisRows::of(&self.model_axis, MAX_MODELS),
         };
         lists.add(catalogue, models);
-        let new = lists.build();
+        let new = lists.build(self.tenants.clone());
         let size = |names: &Self| {
             [&names.scene_axis, &names.tool_axis, &names.model_axis, &names.node_axis].map(|axis| axis.len())
         };
@@ -198,12 +206,13 @@ impl LabelNamesBuilder {
         }
     }
 
-    fn build(self) -> LabelNames {
+    fn build(self, tenants: TenantBound) -> LabelNames {
         let axis = |rows: AxisRows| -> Axis { Arc::from(rows.rows) };
         LabelNames {
             scenes: self.scenes,
             models: self.models,
             nodes: self.nodes,
+            tenants,
             node_axis: axis(self.node_rows),
             scene_axis: axis(self.scene_rows),
             tool_axis: axis(self.tool_rows),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::labels::{PlanKind, PlanOutcome};
+use super::labels::{PlanKind, PlanOutcome, StepOutcome};
 use super::run_metrics::RunMetrics;
 use crate::run::{PlanMade, PlanMaker};
 
@@ -18,7 +18,8 @@ pub(super) struct TrackedPlan {
 /// How a step ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StepEnd {
-    pub(super) completed: bool,
+    /// `None` if it did not end.
+    pub(super) outcome: Option<StepOutcome>,
     /// Whether one of its expected tools succeeded, or none was expected.
     pub(super) as_expected: bool,
 }
@@ -27,6 +28,8 @@ pub(super) struct StepEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanEnd {
     Ran,
+    /// The user is asked for more.
+    NeedsInput,
     Cancelled,
     /// Only a plan was requested.
     Draft,
@@ -45,24 +48,33 @@ impl TrackedPlan {
         Self { kind, steps, replanned: false }
     }
 
+    /// Whether it needs scenes.
+    pub(super) fn is_executed(&self) -> bool {
+        self.kind != PlanKind::None
+    }
+
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
     fn outcome(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd) -> PlanOutcome {
-        let completed = self.step_ends(ended).filter(|step| step.completed).count();
+        let count = |outcome| self.step_ends(ended).filter(|step| step.outcome == Some(outcome)).count();
+        let completed = count(StepOutcome::Completed);
         match end {
             PlanEnd::Draft => PlanOutcome::Draft,
             _ if completed == self.steps.len() => PlanOutcome::Completed,
             PlanEnd::Cancelled => PlanOutcome::Cancelled,
-            PlanEnd::Ran if completed > 0 => PlanOutcome::Partial,
-            PlanEnd::Ran => PlanOutcome::Failed,
+            // A failure is not hidden by a question.
+            PlanEnd::NeedsInput if count(StepOutcome::Failed) == 0 => PlanOutcome::NeedsInput,
+            PlanEnd::Ran | PlanEnd::NeedsInput if completed > 0 => PlanOutcome::Partial,
+            PlanEnd::Ran | PlanEnd::NeedsInput => PlanOutcome::Failed,
         }
     }
 
     /// The completeness ratio; the metric's help defines it.
     pub(super) fn quality(&self, ended: &BTreeMap<u32, StepEnd>) -> Option<f64> {
-        let good = self.step_ends(ended).filter(|step| step.completed && step.as_expected).count();
+        let is_good = |step: &StepEnd| step.outcome == Some(StepOutcome::Completed) && step.as_expected;
+        let good = self.step_ends(ended).filter(is_good).count();
         let all = self.steps.len() + usize::from(self.replanned);
         (!self.steps.is_empty()).then(|| good as f64 / all as f64)
     }

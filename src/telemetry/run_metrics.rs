@@ -11,6 +11,7 @@ use super::labels::{
     ClosedLabel, DecisionLabel, EditKind, InFlightState, PathLabel, PlanKind, PlanOutcome, RatingLabel,
     ReplanCause, RunOutcome, StepOutcome, TokenKind, ToolOutcome,
 };
+use super::tenant_metrics::TenantMetrics;
 use super::{LabelNames, PREFIX, buckets};
 use crate::adapt::{ConsultationKind, ConsultationOutcome, PolicyAction};
 use crate::fault::FaultClass;
@@ -27,6 +28,8 @@ pub struct RunMetrics {
     pub(super) requests: CounterGrid<1>,
     pub(super) request_seconds: HistogramGrid<1>,
     pub(super) overhead_seconds: HistogramGrid<0>,
+    pub(super) out_of_scope: CounterGrid<0>,
+    pub(super) tenants: TenantMetrics,
     pub(super) plans: CounterGrid<2>,
     pub(super) plan_steps: HistogramGrid<2>,
     pub(super) plan_quality: HistogramGrid<2>,
@@ -107,11 +110,20 @@ impl RunMetrics {
                 [],
                 buckets::OVERHEAD,
             )?.with_all_series(),
+            out_of_scope: book.count(
+                "out_of_scope_requests_total",
+                "Requests that ended, whose plans needed no scene: greetings, questions that the conversation answers, and \
+                 what no scene serves.",
+                [],
+                [],
+            )?.with_all_series(),
+            tenants: book.tenants(names)?,
             plans: book.count(
                 "plans_total",
                 "Plans of runs that ended, by kind (scene; learned: from earlier executions, \
                  without a planner; fallback: made by the embedded rules instead of models; \
-                 none: nothing to execute) and outcome (not_made: no plan could be made). For a run resumed after its \
+                 none: nothing to execute) and outcome (needs_input: the user is asked for more; not_made: no plan could be \
+                 made). For a run resumed after its \
                  end, the plans made since are counted at its next end.",
                 ["kind", "outcome"],
                 [plan_kind(), plan_end()],
@@ -143,7 +155,7 @@ impl RunMetrics {
                 "Time from a step's start to its end.",
                 ["scene", "outcome"],
                 [scenes(), step_end()],
-                buckets::REQUEST,
+                buckets::STEP,
             )?,
             flow_nodes: book.count(
                 "flow_nodes_total",
@@ -380,9 +392,36 @@ impl MetricRegistrar<'_> {
         labels: [&str; L],
         axes: [Axis; N],
     ) -> Result<CounterGrid<N>, prometheus::Error> {
-        let nano = IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), &labels)?;
+        Ok(Grid::new(self.nano_dollars(name, help, &labels)?, axes))
+    }
+
+    /// A counter of nano-USD, exported in dollars.
+    fn nano_dollars(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> Result<IntCounterVec, prometheus::Error> {
+        let nano = IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?;
         self.0.register(Box::new(DollarCounter(nano.clone())))?;
-        Ok(Grid::new(nano, axes))
+        Ok(nano)
+    }
+
+    fn tenants(&self, names: &LabelNames) -> Result<TenantMetrics, prometheus::Error> {
+        let requests = IntCounterVec::new(
+            Opts::new(
+                format!("{PREFIX}tenant_requests_total"),
+                "Requests that ended, by tenant and first outcome (tenant other: all beyond telemetry.max_tenant_labels).",
+            ),
+            &["tenant", "outcome"],
+        )?;
+        self.0.register(Box::new(requests.clone()))?;
+        let cost = self.nano_dollars(
+            "tenant_cost_usd_total",
+            "US dollars charged for attempts at models, by tenant (other: all beyond telemetry.max_tenant_labels).",
+            &["tenant"],
+        )?;
+        Ok(TenantMetrics::new(requests, cost, &names.tenants))
     }
 }
 

@@ -26,8 +26,8 @@ use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
     Adaptation, Attempt, ConsultationChoice, Effect, Envelope, Event, FaultClass, Outcome, PlanCause,
-    PlanMade, PlanScore, ProgramStop, RequestedCall, RunStatus, Subject, SubjectFacts, TimerSubject,
-    UnexpectedSubject, Usage,
+    PlanMade, PlanScore, ProgramStop, RequestedCall, RunStatus, Subject, SubjectFacts, TenantId,
+    TimerSubject, UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -40,6 +40,7 @@ pub(super) struct MetricSink<'a> {
 /// The fold state of one run.
 pub(super) struct RunTracker {
     span: Span,
+    tenant: TenantId,
     queued: Option<Timestamp>,
     started: Option<Timestamp>,
     /// How it is counted among the runs in flight, if it is.
@@ -105,6 +106,7 @@ impl RunTracker {
         };
         Self {
             span,
+            tenant: first.tenant.clone(),
             queued: None,
             started: None,
             state: None,
@@ -386,7 +388,7 @@ impl RunTracker {
         {
             log_lines::model_ended(&ask.span, call, purpose, millis, usage);
         }
-        record_attempts(attempts, usage, replied.unwrap_or_default(), purpose, to);
+        record_attempts(attempts, usage, (&self.tenant, replied.unwrap_or_default(), purpose), to);
         ask
     }
 
@@ -592,6 +594,7 @@ impl RunTracker {
         let end = match outcome {
             RunOutcome::Cancelled => PlanEnd::Cancelled,
             RunOutcome::Completed if self.plan_only => PlanEnd::Draft,
+            RunOutcome::NeedsInput => PlanEnd::NeedsInput,
             _ => PlanEnd::Ran,
         };
         if end != PlanEnd::Draft {
@@ -617,6 +620,10 @@ impl RunTracker {
         if let Some(metrics) = to.metrics {
             if !self.reopened {
                 metrics.requests.inc([outcome as usize]);
+                metrics.tenants.count_request(&self.tenant, outcome);
+                if !self.plans.is_empty() && !self.plans.iter().any(TrackedPlan::is_executed) {
+                    metrics.out_of_scope.inc([]);
+                }
                 if let Some(lasted) = lasted {
                     metrics.request_seconds.observe([outcome as usize], lasted);
                 }
@@ -646,10 +653,7 @@ impl RunTracker {
 impl TrackedStep {
     fn end(&self) -> StepEnd {
         let hit = self.expected.iter().any(|tool| self.succeeded.contains(tool));
-        StepEnd {
-            completed: self.outcome == Some(StepOutcome::Completed),
-            as_expected: hit || self.expected.is_empty(),
-        }
+        StepEnd { outcome: self.outcome, as_expected: hit || self.expected.is_empty() }
     }
 }
 
@@ -662,16 +666,23 @@ fn path_label(maker: PathMaker) -> PathLabel {
     }
 }
 
-/// Records the usage of model attempts. Events of older versions have no attempts: their usage then counts
-/// for `model` and `purpose`.
+/// Records the usage of model attempts of a tenant. Events of older versions have no attempts: their usage then
+/// counts for `model` and `purpose`.
 pub(super) fn record_attempts(
     attempts: &[Attempt],
     usage: Usage,
-    model: &str,
-    purpose: &str,
+    (tenant, model, purpose): (&TenantId, &str, &str),
     to: MetricSink<'_>,
 ) {
     let Some(metrics) = to.metrics else { return };
+    let sent = attempts.iter().filter(|attempt| attempt.was_sent());
+    let cost = match attempts.is_empty() {
+        true => usage.cost_nano_usd,
+        false => sent.map(|attempt| attempt.usage.cost_nano_usd).sum(),
+    };
+    if cost > 0 {
+        metrics.tenants.add_cost(tenant, cost);
+    }
     for attempt in attempts.iter().filter(|attempt| attempt.was_sent()) {
         let (model, purpose) =
             (to.names.model_index(&attempt.model), run_metrics::purpose_index(&attempt.purpose));

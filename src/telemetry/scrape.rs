@@ -1,6 +1,7 @@
 //! Metrics that are collected on each scrape.
 
 use super::exposition::Exposition;
+use super::server_metrics::DataDirSizes;
 use super::{Component, ServerMetrics};
 use crate::adapt::ToolBreakerState;
 use crate::llm::Gateway;
@@ -191,5 +192,54 @@ pub fn add_sessions(to: &mut Exposition, outside: &ServerMetrics, stored: Option
             .into_iter()
             .chain(asleep)
             .map(|(state, count)| (vec![state.to_owned()], count as f64)),
+    );
+}
+
+/// Adds which build of the server this is.
+pub fn add_build(to: &mut Exposition) {
+    // The commit is known where the build was told: PROSCENIUM_COMMIT.
+    let commit = option_env!("PROSCENIUM_COMMIT").filter(|commit| !commit.is_empty());
+    let labels: &[&str] = if commit.is_some() { &["version", "commit"] } else { &["version"] };
+    let values = [Some(env!("CARGO_PKG_VERSION")), commit].into_iter().flatten().map(str::to_owned);
+    to.gauge("build_info", "The version of the server; the value is 1.", labels, [(values.collect(), 1.0)]);
+}
+
+/// Adds what the data directory holds, and the space that is left, as far as it was read.
+pub fn add_data_dir(to: &mut Exposition, outside: &ServerMetrics) {
+    let DataDirSizes { disk, documents } = outside.data_dir();
+    let (count, bytes) = documents.unzip();
+    let parts = [("database", disk.database_bytes), ("wal", disk.wal_bytes), ("documents", bytes)];
+    to.gauge(
+        "data_dir_bytes",
+        "Bytes in the data directory, by part: the database, its write-ahead log (wal), and documents; read every 15 \
+         seconds, documents once a minute.",
+        &["part"],
+        parts.into_iter().filter_map(|(part, bytes)| Some((vec![part.to_owned()], bytes? as f64))),
+    );
+    let single = |value: Option<u64>| value.map(|value| (vec![], value as f64));
+    to.gauge(
+        "data_dir_free_bytes",
+        "Bytes that are free on the disk of the data directory.",
+        &[],
+        single(disk.free_bytes),
+    );
+    to.gauge("documents", "Documents of all tenants.", &[], single(count));
+}
+
+/// Adds what the ledgers of conversations recorded.
+pub fn add_facts(to: &mut Exposition, outside: &ServerMetrics) {
+    let (recorded, superseded) = outside.facts();
+    to.counter(
+        "facts_recorded_total",
+        "Facts that conversations recorded, by kind: given by the user, verified by a tool, quoted from a document, \
+         derived by a model, or a guess.",
+        &["kind"],
+        recorded.map(|(kind, count)| (vec![kind.name().to_owned()], count as f64)),
+    );
+    to.counter(
+        "facts_superseded_total",
+        "Facts whose place another one took: a correction, or a later result of an equal read.",
+        &[],
+        [(vec![], superseded as f64)],
     );
 }

@@ -1,7 +1,7 @@
-//! Metrics outside of runs: load shedding, queue depths and journal commits.
+//! Metrics outside of runs: load shedding, queue depths, journal commits, and the facts of conversations.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus::core::Collector;
@@ -10,7 +10,9 @@ use prometheus::{Histogram, HistogramOpts, HistogramVec};
 use strum::IntoStaticStr;
 
 use super::{PREFIX, buckets};
+use crate::run::FactKind;
 use crate::sandbox::ProgramCounts;
+use crate::store::DiskUsage;
 
 /// A component of the server that has a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
@@ -70,9 +72,21 @@ struct ServerMetricsInner {
     depth: [AtomicU64; Component::ALL.len()],
     restarts: [AtomicU64; Component::ALL.len()],
     awake: AtomicU64,
+    /// In the order of [`FactKind::ALL`].
+    facts: [AtomicU64; FactKind::ALL.len()],
+    superseded_facts: AtomicU64,
+    data_dir: Mutex<DataDirSizes>,
     commits: CommitMetrics,
     waits: WaitMetrics,
     programs: ProgramCounts,
+}
+
+/// What the data directory held when it was last looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DataDirSizes {
+    pub(super) disk: DiskUsage,
+    /// Number and bytes of the documents, once they were counted.
+    pub(super) documents: Option<(u64, u64)>,
 }
 
 /// Each metric is present: creating one fails only for an invalid name.
@@ -171,6 +185,43 @@ impl ServerMetrics {
     /// The number of active conversations.
     pub fn awake(&self) -> u64 {
         self.0.awake.load(Relaxed)
+    }
+
+    /// Records facts of conversations: how many of each kind, in the order of [`FactKind::ALL`], and how many others they
+    /// took the place of.
+    pub fn record_facts(&self, recorded: [u64; FactKind::ALL.len()], superseded: u64) {
+        for (count, new) in self.0.facts.iter().zip(recorded) {
+            count.fetch_add(new, Relaxed);
+        }
+        self.0.superseded_facts.fetch_add(superseded, Relaxed);
+    }
+
+    /// The recorded facts by kind, and the number of superseded ones.
+    pub(super) fn facts(&self) -> ([(FactKind, u64); FactKind::ALL.len()], u64) {
+        let mut by_kind = FactKind::ALL.map(|kind| (kind, 0));
+        for ((_, sum), count) in by_kind.iter_mut().zip(&self.0.facts) {
+            *sum = count.load(Relaxed);
+        }
+        (by_kind, self.0.superseded_facts.load(Relaxed))
+    }
+
+    /// Sets the number of all documents, and their bytes.
+    pub fn set_document_totals(&self, count: u64, bytes: u64) {
+        self.lock_data_dir().documents = Some((count, bytes));
+    }
+
+    /// Sets what the database takes on its disk.
+    pub fn set_disk_usage(&self, disk: DiskUsage) {
+        self.lock_data_dir().disk = disk;
+    }
+
+    /// The sizes of the data directory's parts, as far as they were read.
+    pub(super) fn data_dir(&self) -> DataDirSizes {
+        *self.lock_data_dir()
+    }
+
+    fn lock_data_dir(&self) -> MutexGuard<'_, DataDirSizes> {
+        self.0.data_dir.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a commit of the journal with this number of events, or its failure.

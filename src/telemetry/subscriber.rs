@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::run_tracker::{MetricSink, RunTracker, record_attempts};
 use super::{LabelNames, RunMetrics, ServerMetrics, log_lines};
 use crate::llm::Purpose;
-use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, Usage};
+use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, TenantId, Usage};
 use crate::store::{Record, StreamId};
 
 /// Maximum number of runs tracked at once. Beyond it, the oldest is dropped; its next event restores it.
@@ -119,19 +119,21 @@ impl Subscriber {
 
     fn observe_session(&self, envelope: &Envelope<SessionEvent>) {
         match &envelope.body {
-            SessionEvent::Summarised { usage, attempts, .. } => self.record_summary(attempts, *usage),
+            SessionEvent::Summarised { usage, attempts, .. } => {
+                self.record_summary(&envelope.tenant, attempts, *usage);
+            }
             SessionEvent::SummaryFailed { error, usage, attempts } => {
                 log_lines::summary_failed(&envelope.session, &envelope.tenant, &error.code);
-                self.record_summary(attempts, *usage);
+                self.record_summary(&envelope.tenant, attempts, *usage);
             }
             // A turn's usage repeats that of its run.
             SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } | SessionEvent::Fact { .. } => {}
         }
     }
 
-    fn record_summary(&self, attempts: &[Attempt], usage: Usage) {
+    fn record_summary(&self, tenant: &TenantId, attempts: &[Attempt], usage: Usage) {
         let to = MetricSink { names: &self.names, metrics: self.metrics.as_ref() };
-        record_attempts(attempts, usage, "", Purpose::Summary.name(), to);
+        record_attempts(attempts, usage, (tenant, "", Purpose::Summary.name()), to);
     }
 
     /// Drops the oldest run if no further one can be tracked.

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::names::{MAX_MODELS, MAX_SCENES, MAX_TOOLS};
-use super::{Component, Exposition, LabelNames, RunMetrics, ServerMetrics, Subscriber};
+use super::{Component, Exposition, LabelNames, RunMetrics, ServerMetrics, Subscriber, TenantBound};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
     ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
@@ -27,6 +27,7 @@ fn names() -> Arc<LabelNames> {
 }
 
 struct EventScript {
+    tenant: TenantId,
     subscriber: Subscriber,
     names: Arc<LabelNames>,
     metrics: RunMetrics,
@@ -40,6 +41,7 @@ impl EventScript {
         let names = names();
         let metrics = RunMetrics::new(&names).unwrap();
         Self {
+            tenant: TenantId::new("acme").unwrap(),
             subscriber: Subscriber::new(names.clone(), Some(metrics.clone())),
             names,
             metrics,
@@ -55,7 +57,7 @@ impl EventScript {
             seq: self.seq,
             run,
             session: SessionId::new("s").unwrap(),
-            tenant: TenantId::new("acme").unwrap(),
+            tenant: self.tenant.clone(),
             at: jiff::Timestamp::from_microsecond(self.micros).unwrap(),
             epoch: 0,
             schema: 1,
@@ -243,6 +245,76 @@ fn run_events_update_the_expected_metrics() {
     book.shows(r#"request_duration_seconds_sum{outcome="partial"} 0.2631"#);
     book.shows(r#"runs_in_flight{state="running"} 0"#);
     assert_eq!(book.subscriber.tracked_runs(), 0);
+}
+
+#[test]
+fn plan_that_asks_the_user_is_not_a_failed_one_unless_a_step_failed() {
+    let asks = |script: &mut EventScript, other: StepStatus, run: u128| {
+        script.run = run;
+        script.tell(queued()).tell(started()).tell(planned(&[(1, "A", &[]), (2, "B", &[])]));
+        let error = Fault::new("step.input", "which one?");
+        script.tell(Event::StepFailed { step: 1, status: StepStatus::NeedsInput, error: error.clone() });
+        script.tell(Event::StepFailed { step: 2, status: other, error });
+        script.tell(Event::RunCompleted { status: RunStatus::NeedsInput });
+    };
+    let mut script = EventScript::new();
+    asks(&mut script, StepStatus::Blocked, 1);
+    script.shows(r#"plans_total{kind="scene",outcome="needs_input"} 1"#);
+    script.shows(r#"requests_total{outcome="needs_input"} 1"#);
+    asks(&mut script, StepStatus::Failed, 2);
+    script.shows(r#"plans_total{kind="scene",outcome="failed"} 1"#);
+    script.shows(r#"plans_total{kind="scene",outcome="needs_input"} 1"#);
+    script.shows("out_of_scope_requests_total 0");
+}
+
+#[test]
+fn tenants_beyond_the_bound_count_together_and_keep_their_label() {
+    let bound = TenantBound { max: 2, first: vec![TenantId::new("acme").unwrap()] };
+    let mut script = EventScript::new();
+    let names = Arc::new(LabelNames::new(&Catalogue::default(), &[]).with_tenants(bound));
+    script.metrics = RunMetrics::new(&names).unwrap();
+    script.subscriber = Subscriber::new(names, Some(script.metrics.clone()));
+    let none = Event::PlanCreated(PlanMade::new(
+        1,
+        PlanCause::Request,
+        PlanMaker::Deterministic,
+        Plan { needs_execution: false, ..Plan::default() },
+    ));
+    for (run, tenant) in ["first", "second", "first", "third", "acme"].into_iter().enumerate() {
+        script.run = run as u128 + 1;
+        script.tenant = TenantId::new(tenant).unwrap();
+        script.tell(queued()).tell(started()).tell(asked(1, Subject::Plan { version: 1 }));
+        script.tell(replied(1, 1, vec![attempt("main", "plan", "ok")])).tell(none.clone());
+        script.tell(Event::RunCompleted { status: RunStatus::Completed });
+    }
+    for (tenant, requests, cost) in
+        [("first", 2, "0.000003"), ("other", 2, "0.000003"), ("acme", 1, "0.0000015")]
+    {
+        script
+            .shows(&format!(r#"tenant_requests_total{{outcome="completed",tenant="{tenant}"}} {requests}"#));
+        script.shows(&format!(r#"tenant_cost_usd_total{{tenant="{tenant}"}} {cost}"#));
+    }
+    script.shows("out_of_scope_requests_total 5");
+    assert!(!script.text().contains("second") && !script.text().contains("third"));
+}
+
+#[test]
+fn scrape_with_five_hundred_scenes_stays_bounded() {
+    let names: Vec<String> = (0..500).map(|n| format!("Scene{n}")).collect();
+    let scenes: Vec<(&str, &[&str])> = names.iter().map(|name| (name.as_str(), &["Do"] as &[&str])).collect();
+    let catalogue = catalogue(&scenes);
+    let mut script = EventScript::new();
+    script.names = Arc::new(LabelNames::new(&catalogue, &["main".to_owned()]));
+    script.metrics = RunMetrics::new(&script.names).unwrap();
+    script.subscriber = Subscriber::new(script.names.clone(), Some(script.metrics.clone()));
+    let empty = script.text().len();
+    for name in &names {
+        script.runs(name, "Do", "main");
+    }
+    // A scene with one tool that was called has about 40 series.
+    let (text, of_scenes) = (script.text(), script.text().len() - empty);
+    assert!(text.contains(r#"step_duration_seconds_count{outcome="completed",scene="Scene499"} 1"#));
+    assert!(of_scenes / names.len() < 5_000, "{} bytes a scene", of_scenes / names.len());
 }
 
 #[test]

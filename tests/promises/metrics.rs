@@ -8,7 +8,7 @@ use proscenium::llm::limits::Rates;
 use proscenium::planner::{Command, CommandAction};
 use proscenium::run::{Attempt, Event, RunStatus, SessionEvent, SessionId, TenantId};
 use proscenium::store::{Page, Record, RunFilter};
-use proscenium::telemetry::{Exposition, LabelNames, RunMetrics, Subscriber};
+use proscenium::telemetry::{Exposition, LabelNames, RunMetrics, Subscriber, TenantBound};
 use proscenium::{ChatRequest, Engine};
 use serde_json::{Value, json};
 
@@ -46,7 +46,8 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
 
 /// The metrics of a subscriber that has seen only these records.
 fn folded(engine: &Engine, records: &[Record]) -> Series {
-    let names = Arc::new(LabelNames::new(&engine.catalogue(), &engine.gateway().configured()));
+    let names = LabelNames::new(&engine.catalogue(), &engine.gateway().configured());
+    let names = Arc::new(names.with_tenants(TenantBound { max: 50, first: vec![] }));
     let metrics = RunMetrics::new(&names).unwrap();
     let mut subscriber = Subscriber::new(names, Some(metrics.clone()));
     let mut story = Vec::new();
@@ -164,6 +165,11 @@ async fn metrics_equal_a_fold_over_the_journal() {
     assert!(count("plans_total", &["draft"]) == 1.0 && count("plans_total", &["kind=\"none\""]) > 0.0);
     assert!(count("llm_requests_total", &["outcome=\"status\"", "purpose=\"scene\""]) > 0.0);
     assert!(count("llm_requests_total", &["summary"]) > 0.0);
+    // Summaries included.
+    let [all, of_tenant] = ["llm_cost_usd_total", "tenant_cost_usd_total"].map(|name| count(name, &[]));
+    assert!((all - of_tenant).abs() < 1e-9 && all > 0.0, "{all} and {of_tenant}");
+    assert_eq!(count("tenant_requests_total", &[]), 13.0);
+    assert_eq!(count("out_of_scope_requests_total", &[]), count("plans_total", &["kind=\"none\""]));
     assert_eq!(count("runs_in_flight", &[]), 0.0);
     town.engine.stop().await.unwrap();
 }

@@ -24,7 +24,7 @@ pub fn read(text: &str) -> Series {
             assert_eq!(helped.take().as_deref(), Some(name), "no preceding help: {line}");
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
-            assert!(name.starts_with("proscenium_"), "{line}");
+            assert!(name.starts_with("proscenium_") || name.starts_with("process_"), "{line}");
             family = Some((name.to_owned(), kind.to_owned()));
         } else {
             let (name, kind) = family.as_ref().unwrap_or_else(|| panic!("no family: {line}"));

@@ -139,6 +139,10 @@ fn contradictions_stand_side_by_side_until_a_person_decides() {
     assert_eq!(known.last().unwrap().instead_of.as_deref(), Some("Balance(): days: 11"));
     assert!(known.iter().all(|fact| fact.id != wrong));
     assert!(matches!(after.correctable(&wrong, FactKind::Given, USER), Err(FactRefusal::Superseded { .. })));
+    // Given, verified, and nothing else; the correction took the place of one.
+    let new = FactCounts { recorded: [1, 0, 0, 0, 0], superseded: 1 };
+    assert_eq!(before.counts(), FactCounts { recorded: [2, 1, 0, 0, 0], superseded: 0 });
+    assert_eq!(after.counts().since(&before.counts()), new);
 }
 
 #[test]
@@ -430,6 +434,9 @@ proptest! {
         ids.sort_unstable();
         ids.dedup();
         prop_assert_eq!(ids.len(), last.facts().len(), "ids are unique");
+        let of = |kind| last.facts().filter(|fact| fact.kind == kind).count() as u64;
+        let superseded = last.facts().filter(|fact| fact.superseded_by.is_some()).count() as u64;
+        prop_assert_eq!(last.counts(), FactCounts { recorded: FactKind::ALL.map(of), superseded });
         // What was superseded stays so, and nothing is forgotten within the bounds.
         for (earlier, later) in ledgers.iter().zip(ledgers.iter().skip(1)) {
             for fact in earlier.facts() {
@@ -467,6 +474,7 @@ fn bounds_hold_and_what_was_given_goes_last() {
     assert_eq!(ledger.facts().len(), MAX_FACTS);
     assert!(ledger.bytes <= MAX_FACT_BYTES);
     assert_eq!(claims(&ledger, FactKind::Given), ["My manager is Rossi"]);
+    assert!(ledger.counts().recorded.iter().sum::<u64>() > MAX_FACTS as u64, "dropped ones stay counted");
     assert!(ledger.dropped()[&FactKind::Guess] > 90 && ledger.dropped()[&FactKind::Verified] > 800);
     assert!(matches!(ledger.find(""), Err(FactRefusal::Unknown(_))));
 }
