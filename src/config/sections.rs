@@ -26,6 +26,8 @@ pub struct AuthConfig {
     /// Whether the server accepts requests without a key on any address. If false, a server on loopback
     /// accepts them until the first key is created, and any other server refuses to start without keys.
     pub allow_anonymous: bool,
+    /// Whether every request needs a key on loopback, too, from the start: for a server behind a proxy.
+    pub require_keys: bool,
     /// What each API key may do at most.
     pub limits: KeyLimitsConfig,
 }
@@ -53,6 +55,7 @@ impl Default for AuthConfig {
             default_user: "keysersoze".to_owned(),
             default_tenant: tenant_local(),
             allow_anonymous: false,
+            require_keys: false,
             limits: KeyLimitsConfig::default(),
         }
     }
@@ -66,6 +69,10 @@ impl AuthConfig {
         if user.trim().is_empty() || user.chars().count() > 128 || user.chars().any(char::is_control) {
             let message = "`auth.default_user` must have 1 to 128 printable characters";
             review.add("auth.default_user", message, "write the user's name in the directory");
+        }
+        if self.require_keys && self.allow_anonymous {
+            let message = "`auth.require_keys` and `auth.allow_anonymous` contradict each other";
+            review.add("auth.require_keys", message, "set one of them to false");
         }
         let KeyLimitsConfig { requests_per_minute, open_streams } = self.limits;
         review.range("auth.limits.requests_per_minute", requests_per_minute.unwrap_or(1), 1..=1_000_000);

@@ -14,9 +14,10 @@ use crate::store;
 type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 
 /// Keys that only a restart can change.
-const RESTART_ONLY_KEYS: [RestartOnlyKey; 9] = [
+const RESTART_ONLY_KEYS: [RestartOnlyKey; 10] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
+    ("auth.require_keys", |a, b| a.auth.require_keys != b.auth.require_keys),
     ("store", |a, b| {
         let max_tenant_bytes = b.store.max_tenant_bytes;
         store::Options { max_tenant_bytes, ..a.store.clone() } != b.store

@@ -25,6 +25,14 @@ pub fn junit(report: &EvalReport) -> String {
         requests.into_iter().for_each(|request| case(&mut xml, &file, request));
         xml.push_str("  </testsuite>\n");
     }
+    if let Some(why) = &report.ended_early {
+        xml.push_str(&format!(
+            "  <testsuite name=\"evaluation\" tests=\"1\" errors=\"1\" failures=\"0\" skipped=\"0\" time=\"0.000\">\n    \
+             <testcase name=\"execution\" classname=\"evaluation\" time=\"0.000\">\n      <error message=\"{}\"/>\n    \
+             </testcase>\n  </testsuite>\n",
+            escaped(why)
+        ));
+    }
     xml.push_str("</testsuites>\n");
     xml
 }

@@ -34,6 +34,12 @@ pub enum ServeError {
         /// The address.
         addr: SocketAddr,
     },
+    /// Keys are required, and there is none.
+    #[error(
+        "auth.require_keys is set, and there is no API key: create one with `proscenium keys create`, before the server \
+         starts"
+    )]
+    WithoutKeys,
     /// The address cannot be bound.
     #[error("cannot listen on {addr}: {error}; choose another address with server.addr or --addr")]
     Address {
@@ -55,6 +61,7 @@ impl ServeError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Open { .. } => "server.open",
+            Self::WithoutKeys => "server.without_keys",
             Self::Address { .. } => "server.address",
             Self::Store(error) => error.code(),
             Self::Thread(_) => "server.start",
@@ -99,6 +106,10 @@ impl Server {
         let addresses = options.addresses().map_err(address)?;
         let outside = addresses.iter().find(|addr| !addr.ip().is_loopback()).copied();
         let anonymous = match outside {
+            _ if config.auth.require_keys => match engine.key_ring().has_keys().await? {
+                true => AnonymousAccess::Never,
+                false => return Err(ServeError::WithoutKeys),
+            },
             _ if config.auth.allow_anonymous => AnonymousAccess::Always,
             None => AnonymousAccess::UntilKeys,
             Some(addr) if !engine.key_ring().has_keys().await? => return Err(ServeError::Open { addr }),

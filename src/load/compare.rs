@@ -33,7 +33,11 @@ impl LoadComparison {
     pub fn of(earlier: &LoadReport, now: &LoadReport) -> Self {
         let judged = measures().into_iter().filter(|measure| measure.worse != Worse::Neither);
         let rows = judged.filter_map(|measure| {
-            let value = |report: &LoadReport| report.measures.get(&measure.name).copied();
+            // Reports of earlier versions also have percentiles of too few durations.
+            let value = |report: &LoadReport| {
+                let is_measured = report.has_enough_for(&measure.name);
+                report.measures.get(&measure.name).copied().filter(|_| is_measured)
+            };
             let (before, after) = (value(earlier), value(now));
             before.or(after)?;
             let worsened = before.zip(after).and_then(|(before, after)| {

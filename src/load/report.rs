@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ends::RunEnds;
 use super::latency::LatencyPercentiles;
-use super::measure::MeasuredValues;
+use super::measure::{MeasuredValues, least_durations};
 use super::outcome::RequestUsage;
 use super::recorder::LoadRecorder;
 use super::server::ServerFigures;
@@ -183,6 +183,20 @@ impl LoadUsage {
 }
 
 impl LoadReport {
+    /// Whether there are as many durations as a percentile takes; true for other measures.
+    pub(super) fn has_enough_for(&self, measure: &str) -> bool {
+        let Some(least) = least_durations(measure) else { return true };
+        let family = measure.split_once('_').map_or("", |(_, family)| family);
+        let durations = match family {
+            "latency" => self.latency,
+            "first_token" => self.first_token,
+            "overhead" => self.overhead,
+            "server_overhead" => self.server_overhead,
+            _ => self.lag,
+        };
+        durations.is_none_or(|durations| durations.count >= least)
+    }
+
     /// The report of what was recorded; ends, server, loader and thresholds are added by their owners.
     pub fn new(
         settings: LoadSettings,

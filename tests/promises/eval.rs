@@ -83,6 +83,9 @@ async fn report_keeps_what_was_executed_before_an_engine_failed_to_start() {
     assert!(report.requests.iter().all(|request| request.repetitions.len() == 1), "{report:#?}");
     let why = report.ended_early.clone().unwrap();
     assert!(why.contains("/dev/null") && eval::report_text(&report, 0).contains(&why), "{why}");
+    let junit = eval::junit(&report);
+    let junit = roxmltree::Document::parse(&junit).unwrap();
+    assert!(junit.descendants().any(|node| node.has_tag_name("error")), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -308,6 +308,30 @@ async fn key_and_not_the_request_identifies_the_caller() {
 }
 
 #[tokio::test]
+async fn server_behind_a_proxy_starts_with_a_key_and_trusts_nobody_without() {
+    let required = || Setup::offline().set("auth.require_keys", true);
+    match ServedEngine::try_start(required()).await {
+        Err(error @ ServeError::WithoutKeys) => {
+            assert_eq!(error.code(), "server.without_keys");
+            assert!(error.to_string().contains("keys create"), "{error}");
+        }
+        Err(other) => panic!("refused for another reason: {other}"),
+        Ok(served) => panic!("open to everybody behind a proxy of {}", served.addr()),
+    }
+    let test = Setup::offline().start().await;
+    let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
+    let acme = TenantId::new("acme").unwrap();
+    let (key, secret) = test.engine.store().create_key_with(&acme, "ada", "", rules).await.unwrap();
+    let dir = test.stop().await;
+    let served = ServedEngine::start(required().on(&dir)).await;
+    let listed = served.request("GET", "/api/runs").bearer_auth(secret.expose()).send().await.unwrap();
+    assert_eq!(listed.status(), 200);
+    // Also once the only key was revoked.
+    assert!(served.engine.store().revoke_key(&key.id).await.unwrap());
+    served.get("/api/runs").await.assert_problem(401, "auth.missing");
+}
+
+#[tokio::test]
 async fn publicly_reachable_server_requires_keys() {
     let setup = || Setup::offline().set("server.addr", "0.0.0.0:0");
     match ServedEngine::try_start(setup()).await {

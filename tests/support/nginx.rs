@@ -112,10 +112,14 @@ fn configure(dir: &Path, server: SocketAddr, https: SocketAddr, http: SocketAddr
     for (text, by) in [
         ("server 127.0.0.1:8080;", format!("server {server};")),
         ("listen 80;", format!("listen {http};")),
-        ("listen 443 ssl", format!("listen {https} ssl")),
+        ("listen 80 default_server;", format!("listen {http} default_server;")),
+        ("listen 443 ssl http2;", format!("listen {https} ssl http2;")),
+        ("listen 443 ssl default_server;", format!("listen {https} ssl default_server;")),
         // Not every machine has IPv6.
         ("    listen [::]:80;\n", String::new()),
+        ("    listen [::]:80 default_server;\n", String::new()),
         ("    listen [::]:443 ssl http2;\n", String::new()),
+        ("    listen [::]:443 ssl default_server;\n", String::new()),
         (&format!("/etc/ssl/certs/{HOST}.pem"), path("cert.pem")),
         (&format!("/etc/ssl/private/{HOST}.key"), path("key.pem")),
     ] {
