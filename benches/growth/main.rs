@@ -1,0 +1,82 @@
+//! How the costs of a request grow with the scenes, its steps, the conversations in memory, the journal and the turns of its
+//! conversation. Each point is measured in a process of its own. See `benches/README.md`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
+
+mod cost;
+mod curve;
+mod fill;
+#[expect(dead_code, reason = "requests and parts of the other benchmark are not used here")]
+#[path = "../requests/flow.rs"]
+mod flow;
+mod provider;
+#[path = "../shared/worker.rs"]
+mod worker;
+
+use std::process::ExitCode;
+
+use curve::{CURVES, Plan};
+use mimalloc::MiMalloc;
+
+/// The program's own allocator.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Why a measurement failed.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn fail(why: impl Into<String>) -> Failure {
+    why.into().into()
+}
+
+const HELP: &str = "\
+cargo bench --bench growth -- [--quick] [--rounds N] [--events N] [--only CURVE]
+  --quick       the first points of each curve, with few requests, to check that it works
+  --rounds N    how often each point is measured; the median counts; 3 by default
+  --events N    also a journal of so many events, such as 10000000
+  --only CURVE  scenes, steps, conversations, journal or turns";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some(provider::WORD) => provider::main(),
+        Some(worker::WORD) => {
+            worker::main(|work: cost::Work| async move { Ok(serde_json::to_value(work.carry_out().await?)?) })
+        }
+        _ => plan(&arguments).and_then(|plan| plan.map_or(Ok(()), |plan| plan.carry_out())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
+    let mut plan = Plan { quick: false, rounds: 3, events: None, only: None };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
+        match argument.as_str() {
+            // cargo passes this to every benchmark.
+            "--bench" => {}
+            "--quick" => plan = Plan { quick: true, rounds: 1, ..plan },
+            "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
+            "--events" => plan.events = Some(value()?.parse::<u32>()?.clamp(1_000, 100_000_000)),
+            "--only" => {
+                let curve = value()?.clone();
+                if !CURVES.contains(&curve.as_str()) {
+                    return Err(fail(format!("there is no curve {curve}\n{HELP}")));
+                }
+                plan.only = Some(curve);
+            }
+            "--help" => {
+                println!("{HELP}");
+                return Ok(None);
+            }
+            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
+        }
+    }
+    Ok(Some(plan))
+}
