@@ -6,7 +6,7 @@ mod redaction;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-pub use redaction::{redact_passwords, redact_url};
+pub use redaction::{redact_passwords, redact_secrets, redact_url};
 
 /// One day in milliseconds: the maximum of all timeouts.
 pub const DAY_MS: u64 = 86_400_000;

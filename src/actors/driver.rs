@@ -315,7 +315,7 @@ impl Driver {
         self.in_flight.clear();
         self.executions.clear();
         if let Some(fault) = &broken {
-            tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
+            tracing::error!(code = %fault.code, "{}", fault.message);
         }
         let overhead = began.elapsed().saturating_sub(self.wait_timer.total());
         EndedRun {

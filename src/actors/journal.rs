@@ -11,6 +11,7 @@
 //! While the disk rejects writes, appends of accepted runs are held and retried ([`held_appends`]); an
 //! append that would start a new run is refused at once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -278,14 +279,14 @@ impl Journal {
         match outcome {
             Ok(outcomes) => {
                 self.publish_records(&mut batch.waiting, &outcomes);
-                for (waiting, outcome) in batch.waiting.into_iter().zip(outcomes) {
+                for ((waiting, rows), outcome) in batch.waiting.into_iter().zip(&batch.groups).zip(outcomes) {
                     let PendingAppend { permit, done, committed, .. } = waiting;
                     if let Some(publication) = committed.filter(|_| outcome.failures.is_empty()) {
                         publication.publish();
                     }
                     let mut first = Ok(());
                     for (stream, error) in outcome.failures {
-                        tracing::error!(%stream, code = error.code(), %error, "append refused");
+                        log_refused(rows.iter().find(|row| row.stream == stream), &error);
                         if first.is_ok() {
                             first = Err(error.clone());
                         }
@@ -297,8 +298,13 @@ impl Journal {
                 }
             }
             Err(error) => {
-                tracing::error!(code = error.code(), %error, "commit failed");
+                let events = batch.groups.iter().map(Vec::len).sum::<usize>();
+                tracing::error!(code = error.code(), %error, events, "commit failed");
+                let mut failed = BTreeSet::new();
                 for row in batch.groups.iter().flatten() {
+                    if failed.insert(&row.stream) {
+                        log_refused(Some(row), &error);
+                    }
                     self.forget_stream(&row.stream);
                     self.shared.fail_stream(row.stream.clone(), error.clone());
                 }
@@ -362,6 +368,17 @@ async fn write_groups(
         store.sync().await?;
     }
     Ok(outcomes)
+}
+
+/// Logs that events of a stream, of which this is the first, were not written.
+fn log_refused(first: Option<&JournalRow>, error: &Error) {
+    let run = first.and_then(|row| match &row.stream {
+        StreamId::Run(run) => Some(tracing::field::display(run)),
+        StreamId::Session(..) => None,
+    });
+    let (session, tenant) = (first.map(|row| row.session.as_str()), first.map(|row| row.tenant.as_str()));
+    let seq = first.map(|row| row.seq);
+    tracing::error!(run, session, tenant, seq, code = error.code(), %error, "append refused");
 }
 
 fn send_reply(done: Option<CompletionSender>, result: Result<(), Error>) {

@@ -233,7 +233,8 @@ impl Handle {
         let outside = &self.options.outside;
         let waiting = outside.enqueue(Component::Scene);
         // The mailbox has room for every call with a permit.
-        let sent = address.try_send(QueuedSceneCall { call, reply, waiting, permit });
+        let span = tracing::Span::current();
+        let sent = address.try_send(QueuedSceneCall { call, reply, waiting, permit, span });
         sent.map_err(|_| {
             outside.shed(Component::Scene);
             busy(&self.scene, NoPermit::AllTaken)

@@ -198,10 +198,18 @@ fn abortable(args: &LoadArgs, protocol: LoadProtocol) -> Result<(), Failure> {
 }
 
 fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
-    open_files::raise_limit();
-    let files = file_limit().map_or(u32::MAX, |files| files.saturating_sub(OTHER_FILES));
+    let limit = open_files::raise_limit().map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX));
+    let files = limit.saturating_sub(OTHER_FILES);
     let max_in_flight = match args.rate {
-        Some(_) => args.max_in_flight.unwrap_or_else(|| MAX_IN_FLIGHT.min(files).max(1)),
+        Some(_) => args.max_in_flight.unwrap_or_else(|| {
+            if files < MAX_IN_FLIGHT {
+                tracing::warn!(
+                    code = "load.files", limit, needed = MAX_IN_FLIGHT + OTHER_FILES,
+                    "fewer requests are in flight at most than usual: the limit of open files is low (`ulimit -Hn`)"
+                );
+            }
+            MAX_IN_FLIGHT.min(files).max(1)
+        }),
         None => args.sessions.unwrap_or(SESSIONS),
     };
     if max_in_flight > files {
@@ -221,18 +229,6 @@ fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
         turns: args.turns,
         seed: args.seed,
     })
-}
-
-/// How many files the process may open.
-#[cfg(unix)]
-fn file_limit() -> Option<u32> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
-    Some(u32::try_from(limit).unwrap_or(u32::MAX))
-}
-
-#[cfg(not(unix))]
-fn file_limit() -> Option<u32> {
-    None
 }
 
 fn settings(args: &LoadArgs, target: &LoadTarget, plan: &LoadPlan, mix: String) -> LoadSettings {

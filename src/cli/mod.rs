@@ -26,6 +26,8 @@ mod ids;
 mod keys;
 mod learned;
 mod load;
+mod log;
+mod log_queue;
 mod narrate;
 mod open_files;
 mod output;
@@ -38,6 +40,7 @@ mod recorded;
 mod remote;
 mod replay;
 mod serve;
+mod server_notices;
 mod settings;
 mod show;
 mod signals;
@@ -54,7 +57,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat, TelemetryConfig};
+use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig};
 use proscenium::plan::{self, PlanStatus};
 use proscenium::run::RequestOptions;
 use proscenium::sandbox;
@@ -66,7 +69,9 @@ use chat::Desk;
 use check::{Finding, Level};
 use failure::{Exit, Failure};
 use follow::Show;
+use log::LoggedOutput;
 use output::Output;
+use server_notices::ServerNotices;
 use signals::Signals;
 use turns::{InteractivePrompt, LineInput, Turns};
 
@@ -127,23 +132,28 @@ async fn run<W: Write, E: Write>(
     if let CliCommand::Check(check) = &cli.command {
         return self::check(loaded, faults, check.live, out).await;
     }
+    let telemetry = &loaded.config.telemetry;
+    let beside = LoggedOutput::of(&cli.command);
+    let is_server = beside == LoggedOutput::Server;
     if !faults.0.is_empty() {
+        if is_server {
+            let notices = ServerNotices::new(log::start_for_faults(telemetry)?, telemetry.log_format);
+            notices.faults(&faults);
+            return Ok(notices.end(Ok(Exit::Usage)));
+        }
         writeln!(errors, "{faults}")?;
         return Ok(Exit::Usage);
     }
-    log(&loaded.config, LoggedOutput::of(&cli.command))?;
-    for warning in &loaded.warnings {
-        let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
-        match code {
-            // True of every run until the configuration changes: `check` reports it, a conversation need not.
-            "config.price" | "config.clock" => tracing::info!(code, %origin, "{message}"),
-            _ => tracing::warn!(code, %origin, "{message}"),
-        }
+    if is_server {
+        let notices = ServerNotices::new(log::start_queued(telemetry)?, telemetry.log_format);
+        log_warnings(&loaded);
+        let ended = server(cli, loaded, out, &notices).await;
+        return Ok(notices.end(ended));
     }
+    log::start(telemetry, beside)?;
+    log_warnings(&loaded);
     match cli.command.clone() {
         CliCommand::Chat(chat) => self::chat(chat, loaded, out, errors).await,
-        CliCommand::Serve(_) => serve::serve(cli, loaded, out, errors).await,
-        CliCommand::SimulateLlm(simulate) => self::simulate::run(simulate, out, errors).await,
         CliCommand::Plan(plan) => self::plan(plan, loaded, out).await,
         CliCommand::Runs(runs) => self::runs(runs, loaded, out).await,
         CliCommand::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
@@ -161,8 +171,33 @@ async fn run<W: Write, E: Write>(
         CliCommand::Load(load) => self::load::run(*load, out).await,
         CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
-        // Answered above.
-        CliCommand::Check(_) => Ok(Exit::Completed),
+        // Executed above.
+        CliCommand::Check(_) | CliCommand::Serve(_) | CliCommand::SimulateLlm(_) => Ok(Exit::Completed),
+    }
+}
+
+/// Executes a command that serves until a signal stops it.
+async fn server<W: Write>(
+    cli: Cli,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+    notices: &ServerNotices,
+) -> Result<Exit, Failure> {
+    match cli.command.clone() {
+        CliCommand::SimulateLlm(simulate) => self::simulate::run(simulate, out, notices).await,
+        _ => serve::serve(cli, loaded, out, notices).await,
+    }
+}
+
+/// Logs what is probably unintended in a configuration.
+fn log_warnings(loaded: &LoadedConfig) {
+    for warning in &loaded.warnings {
+        let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
+        match code {
+            // True of every run until the configuration changes: `check` reports it, a conversation need not.
+            "config.price" | "config.clock" => tracing::info!(code, %origin, "{message}"),
+            _ => tracing::warn!(code, %origin, "{message}"),
+        }
     }
 }
 
@@ -189,63 +224,6 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     // The API key for a server is not part of the configuration.
     let env = env.filter(|(name, _)| name != remote::KEY);
     Config::read(cli.global.config.as_deref(), env, flags)
-}
-
-/// What a command writes to standard error beside the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LoggedOutput {
-    /// Nothing: the log is all there is.
-    Server,
-    /// Progress, with each failure of a model or a tool.
-    Progress,
-    /// No progress.
-    Plain,
-    /// No progress, and no warning is wanted.
-    Quiet,
-}
-
-impl LoggedOutput {
-    fn of(command: &CliCommand) -> Self {
-        match command {
-            CliCommand::Serve(_) | CliCommand::SimulateLlm(_) => LoggedOutput::Server,
-            CliCommand::Chat(chat) if chat.quiet => LoggedOutput::Quiet,
-            CliCommand::Chat(chat) if chat.json => LoggedOutput::Plain,
-            CliCommand::Chat(_) | CliCommand::Plans(_) | CliCommand::Approvals(_) => LoggedOutput::Progress,
-            _ => LoggedOutput::Plain,
-        }
-    }
-
-    /// The filter, in place of the default one.
-    fn filter(self, default: &str) -> String {
-        match self {
-            LoggedOutput::Server => default.to_owned(),
-            LoggedOutput::Progress => format!("{default},proscenium::runs=off,proscenium::llm::gateway=off"),
-            LoggedOutput::Plain => format!("{default},proscenium::runs=off"),
-            LoggedOutput::Quiet => "error,proscenium::runs=off".to_owned(),
-        }
-    }
-}
-
-/// Starts the log. Unless the configuration asks for log lines, it leaves out what the command shows itself on the
-/// same stream.
-fn log(config: &Config, beside: LoggedOutput) -> Result<(), Failure> {
-    let mut telemetry = config.telemetry.clone();
-    if telemetry.log == TelemetryConfig::default().log {
-        telemetry.log = beside.filter(&telemetry.log);
-    }
-    let filter = telemetry
-        .filter()
-        .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| progress::LogWriter)
-        .with_ansi(io::stderr().is_terminal())
-        .log_internal_errors(false);
-    let started = match config.telemetry.log_format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
-    };
-    started.map_err(|error| Failure::new("log.start", format!("the log cannot be written: {error}")))
 }
 
 /// What answers: an engine in this process, or the server that owns the data directory. `as_user` says that

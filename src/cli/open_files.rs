@@ -1,12 +1,15 @@
 //! The process's limit of open files, of which each connection is one.
 
-/// Raises the limit to what the system allows the process. Where it cannot be raised, connections beyond it are refused
-/// as the system does.
-pub fn raise_limit() {
+/// Raises the limit to what the system allows the process, and returns it; `None` where it is unlimited or unknown. Where it
+/// cannot be raised, connections beyond it are refused as the system does.
+pub fn raise_limit() -> Option<u64> {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+        getrlimit(Resource::Nofile).current
     }
+    #[cfg(not(unix))]
+    None
 }

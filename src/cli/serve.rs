@@ -12,25 +12,27 @@ use super::address::{AddressFile, ServerDefaults};
 use super::args::Cli;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use super::server_notices::ServerNotices;
 use super::signals::{Reloads, Signals};
-use super::{engine, settings};
+use super::{engine, open_files, settings};
 
 /// How often writing the address file is tried again if the disk is full.
 const REWRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or Ctrl-C, then waits for accepted requests.
-pub async fn serve<W: Write, E: Write>(
+pub async fn serve<W: Write>(
     cli: Cli,
     loaded: LoadedConfig,
     out: &mut Output<W>,
-    errors: &mut Output<E>,
+    notices: &ServerNotices,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGTERM cannot be listened to: {error}")))?;
     let mut reloads = Reloads::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
+    check_open_files(open_files::raise_limit(), loaded.config.server.open_files());
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
-    let server = start_server(&engine, &loaded, errors).await?;
+    let server = start_server(&engine, &loaded, notices).await?;
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
     let address = AddressFile::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
     let defaults =
@@ -39,7 +41,7 @@ pub async fn serve<W: Write, E: Write>(
         Ok(()) => true,
         // It can still serve reads; the other commands find it once there is room.
         Err(failure) if failure.code == "store.full" => {
-            failure.write(errors)?;
+            notices.failure(&failure);
             false
         }
         Err(failure) => {
@@ -53,14 +55,13 @@ pub async fn serve<W: Write, E: Write>(
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            () = reloads.next() => reload(&engine, &cli, &address, errors).await?,
+            () = reloads.next() => reload(&engine, &cli, &address, notices).await,
             () = tokio::time::sleep(REWRITE_INTERVAL), if !is_written => is_written = address.write(&defaults).is_ok(),
         }
     };
     // A run that is cut off by the end of a shutdown does not count as a crash, however long it takes.
     engine.begin_shutdown().await;
-    writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
-    errors.flush()?;
+    notices.say(&format!("{name}: finishing what was accepted; once more leaves at once"));
     let drained = tokio::select! {
         drained = server.stop() => drained,
         _ = signals.next() => false,
@@ -71,15 +72,28 @@ pub async fn serve<W: Write, E: Write>(
     if drained {
         return Ok(Exit::Completed);
     }
-    writeln!(errors, "some runs had not ended; what they did is in the journal")?;
+    notices.say("some runs had not ended; what they did is in the journal");
     Ok(Exit::Failed)
 }
 
+/// Warns if the limit of open files is lower than what the server may need.
+fn check_open_files(limit: Option<u64>, needed: u64) {
+    if let Some(limit) = limit.filter(|limit| *limit < needed) {
+        tracing::warn!(
+            code = "server.open_files",
+            limit,
+            needed,
+            "connections may be refused: raise the limit of open files (`ulimit -Hn`, or LimitNOFILE= of a systemd unit), or \
+             lower server.max_connections and server.max_in_flight"
+        );
+    }
+}
+
 /// Binds the port, resumes unfinished runs and begins to serve; the engine is stopped if any of it fails.
-async fn start_server<E: Write>(
+async fn start_server(
     engine: &Arc<Engine>,
     loaded: &LoadedConfig,
-    errors: &mut Output<E>,
+    notices: &ServerNotices,
 ) -> Result<Server, Failure> {
     // First, so that a process that cannot serve touches no run.
     let bound = match Server::bind(engine, &loaded.config).await {
@@ -100,23 +114,17 @@ async fn start_server<E: Write>(
     };
     if unfinished > 0 {
         let runs = if unfinished == 1 { "run" } else { "runs" };
-        writeln!(errors, "carrying on {unfinished} {runs} that had not ended")?;
-        errors.flush()?;
+        notices.say(&format!("carrying on {unfinished} {runs} that had not ended"));
     }
     Ok(server)
 }
 
 /// Reads the configuration and the scenes again; faulty ones leave everything as it was.
-async fn reload<E: Write>(
-    engine: &Engine,
-    cli: &Cli,
-    address: &AddressFile,
-    errors: &mut Output<E>,
-) -> Result<(), Failure> {
+async fn reload(engine: &Engine, cli: &Cli, address: &AddressFile, notices: &ServerNotices) {
     let (loaded, faults) = super::read(cli);
     if !faults.0.is_empty() {
-        writeln!(errors, "{faults}\nSIGHUP: the configuration has faults; the one before stays in force")?;
-        return Ok(errors.flush()?);
+        notices.faults(&faults);
+        return notices.say("SIGHUP: the configuration has faults; the one before stays in force");
     }
     let values = settings::value_hashes(&loaded);
     match engine.reload(loaded.config).await {
@@ -124,20 +132,18 @@ async fn reload<E: Write>(
             if let Err(failure) =
                 address.write(&ServerDefaults { tenant: engine.default_principal().0, values })
             {
-                failure.write(errors)?;
+                notices.failure(&failure);
             }
-            writeln!(errors, "SIGHUP: configuration and scenes were read again")?;
+            notices.say("SIGHUP: configuration and scenes were read again");
             for key in restart {
-                writeln!(errors, "SIGHUP: {key} has changed; a restart puts that into force")?;
+                notices.say(&format!("SIGHUP: {key} has changed; a restart puts that into force"));
             }
         }
         Err(error) => {
-            let failure = engine::failed(error);
-            failure.write(errors)?;
-            writeln!(errors, "SIGHUP: the configuration before stays in force")?;
+            notices.failure(&engine::failed(error));
+            notices.say("SIGHUP: the configuration before stays in force");
         }
     }
-    Ok(errors.flush()?)
 }
 
 async fn not_served(engine: Arc<Engine>, error: &ServeError) -> Failure {

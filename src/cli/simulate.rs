@@ -8,21 +8,21 @@ use super::args::SimulateLlm;
 use super::failure::{Exit, Failure};
 use super::open_files;
 use super::output::Output;
+use super::server_notices::ServerNotices;
 use super::signals::Signals;
 
 /// Serves until SIGTERM or Ctrl-C, then waits for replies in progress.
-pub async fn run<W: Write, E: Write>(
+pub async fn run<W: Write>(
     simulate: SimulateLlm,
     out: &mut Output<W>,
-    errors: &mut Output<E>,
+    notices: &ServerNotices,
 ) -> Result<Exit, Failure> {
     let profile = match simulate.profile.as_deref().map(Profile::of_file).transpose() {
         Ok(profile) => profile.unwrap_or_default(),
         Err(faults) => {
             for fault in faults {
-                writeln!(errors, "{fault}")?;
+                notices.error(&fault.to_string());
             }
-            errors.flush()?;
             return Ok(Exit::Usage);
         }
     };
@@ -36,12 +36,10 @@ pub async fn run<W: Write, E: Write>(
     writeln!(out, "proscenium simulates a model at http://{}/v1", simulator.addr())?;
     out.flush()?;
     if !simulator.addr().ip().is_loopback() {
-        writeln!(errors, "it is reachable from other machines, and asks for no key")?;
-        errors.flush()?;
+        notices.say("it is reachable from other machines, and asks for no key");
     }
     let name = signals.next().await;
-    writeln!(errors, "{name}: finishing the replies in progress; once more leaves at once")?;
-    errors.flush()?;
+    notices.say(&format!("{name}: finishing the replies in progress; once more leaves at once"));
     let drained = tokio::select! {
         drained = simulator.stop() => drained,
         _ = signals.next() => false,
@@ -49,6 +47,6 @@ pub async fn run<W: Write, E: Write>(
     if drained {
         return Ok(Exit::Completed);
     }
-    writeln!(errors, "some replies were cut off")?;
+    notices.say("some replies were cut off");
     Ok(Exit::Failed)
 }

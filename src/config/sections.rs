@@ -335,6 +335,13 @@ pub struct TelemetryConfig {
     pub max_tenant_labels: usize,
 }
 
+/// What a server says about itself, which is no log: logged unless `telemetry.log` names it.
+const NOTICES: &str = "proscenium::server=info,proscenium::panic=error";
+
+/// The same, unless `telemetry.log` is `off`: the ids of runs, conversations and tenants on the lines about them, and requests
+/// if `server.access_log` is on.
+const LINES_ANYWAY: &str = ",proscenium::context=error,proscenium::access=info";
+
 impl Default for TelemetryConfig {
     fn default() -> Self {
         Self { log: "warn".to_owned(), log_format: LogFormat::Text, metrics: true, max_tenant_labels: 50 }
@@ -349,9 +356,12 @@ impl TelemetryConfig {
     /// If `log` is not a valid filter.
     pub fn filter(&self) -> Result<EnvFilter, ParseError> {
         let quiet = if self.log.contains("async_openai") { "" } else { ",async_openai=off" };
-        // First without the addition, so that errors quote what was configured.
-        EnvFilter::builder().parse(&self.log)?;
-        EnvFilter::builder().parse(format!("{}{quiet}", self.log))
+        let log = if self.log.trim().is_empty() { "error" } else { &self.log };
+        // First without the additions, so that errors quote what was configured.
+        EnvFilter::builder().parse(log)?;
+        let lines = if log.trim() == "off" { "" } else { LINES_ANYWAY };
+        // Of two rules for a target, the later one counts.
+        EnvFilter::builder().parse(format!("{NOTICES}{lines},{log}{quiet}"))
     }
 
     /// Validates these values.

@@ -45,6 +45,8 @@ pub struct ServerConfig {
     pub open_metrics: bool,
     /// How the OpenAI protocol shows a plan's progress.
     pub progress: ProgressMode,
+    /// Whether each request is logged.
+    pub access_log: bool,
 }
 
 /// How a streamed `/v1/chat/completions` shows a plan's progress.
@@ -80,9 +82,13 @@ impl Default for ServerConfig {
             drain_timeout_ms: 30_000,
             open_metrics: false,
             progress: ProgressMode::Off,
+            access_log: false,
         }
     }
 }
+
+/// Files that a server has open besides connections: its database, logs, listeners, workers of the sandbox.
+const OTHER_FILES: u64 = 256;
 
 impl ServerConfig {
     /// The addresses that `addr` names.
@@ -91,6 +97,13 @@ impl ServerConfig {
     /// If it names none.
     pub fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
         self.addr.to_socket_addrs().map(Iterator::collect)
+    }
+
+    /// How many files the server may have open at once: each connection with the duplicate by which it is closed when it is
+    /// idle, and a connection to a model or a back end for each request in progress.
+    pub fn open_files(&self) -> u64 {
+        let (connections, requests) = (self.max_connections as u64, self.max_in_flight as u64);
+        connections.saturating_mul(2).saturating_add(requests).saturating_add(OTHER_FILES)
     }
 
     /// Validates these values.

@@ -18,6 +18,7 @@ use crate::notify::WebhookNotifier;
 use crate::planner::{Command, CommandAction};
 use crate::run::{ApprovalId, Fault};
 use crate::store::{ApprovalRow, ErrorCode, Store};
+use crate::telemetry::run_context;
 
 /// Time between two passes.
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
@@ -79,11 +80,12 @@ impl ApprovalExpiry {
         let overdue = overdue.into_iter().filter(|row| !stubborn.contains_key(&row.id)).take(MAX_PER_PASS);
         let overdue: Vec<ApprovalRow> = overdue.collect();
         let refused = futures::stream::iter(overdue).map(|row| async move {
-            let id = row.id;
-            (id, self.refuse(row).await)
+            let (id, lines) = (row.id, run_context(row.id.run, &row.session, &row.tenant));
+            (id, lines, self.refuse(row).await)
         });
         let refused: Vec<_> = refused.buffer_unordered(MAX_CONCURRENT).collect().await;
-        for (id, result) in refused {
+        for (id, lines, result) in refused {
+            let _context = lines.entered();
             match result {
                 Ok(()) => tracing::info!(approval = %id, "approval expired: it counts as refused"),
                 // Somebody decided just in time.

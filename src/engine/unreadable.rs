@@ -40,7 +40,8 @@ impl Engine {
             schema: SCHEMA,
             body: Event::RunCancelled { by: by.to_owned() },
         };
-        tracing::warn!(%run, by, "an unreadable run was cancelled");
+        let session = &end.session;
+        tracing::warn!(%run, %session, %tenant, by, "an unreadable run was cancelled");
         journal.append(vec![Record::Run(end.into())], true).await?;
         Ok(true)
     }

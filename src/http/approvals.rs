@@ -143,7 +143,8 @@ pub(crate) async fn list(
             last = match JournaledRun::read(&app, &who.tenant, row.id.run).await {
                 Ok(read) => read,
                 Err(problem) => {
-                    tracing::error!(approval = %row.id, code = %problem.code, "cannot read the run of an approval");
+                    let (run, session, tenant) = (row.id.run, &row.session, &row.tenant);
+                    tracing::error!(approval = %row.id, %run, %session, %tenant, code = %problem.code, "cannot read the run of an approval");
                     None
                 }
             };

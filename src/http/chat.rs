@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::body::AuthenticatedJson;
-use super::intake;
 use super::messages::{self, MessageRole, TextMessage};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
+use super::{access_log, intake};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::plan::Plan;
@@ -168,6 +168,7 @@ pub(crate) async fn chat(
     let asked = body.into_request(who, intake::idempotency_header(&request)?, app.options.max_messages)?;
     let stream = streamed.then(|| app.open_stream(&request, keyed)).transpose()?;
     let accepted = intake::accept(&app, asked, None).await?;
+    access_log::note_run(&request, accepted.run, &accepted.session);
     if let Some(stream) = stream {
         let events = app
             .engine

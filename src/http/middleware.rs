@@ -1,13 +1,14 @@
 //! Middleware around all handlers. Before: the size of the headers, the credentials, the origin. After:
-//! security headers, tracking of the connection, and the end of streams whose key is revoked.
+//! security headers, tracking of the connection, the end of streams whose key is revoked, and the access log.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpMessage, HttpRequest, web};
+use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse, web};
 
+use super::access_log::RequestLine;
 use super::app::App;
 use super::connections::InFlightGuard;
 use super::principal::{self, PresentedKey};
@@ -46,9 +47,21 @@ pub(crate) async fn guard_request(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let line = RequestLine::begin(&request);
+    let response = guarded(request, next).await?;
+    Ok(match line {
+        Some(line) => line.follow(response),
+        None => response,
+    })
+}
+
+async fn guarded(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
     if let Err(problem) = check_request(request.request()) {
         let refusal = super::protocol_error(request.request(), problem);
-        let mut response = request.into_response(refusal.error_response());
+        let mut response = request.into_response(HttpResponse::from_error(refusal));
         set_security_headers(response.headers_mut());
         return Ok(response);
     }

@@ -3,6 +3,7 @@
 //! **Invariant:** handlers hold no state of runs; they pass requests to the engine. An accepted request is in
 //! the journal and does not depend on its connection.
 
+mod access_log;
 mod app;
 mod approvals;
 mod body;
@@ -173,7 +174,7 @@ fn resource_with_methods(path: &str, methods: Vec<(Method, Route)>) -> Resource 
         async move {
             let detail = format!("{} allows {allowed}, not {}", request.path(), request.method());
             let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", detail);
-            let mut response = protocol_error(&request, problem).error_response();
+            let mut response = HttpResponse::from_error(protocol_error(&request, problem));
             if let Ok(value) = allowed.parse() {
                 response.headers_mut().insert(actix_web::http::header::ALLOW, value);
             }
@@ -185,7 +186,8 @@ fn resource_with_methods(path: &str, methods: Vec<(Method, Route)>) -> Resource 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {
     let path: String = request.path().chars().take(120).collect();
     let detail = format!("there is no route {path}; /api/openapi.json lists all routes");
-    protocol_error(&request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail)).error_response()
+    let problem = Problem::new(StatusCode::NOT_FOUND, "request.address", detail);
+    HttpResponse::from_error(protocol_error(&request, problem))
 }
 
 /// The problem as an error of the route's protocol.

@@ -11,8 +11,8 @@ use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use super::app::{AnonymousAccess, App};
-use super::browser;
 use super::problem::Problem;
+use super::{access_log, browser};
 use crate::ChatRequest;
 use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
 use crate::invisible::is_invisible;
@@ -257,6 +257,7 @@ pub(super) struct PresentedKey(pub(super) Arc<ApiKey>);
 /// `auth.…` (401, 403); `key.rate_limited` (429).
 pub(crate) async fn authenticate(request: &HttpRequest) -> Result<RequestPrincipal, Problem> {
     let who = find_principal(request).await?;
+    access_log::note_tenant(request, &who.tenant);
     if super::is_costly(request) {
         app_data(request)?.count_request(request, who.keyed)?;
     }

@@ -25,6 +25,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::breaker::{self, AttemptReport};
 use super::budget::{BudgetError, Reservation};
@@ -210,7 +211,7 @@ impl Gateway {
         ctl: CallControl,
     ) -> Result<Replied, Error> {
         let tenant = caller.tenant.clone();
-        let ask = self.asking(caller, DigestedRequest::new(request), fallback, ctl);
+        let ask = self.asking(caller, DigestedRequest::new(request), fallback, ctl).in_current_span();
         self.worker.run(self.worker.tasks.task(tenant, ask)).await?
     }
 

@@ -45,7 +45,7 @@ impl WebhookNotifier {
         expires_s: u64,
     ) -> Result<(), store::Error> {
         let PendingNotification { approval: row, attempts } = untold;
-        let id = row.id;
+        let (id, run, session, tenant) = (row.id, row.id.run, &row.session, &row.tenant);
         let sent = match self.store.run_events(&row.tenant, id.run).await {
             Ok(events) => {
                 let state = RunState::from_journal(id.run, &events);
@@ -67,11 +67,11 @@ impl WebhookNotifier {
             DeliveryOutcome::Delivered => self.store.set_notified(id, now).await,
             DeliveryOutcome::Retry(wait, why) => {
                 let next = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-                tracing::info!(approval = %id, ?wait, why, "webhook delivery failed; it will be retried");
+                tracing::info!(approval = %id, %run, %session, %tenant, ?wait, why, "webhook delivery failed; it will be retried");
                 self.store.postpone_notification(id, Some(next)).await
             }
             DeliveryOutcome::Abandoned(why) => {
-                tracing::warn!(approval = %id, why, "webhook delivery abandoned");
+                tracing::warn!(approval = %id, %run, %session, %tenant, why, "webhook delivery abandoned");
                 self.store.postpone_notification(id, None).await
             }
         }

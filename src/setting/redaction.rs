@@ -1,9 +1,33 @@
-//! Redacts passwords in URLs, wherever a URL of the configuration is displayed.
+//! Redacts passwords in URLs, wherever a URL of the configuration is displayed, and keys in log lines.
 
 /// Replaces redacted text.
 const REDACTED: &str = "***";
+/// What an API key of this server begins with.
+const KEY_PREFIX: &str = "psk_";
 /// Query parameters whose name contains one of these are secret.
 const SECRET_NAME_PARTS: [&str; 6] = ["key", "token", "secret", "pass", "sig", "auth"];
+
+/// Redacts what is secret wherever it occurs: the passwords of URLs, and API keys of this server.
+pub fn redact_secrets(text: String) -> String {
+    if !text.contains("://") && !text.contains(KEY_PREFIX) {
+        return text;
+    }
+    let text = redact_passwords(&text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(KEY_PREFIX) {
+        let (before, after) = rest.split_at(at + KEY_PREFIX.len());
+        let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let later = after.trim_start_matches(is_of_key);
+        out.push_str(before);
+        if later.len() < after.len() {
+            out.push_str(REDACTED);
+        }
+        rest = later;
+    }
+    out.push_str(rest);
+    out
+}
 
 /// Redacts the passwords of all URLs in a text: the user info before the `@` of a host, and the values of
 /// query parameters with secret names. A user name is kept if a password follows it.
@@ -133,6 +157,18 @@ mod tests {
             assert_eq!(redact_passwords(text), shown, "{text}");
         }
     }
+
+    #[test]
+    fn keys_are_redacted_wherever_they_occur() {
+        for (text, shown) in [
+            ("key psk_0a1b_AbC-d, then psk_2_3", "key psk_***, then psk_***"),
+            ("send `Bearer psk_…` to http://u:hunter2@host", "send `Bearer psk_…` to http://u:***@host"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(redact_secrets(text.to_owned()), shown);
+        }
+    }
+
     #[test]
     fn malformed_url_setting_still_redacts_its_password() {
         for (url, shown) in [

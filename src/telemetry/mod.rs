@@ -3,7 +3,8 @@
 //! [`Subscriber`] derives all three from the events of the journal in one place, so that metrics and
 //! journal cannot disagree. Its actor is in `actors/kpis.rs`; [`RecordSink`] is what the journal publishes
 //! to. [`ServerMetrics`] records what happens outside runs. [`Exposition`] writes
-//! the metrics, including those collected on each scrape, in the Prometheus text format.
+//! the metrics, including those collected on each scrape, in the Prometheus text format. [`LogLayer`] writes log
+//! lines, with the ids of the spans around them (`log_context.rs`).
 //!
 //! **Invariant:** no label has a value that a user, a model or a client can invent ([`LabelNames`]), and
 //! no log line contains their text.
@@ -14,6 +15,9 @@ mod exposition;
 mod grid;
 mod http_metrics;
 mod labels;
+mod log_context;
+mod log_format;
+mod log_layer;
 mod log_lines;
 mod names;
 mod plan_metrics;
@@ -30,6 +34,9 @@ mod wait_time;
 
 pub use exposition::Exposition;
 pub use http_metrics::{HttpExchange, HttpMetrics};
+pub(crate) use log_context::{run_context, session_context};
+pub use log_format::LineFormat;
+pub use log_layer::LogLayer;
 pub use names::LabelNames;
 pub use process::add_process;
 pub use run_metrics::RunMetrics;

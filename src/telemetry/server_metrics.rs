@@ -1,8 +1,8 @@
 //! Metrics outside of runs: load shedding, queue depths, journal commits, and the facts of conversations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
@@ -13,6 +13,9 @@ use super::{PREFIX, buckets};
 use crate::run::FactKind;
 use crate::sandbox::ProgramCounts;
 use crate::store::DiskUsage;
+
+/// From when seconds between log lines are counted.
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A component of the server that has a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
@@ -69,6 +72,8 @@ pub struct ServerMetrics(Arc<ServerMetricsInner>);
 #[derive(Default)]
 struct ServerMetricsInner {
     shed: [AtomicU64; Component::ALL.len()],
+    /// The second since `BEGAN` in which that was logged last.
+    shed_logged: [AtomicU64; Component::ALL.len()],
     depth: [AtomicU64; Component::ALL.len()],
     restarts: [AtomicU64; Component::ALL.len()],
     awake: AtomicU64,
@@ -138,10 +143,16 @@ impl Default for WaitMetrics {
 }
 
 impl ServerMetrics {
-    /// Records that the component refused work because its queue was full.
+    /// Records that the component refused work because its queue was full. Logged at most once a second.
     pub fn shed(&self, part: Component) {
-        self.0.shed[part as usize].fetch_add(1, Relaxed);
-        tracing::warn!(actor = part.name(), "refused: the queue is full");
+        let total = self.0.shed[part as usize].fetch_add(1, Relaxed) + 1;
+        // From 1, since 0 is never.
+        let now = BEGAN.elapsed().as_secs() + 1;
+        let logged = &self.0.shed_logged[part as usize];
+        let before = logged.load(Relaxed);
+        if before < now && logged.compare_exchange(before, now, Relaxed, Relaxed).is_ok() {
+            tracing::warn!(actor = part.name(), total, "refused: the queue is full");
+        }
     }
 
     /// How often the component refused work.

@@ -5,10 +5,15 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
+use tracing_subscriber::layer::SubscriberExt;
 use uuid::Uuid;
 
 use super::names::{MAX_MODELS, MAX_SCENES, MAX_TOOLS};
-use super::{Component, Exposition, LabelNames, RunMetrics, ServerMetrics, Subscriber, TenantBound};
+use super::{
+    Component, Exposition, LabelNames, LineFormat, LogLayer, RunMetrics, ServerMetrics, Subscriber,
+    TenantBound, run_context, session_context,
+};
+use crate::config::TelemetryConfig;
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
     ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
@@ -556,8 +561,9 @@ const LINES: [&str; 8] = [
 fn logged(level: &str, lines: &[&str], script: impl Fn(&mut EventScript)) -> String {
     let log = Log::default();
     let writer = log.clone();
-    let subscriber =
-        tracing_subscriber::fmt().json().with_env_filter(level).with_writer(move || writer.clone()).finish();
+    let config = TelemetryConfig { log: level.to_owned(), ..TelemetryConfig::default() };
+    let lines_of = LogLayer::new(LineFormat::Json, move || writer.clone());
+    let subscriber = tracing_subscriber::registry().with(config.filter().unwrap()).with(lines_of);
     let listener = tracing::Dispatch::new(subscriber);
     let mut text = String::new();
     // With a single dispatcher, `tracing` decides a callsite's interest by the default dispatcher of the
@@ -586,8 +592,36 @@ fn log_lines_contain_outcomes_but_no_user_text() {
     for line in LINES {
         assert!(text.contains(line), "{line}\n{text}");
     }
-    assert!(text.contains(r#""spans":[{"name":"run""#) || text.contains(r#""name":"run""#), "{text}");
+    let about_runs: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &about_runs {
+        assert!(line["session"] == "s" && line["tenant"] == "acme", "{line:#}");
+        assert!(line["run"].is_string() || line["message"] == LINES[7], "{line:#}");
+    }
     assert!(!text.contains(CANARY), "{text}");
+}
+
+#[test]
+fn lines_of_any_module_have_the_ids_of_their_context_whatever_is_logged() {
+    let (session, tenant) = (SessionId::new("s-1").unwrap(), TenantId::new("acme").unwrap());
+    for level in ["proscenium::llm=warn", "proscenium::runs=off,proscenium::llm=warn"] {
+        let text = logged(level, &["no reply", "no summary"], |book| {
+            let run = RunId(Uuid::from_u128(book.run));
+            run_context(run, &session, &tenant).in_scope(|| {
+                tracing::warn!(target: "proscenium::llm::gateway", run = "own", "no reply");
+            });
+            session_context(&session, &tenant).in_scope(|| {
+                tracing::warn!(target: "proscenium::llm::gateway", "no summary");
+            });
+        });
+        let ids = |line: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            ["run", "session", "tenant"].map(|id| line[id].as_str().map(str::to_owned))
+        };
+        let own = |text: &str| Some(text.to_owned());
+        let found: Vec<_> = text.lines().map(ids).collect();
+        assert_eq!(found, [[own("own"), own("s-1"), own("acme")], [None, own("s-1"), own("acme")]], "{text}");
+    }
 }
 
 #[test]
@@ -614,10 +648,9 @@ fn failed_tool_call_is_logged_once_with_code_reason_run_and_session() {
     });
     assert_eq!(text.lines().count(), 1, "{text}");
     let line: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let (fields, run) = (&line["fields"], &line["span"]);
-    assert_eq!((&line["level"], &fields["code"]), (&json!("WARN"), &json!("http.status")), "{line:#}");
-    assert_eq!(fields["reason"], "the back end answered with status 503");
-    assert!(run["run"].is_string() && run["session"].is_string(), "{line:#}");
+    assert_eq!((&line["level"], &line["code"]), (&json!("WARN"), &json!("http.status")), "{line:#}");
+    assert_eq!(line["reason"], "the back end answered with status 503");
+    assert!(line["run"].is_string() && line["session"] == "s" && line["tenant"] == "acme", "{line:#}");
     assert!(!text.contains(CANARY), "{text}");
 }
 

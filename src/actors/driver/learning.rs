@@ -30,7 +30,7 @@ impl Driver {
         let recall = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.known_of(&template)).await {
             Ok(Ok(recall)) => recall,
             Ok(Err(error)) => {
-                tracing::warn!(run = %self.state.run, %error, "learned plans could not be read");
+                tracing::warn!(%error, "learned plans could not be read");
                 none(RecallOutcome::Unavailable)
             }
             Err(_) => none(RecallOutcome::Unavailable),
@@ -69,7 +69,7 @@ impl Driver {
         let recall = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.known_paths(step, &template)).await {
             Ok(Ok(recall)) => recall,
             Ok(Err(error)) => {
-                tracing::warn!(run = %self.state.run, %error, "learned paths could not be read");
+                tracing::warn!(%error, "learned paths could not be read");
                 none(RecallOutcome::Unavailable)
             }
             Err(_) => none(RecallOutcome::Unavailable),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::RunServices;
 use crate::actors::scene::{self, CallEnd};
@@ -91,7 +92,7 @@ impl PartRequest {
     pub(super) async fn answer(self, stop: &CancellationToken) -> Result<Reply, Fault> {
         let Self { part, most, gateway } = self;
         let name = part.name();
-        let task = gateway.spawn(part.answer()).map_err(Fault::from)?;
+        let task = gateway.spawn(part.answer().in_current_span()).map_err(Fault::from)?;
         let abort = task.abort_handle();
         tokio::select! {
             said = task => said.unwrap_or_else(|_| {
@@ -195,7 +196,8 @@ pub(super) async fn execute_with(
     };
     let own = Arc::new(OriginalScene { scene, work, last: Mutex::default() });
     let within = own.clone();
-    let task = gateway.spawn(async move { executor.execute(execution, &*within).await });
+    let work = async move { executor.execute(execution, &*within).await };
+    let task = gateway.spawn(work.in_current_span());
     let error = match task {
         Ok(task) => match task.await {
             Ok(outcome) => return own.end_of(outcome),

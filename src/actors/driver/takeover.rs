@@ -35,7 +35,7 @@ impl Driver {
         }
         if gate.is_some() {
             let error = recovery::quarantine_fault();
-            tracing::error!(run = %self.state.run, code = %error.code, "{}", error.message);
+            tracing::error!(code = %error.code, "{}", error.message);
             events.push(Event::RunPutAside { error, copied: None });
         }
         // The budget was restored from the journal before these events, so their cost is added here, but for
@@ -63,9 +63,8 @@ impl Driver {
         for (number, call) in &after.calls {
             let was_unknown = self.state.calls.get(number).is_some_and(|before| unknown(before).is_some());
             let Some(code) = unknown(call).filter(|_| !was_unknown) else { continue };
-            let (run, session) = (self.state.run, &self.session);
             let (scene, tool) = (call.scene.as_str(), call.requested.tool.as_str());
-            tracing::warn!(%run, %session, scene, tool, code, "the outcome of a write is unknown");
+            tracing::warn!(call = number, scene, tool, code, "the outcome of a write is unknown");
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use actix::prelude::{Addr, Context, Handler, Message};
 use tokio::sync::oneshot;
+use tracing::{Instrument, Span};
 
 use super::CallEnd;
 use super::tool_call::run_tool;
@@ -23,6 +24,8 @@ pub(super) struct QueuedSceneCall {
     pub(super) waiting: QueueGuard,
     /// Held until the call has ended.
     pub(super) permit: FairPermit<TenantId>,
+    /// The context of its log lines.
+    pub(super) span: Span,
 }
 
 /// The places of a scene, shared by its handles, its actor and its calls.
@@ -125,7 +128,7 @@ impl SceneActor {
     }
 
     fn start_call(&self, place: CallPlace, work: QueuedSceneCall) {
-        let QueuedSceneCall { call, reply, waiting, permit } = work;
+        let QueuedSceneCall { call, reply, waiting, permit, span } = work;
         drop(waiting);
         let held = HeldPlace { _place: place, _permit: permit };
         // A call whose driver is gone has certainly done nothing: it stays so.
@@ -134,11 +137,12 @@ impl SceneActor {
         }
         let (scene, options) = (self.scene.clone(), self.options.clone());
         // A separate task, so that it outlives this actor.
-        self.options.workers.spawn(async move {
+        let work = async move {
             let end = run_tool(&scene, &options, call, held).await;
             // The caller may have dropped its future.
             let _ = reply.send(end);
-        });
+        };
+        self.options.workers.spawn(work.instrument(span));
     }
 }
 

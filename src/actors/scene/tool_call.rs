@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::places::HeldPlace;
 use super::{CallEnd, Options, SceneCall};
@@ -38,7 +39,7 @@ impl ToolTask {
     ) -> Self {
         let (body, arguments) = (tool.tool.clone(), call.arguments.clone());
         let workers = options.workers.clone();
-        let task = workers.spawn(async move { body.call(context, arguments).await });
+        let task = workers.spawn(async move { body.call(context, arguments).await }.in_current_span());
         let limit = Duration::from_millis(tool.timeout_ms);
         Self { running: Some((task, held)), effect: tool.effect, limit, workers }
     }

@@ -49,7 +49,8 @@ pub(super) async fn unfinished(
                 end_by_force(journal, last, end).await?;
             }
             Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
-                tracing::error!(run = %row.run, code = error.code(), %error, "a run cannot be carried on here");
+                let run = row.run;
+                tracing::error!(%run, %session, %tenant, code = error.code(), %error, "a run cannot be carried on here");
             }
             Err(error) => return Err(error),
         }
@@ -134,7 +135,8 @@ async fn end_by_force(
     end: Vec<Event>,
 ) -> Result<(), store::Error> {
     if let Some(Event::RunFailed { error }) = end.last() {
-        tracing::error!(run = %last.run, code = %error.code, "{}", error.message);
+        let LastEvent { run, session, tenant, .. } = &last;
+        tracing::error!(%run, %session, %tenant, code = %error.code, "{}", error.message);
     }
     let at = Timestamp::now();
     let records = (last.seq + 1..).zip(end).map(|(seq, body)| {

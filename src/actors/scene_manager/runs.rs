@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use tracing::Instrument;
 
 use super::SceneManager;
 use crate::actors::active_runs::ActiveRun;
@@ -11,7 +12,7 @@ use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices
 use crate::answer::Answer;
 use crate::conversation::{CallerId, DriverReport, Input, OpenDecisions, RunCondition};
 use crate::run::{ApprovalSubject, Fault, RunId, RunQueued, RunState, RunStatus};
-use crate::telemetry::QueueGuard;
+use crate::telemetry::{QueueGuard, run_context};
 
 /// A run that is queued, read or driven.
 pub(super) struct RunEntry {
@@ -147,11 +148,12 @@ impl SceneManager {
             let _ = self.deliver(caller, run);
         }
         let tenant = self.tenant.clone();
+        let lines = run_context(run, &self.session, &self.tenant);
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
-            let driven = async move { driver.run(context, gate.admit(run).await).await };
+            let driven = async move { driver.run(context, gate.admit(run).await).await }.instrument(lines);
             let work = all.run_until_shutdown(driven);
             let task = gateway.spawn_for(tenant, work).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
@@ -162,7 +164,8 @@ impl SceneManager {
                 // The engine stops, and this actor with it; callers are told by the absence of a reply.
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::error!(%run, error, "the driver of a run panicked");
+                    let (session, tenant) = (&manager.session, &manager.tenant);
+                    tracing::error!(%run, %session, %tenant, error, "the driver of a run panicked");
                     Input::DriverPanicked { run }
                 }
             };

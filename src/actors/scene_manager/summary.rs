@@ -2,6 +2,7 @@
 
 use actix::prelude::*;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::SceneManager;
 use super::stream::SessionStream;
@@ -13,6 +14,7 @@ use crate::llm::Caller;
 use crate::memory::{self, SummaryJob};
 use crate::run::{Attempt, Fault, SessionEvent, Usage};
 use crate::store;
+use crate::telemetry::session_context;
 
 /// What a summary needs, apart from the actor.
 struct SummaryTask {
@@ -33,7 +35,8 @@ impl SceneManager {
         let work = async move {
             let events = summary.make(job).await;
             summary.stream.append(events).await
-        };
+        }
+        .instrument(session_context(&self.session, &self.tenant));
         let done = |manager: &mut Self, result: Result<Vec<(u64, SessionEvent)>, store::Error>| {
             manager.summary = None;
             match result {

@@ -49,6 +49,11 @@ impl Error {
         Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
+    /// The stable code.
+    pub(crate) fn code(&self) -> &str {
+        &self.problem.code
+    }
+
     pub(crate) fn body(&self) -> ErrorBody {
         let kind = match self.problem.status {
             401 => "authentication_error",

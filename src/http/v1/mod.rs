@@ -17,10 +17,10 @@ use super::key_limits::OpenStream;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse::ServerEvent;
-use super::{body, intake};
+use super::{access_log, body, intake};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
-use crate::run::RequestOptions;
+use crate::run::{RequestOptions, TenantId};
 use completion::ChatCompletion;
 pub(crate) use error::{Error, ErrorBody};
 use fingerprint::RequestFingerprint;
@@ -92,10 +92,11 @@ pub(crate) async fn completions(
                     app.tries.record_refusal(key, seconds.into());
                 }
             })?;
-            log_omitted(&accepted, omitted);
+            log_omitted(&accepted, &tenant, omitted);
             accepted
         }
     };
+    access_log::note_run(&request, accepted.run, &accepted.session);
     if let Some(open) = open {
         let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await;
         let events = events.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
@@ -105,10 +106,10 @@ pub(crate) async fn completions(
 }
 
 /// Logs how many messages a run does not see.
-fn log_omitted(accepted: &intake::AcceptedRequest, omitted: usize) {
+fn log_omitted(accepted: &intake::AcceptedRequest, tenant: &TenantId, omitted: usize) {
     if omitted > 0 {
         let (run, session) = (accepted.run, &accepted.session);
-        tracing::info!(%run, %session, omitted, "the oldest messages were left out (server.max_messages)");
+        tracing::info!(%run, %session, %tenant, omitted, "the oldest messages were left out (server.max_messages)");
     }
 }
 

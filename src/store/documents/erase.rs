@@ -166,7 +166,7 @@ impl Documents {
                 Ok(done) => deleted += usize::from(done.is_some()),
                 // It was named just now, one of its conversations is at work, or cannot be read.
                 Err(error) if PASSED_OVER.contains(&H::code(&error)) => {
-                    tracing::warn!(document = %id, code = H::code(&error), "an unused document is kept for now: {error}");
+                    tracing::warn!(document = %id, %tenant, code = H::code(&error), "an unused document is kept for now: {error}");
                 }
                 Err(error) => return Err(error),
             }

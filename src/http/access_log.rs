@@ -1,0 +1,173 @@
+//! The access log (`server.access_log`): one log line a request, when the last byte of its reply was handed to the
+//! connection, or when its client has gone.
+//!
+//! A line has nothing of a path, a query, a header or a body, which hold ids, keys and texts of users, except the ids that
+//! the server itself gave.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::web::Bytes;
+use actix_web::{HttpMessage, HttpRequest, web};
+use tracing::field::display;
+
+use super::app::App;
+use super::problem::Problem;
+use super::v1;
+use crate::run::{RunId, SessionId, TenantId};
+
+/// The target of these lines, which is logged whatever the level.
+const TARGET: &str = "proscenium::access";
+
+/// The status in the line of a request whose client went away before it was answered, as in the log of nginx.
+const CLIENT_GONE: u16 = 499;
+
+/// What is known of a request while it is worked on, for its line.
+#[derive(Debug, Clone, Default)]
+struct RequestNotes(Rc<RefCell<NotedIds>>);
+
+#[derive(Debug, Default)]
+struct NotedIds {
+    tenant: Option<TenantId>,
+    run: Option<RunId>,
+    session: Option<SessionId>,
+}
+
+/// Notes whose request it is.
+pub(super) fn note_tenant(request: &HttpRequest, tenant: &TenantId) {
+    if let Some(notes) = request.extensions().get::<RequestNotes>() {
+        notes.0.borrow_mut().tenant = Some(tenant.clone());
+    }
+}
+
+/// Notes the run that the request started or joined.
+pub(super) fn note_run(request: &HttpRequest, run: RunId, session: &SessionId) {
+    if let Some(notes) = request.extensions().get::<RequestNotes>() {
+        let mut ids = notes.0.borrow_mut();
+        (ids.run, ids.session) = (Some(run), Some(session.clone()));
+    }
+}
+
+/// The line of a request, which is logged when this is dropped.
+pub(super) struct RequestLine {
+    began: Instant,
+    method: &'static str,
+    /// The pattern of the route; absent if there is no such route.
+    route: Option<String>,
+    notes: RequestNotes,
+    /// The status and the code of the reply, once there is one.
+    reply: Option<(u16, Option<String>)>,
+    /// Bytes of the body so far.
+    bytes: u64,
+    is_whole: bool,
+}
+
+impl RequestLine {
+    /// The line of a request whose headers have been read; `None` if requests are not logged.
+    pub(super) fn begin(request: &ServiceRequest) -> Option<Self> {
+        request.app_data::<web::Data<App>>().filter(|app| app.options.access_log)?;
+        let notes = RequestNotes::default();
+        request.extensions_mut().insert(notes.clone());
+        Some(Self {
+            began: Instant::now(),
+            method: known_method(request.method()),
+            route: request.match_pattern(),
+            notes,
+            reply: None,
+            bytes: 0,
+            is_whole: false,
+        })
+    }
+
+    /// The body of the reply, at whose end the line is logged.
+    pub(super) fn follow(mut self, response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+        let head = response.response();
+        self.reply = Some((head.status().as_u16(), head.error().and_then(code_of)));
+        let header = |name: &str| head.headers().get(name).and_then(|value| value.to_str().ok());
+        let path = response.request().match_info();
+        let mut ids = self.notes.0.borrow_mut();
+        let run = header("x-run-id").or_else(|| path.get("run_id")).and_then(|run| run.parse().ok());
+        ids.run = run.or(ids.run);
+        if let Some(session) = header("x-session-id").and_then(|session| SessionId::new(session).ok()) {
+            ids.session = Some(session);
+        }
+        drop(ids);
+        response.map_body(|_, body| LoggedBody { size: body.size(), body, line: self }.boxed())
+    }
+}
+
+impl Drop for RequestLine {
+    fn drop(&mut self) {
+        let Self { began, method, route, notes, reply, bytes, is_whole } = self;
+        let (status, code) = reply.take().unwrap_or((CLIENT_GONE, None));
+        let ms = began.elapsed().as_micros() as f64 / 1000.0;
+        let ids = notes.0.borrow();
+        let (tenant, run) = (ids.tenant.as_ref().map(display), ids.run.as_ref().map(display));
+        let session = ids.session.as_ref().map(display);
+        let cut = (!*is_whole).then_some(true);
+        let route = route.as_deref().unwrap_or("none");
+        tracing::info!(target: TARGET, method, route, status, ms, bytes, code, cut, run, session, tenant, "request");
+    }
+}
+
+/// The name of a method. Others are a client's own words.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// The stable code of an error.
+fn code_of(error: &actix_web::Error) -> Option<String> {
+    let problem = error.as_error::<Problem>().map(|problem| problem.code.to_string());
+    problem.or_else(|| error.as_error::<v1::Error>().map(|error| error.code().to_owned()))
+}
+
+/// The body of a reply whose request is logged at its end.
+struct LoggedBody {
+    body: BoxBody,
+    size: BodySize,
+    line: RequestLine,
+}
+
+impl MessageBody for LoggedBody {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.size
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let next = ready!(Pin::new(&mut self.body).poll_next(cx));
+        match &next {
+            Some(Ok(bytes)) => self.line.bytes += bytes.len() as u64,
+            Some(Err(_)) => {}
+            None => self.line.is_whole = true,
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl Drop for LoggedBody {
+    fn drop(&mut self) {
+        // The framework reads a body of known size no further than to its end.
+        self.line.is_whole |= match self.size {
+            BodySize::None => true,
+            BodySize::Sized(size) => self.line.bytes >= size,
+            BodySize::Stream => false,
+        };
+    }
+}
