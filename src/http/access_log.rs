@@ -58,7 +58,7 @@ pub(super) fn note_run(request: &HttpRequest, run: RunId, session: &SessionId) {
 pub(super) struct RequestLine {
     began: Instant,
     method: &'static str,
-    /// The pattern of the route; absent if there is no such route.
+    /// The pattern of the route; absent if there is none.
     route: Option<String>,
     notes: RequestNotes,
     /// The status and the code of the reply, once there is one.
@@ -111,7 +111,7 @@ impl Drop for RequestLine {
         let (tenant, run) = (ids.tenant.as_ref().map(display), ids.run.as_ref().map(display));
         let session = ids.session.as_ref().map(display);
         let cut = (!*is_whole).then_some(true);
-        let route = route.as_deref().unwrap_or("none");
+        let route = route.as_deref().unwrap_or("other");
         tracing::info!(target: TARGET, method, route, status, ms, bytes, code, cut, run, session, tenant, "request");
     }
 }
