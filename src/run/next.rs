@@ -446,7 +446,7 @@ impl RunState {
         // A program does many things with one tool, and commits what it staged until nothing changes in between.
         let is_program = step.code().is_some();
         let is_same = |call: &super::state::CallState, by: &super::state::CallState| match is_program {
-            true if !by.requested.is_commit() => call.requested.key == by.requested.key,
+            true if !by.is_commit => call.requested.key == by.requested.key,
             _ => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
         let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));

@@ -159,9 +159,12 @@ impl RunState {
                 });
             }
             Event::ProgramReplied { step, stop, millis } => {
-                if let ProgramStop::Call { requested, is_untraced, .. } = stop {
+                if let ProgramStop::Call { requested, is_untraced, ends, .. } = stop {
                     self.request_calls(*step, std::slice::from_ref(&**requested), false);
-                    self.calls.change(requested.call, |call| call.is_untraced = *is_untraced);
+                    self.calls.change(requested.call, |call| {
+                        call.is_untraced = *is_untraced;
+                        call.is_commit = ends.is_some();
+                    });
                 }
                 if !self.is_conflict_after_write(*step, stop, *millis) {
                     self.step(*step, |state| state.work.fold(event, &[]));
@@ -286,13 +289,17 @@ impl RunState {
 
     /// What an execution of a program came to must be due; a call has the next ordinal, and names its scene.
     pub(super) fn admit_program_stop(&self, step: u32, stop: &ProgramStop) -> Result<(), String> {
-        let ProgramStop::Call { requested, written, .. } = stop else { return Ok(()) };
+        let ProgramStop::Call { requested, written, ends, .. } = stop else { return Ok(()) };
         if requested.call != self.next_call() {
             return Err("call ordinals must increase by one".to_owned());
         }
         let name = requested.scene.as_ref().map(|scene| format!("{scene}.{}", requested.tool));
         if name.as_ref() != Some(&written.function) {
             return Err("the call is not the one that the program wrote".to_owned());
+        }
+        let may_commit = requested.effect == Effect::Write && written.arguments.is_empty();
+        if ends.is_some() && !may_commit {
+            return Err("what a program writes is no commit of what it staged".to_owned());
         }
         let made = self.steps.get(&step).and_then(StepState::code).map_or(0, |work| work.program_calls.len());
         match made < self.settings().max_calls as usize {

@@ -297,6 +297,9 @@ pub struct CallState {
     /// Of a read of a program: whether a value of its arguments was neither said nor found, so that its result grounds nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_untraced: bool,
+    /// Whether it commits what a program staged: the machine requested it, at the end of the program, which wrote no such call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_commit: bool,
     /// When its result was recorded, where that is the result of an earlier run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_since: Option<Timestamp>,
@@ -521,6 +524,7 @@ impl CallState {
             replaces: None,
             recalled: false,
             is_untraced: false,
+            is_commit: false,
             stale_since: None,
             interpreted: false,
             quotes_documents: false,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::process::Workspace;
 use crate::support::sandbox_programs::kill_computing_worker;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
-use crate::support::{Scripted, ScriptedLlm, ServedEngine, last_message, messages, section};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, forced_tool, last_message, messages, section};
 
 /// The folder of the scene inside the program, which is not served by itself.
 const SCENES: &str = "shipped:inventory";
@@ -242,6 +242,30 @@ async fn program_for_an_unclear_request_shows_the_diff_and_changes_nothing() {
     assert!(llm.request(0).to_string().contains("DRY_RUN = True"));
     let run = test.chat("italian", "Vendi qualche tazzina da caffè, per favore").await;
     assert!(run.answer.answer.starts_with("Non è stato modificato nulla"), "{:#?}", run.answer);
+    assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
+}
+
+#[tokio::test]
+async fn step_that_its_plan_marks_as_unclear_is_a_dry_run_whatever_its_program_says() {
+    let llm = ScriptedLlm::start(|request, _| match forced_tool(request) {
+        Some("CreateExecutionPlan") => Scripted::forced(
+            request,
+            json!({"needs_execution": true, "reasoning": "", "unserved": [], "steps": [{"step_number": 1,
+                "scene_name": "PROGRAM", "purpose": "Sell cups", "scenes": ["Inventory"], "expected_tools": [],
+                "depends_on_step": null, "unclear": true}]}),
+        ),
+        _ => Scripted::Text(format!("<execute_python>\n{}\n</execute_python>", sale("3", "CUP-ESP"))),
+    });
+    let setup = || Setup::scripted(&llm).alone().scenes(Path::new(SCENES)).set("planning.maker", "auto");
+    let test = setup().start().await;
+    let run = test.chat("s", "Sell a few espresso cups").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+    let told = "Nothing was changed, since the request is not clear. This would be changed: items \"CUP-ESP\": stock 42 → 39; ";
+    // What the program says was written for changes that are made.
+    assert!(run.answer.answer.starts_with(told) && !run.answer.answer.contains("Sold"), "{:#?}", run.answer);
+    let change = &run.answer.steps[0].would_change[0];
+    assert_eq!((&change["before"]["stock"], &change["after"]["stock"]), (&json!(42), &json!(39)));
+    assert!(!tools(&run).contains(&"commit"));
     assert_eq!(stock(&test, "CUP-ESP").await, (42, 0));
 }
 

@@ -262,6 +262,43 @@ async fn without_a_sandbox_nothing_is_executed() {
 }
 
 #[tokio::test]
+async fn conflict_after_another_write_of_a_program_says_what_was_done_and_nothing_is_done_twice() {
+    const RESTOCKED: &str = "row = Shop.get(table='shelf', key='lamp')\n\
+        Shop.update(table='shelf', key='lamp', values={'left': row['left'] + 3})\nShop.Order(item='lamp', quantity=3)\n\
+        STATUS = 'success'\nanswer_text = 'Three lamps are ordered.'";
+    let shelf = "[[tables]]\nname = \"shelf\"\ndescription = \"What is left.\"\nkey = [\"item\"]\ncolumns = [\
+                 {name = \"item\", type = \"text\"}, {name = \"left\", type = \"integer\"}]\n\
+                 rows = [{item = \"lamp\", left = 2}]\n";
+    let scene = format!("{SHOP}\n{shelf}").replacen("instructions", "mixed_writes = true\ninstructions", 1);
+    let asking = |setup: Setup| setup.set("execution.confirm", "unclear");
+    let shop = Shop::with_scene(&scene, &[RESTOCKED], asking).await;
+    let say = async |words: &str| shop.test.submit("s", words).await.unwrap().answer().await.unwrap();
+    assert!(say("Order more of what is running out").await.answer.contains("lamp"));
+    let asked = say("yes").await;
+    assert!(asked.answer.contains("Shall I make these changes? shelf"), "{asked:#?}");
+    // Another commit changes the row between the dry run and the yes.
+    let pool = shop.test.engine.store().pool();
+    sqlx::query("UPDATE \"shop:shelf\" SET \"left\" = 7, row_version = 99").execute(pool).await.unwrap();
+    let told = say("yes").await;
+    let error = told.steps[0].error.as_ref().unwrap();
+    assert_eq!(error.code, "staged.conflict", "{told:#?}");
+    let done = "these writes were done before, and no others: Shop.Order({\"item\":\"lamp\",\"quantity\":3})";
+    assert!(error.message.contains(done), "{error:?}");
+    let calls = |tool: &str| told.steps[0].tool_calls.iter().filter(|call| call.tool == tool).count();
+    assert_eq!((told.status, calls("Order"), calls("commit")), (RunStatus::Partial, 1, 1), "{told:#?}");
+    let left: i64 = sqlx::query_scalar("SELECT \"left\" FROM \"shop:shelf\"").fetch_one(pool).await.unwrap();
+    let commits: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM \"shop:commits\" WHERE key <> 'initial rows'")
+            .fetch_one(pool)
+            .await
+            .unwrap();
+    // No other program was asked for in its place.
+    let events = shop.test.events(told.run_id).await;
+    let written = events.iter().filter(|event| matches!(event.body, Event::ProgramWritten { .. })).count();
+    assert_eq!((left, commits, shop.orders().len(), written), (7, 0, 1, 1));
+}
+
+#[tokio::test]
 async fn program_reaches_nothing_but_its_functions() {
     let source = "import os\nos.remove('/etc/passwd')\nSTATUS = 'success'\nanswer_text = 'Gone.'";
     let shop = Shop::start(&[source], |setup| setup.set("planning.max_retries", 0)).await;

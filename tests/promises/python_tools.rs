@@ -2,17 +2,20 @@
 //! reported with file and line where they cannot be used.
 
 use std::path::Path;
+use std::time::Duration;
 
 use proscenium::run::{Fault, RunStatus};
 use proscenium::sandbox::{self, Pool};
 use proscenium::scene::SceneFault;
+use proscenium::store::Store;
 use proscenium::{Builder, Engine, StartError};
 use serde_json::{Value, json};
 
-use crate::process::Workspace;
+use crate::process::{RunningProcess, Workspace};
+use crate::support::faulty_backend::{FaultyBackend, Misbehaviour};
 use crate::support::model_script::ModelScript;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
-use crate::support::{Backend, ScriptedLlm};
+use crate::support::{Backend, ScriptedLlm, eventually};
 
 const REFERENCE: &str = include_str!("../../scenes/README.md");
 
@@ -406,6 +409,108 @@ fn no_file_harms_check_or_a_server_that_reloads() {
     let asked = workspace.run(&["chat", "-q", "--session", "s", "Which books has Ada borrowed?"]);
     assert_eq!(asked.status, 0, "{asked:#?}");
     server.kill();
+}
+
+/// A scene whose tools count in a table: one that may be repeated under its key, and one that may not. Each waits for the address
+/// before it returns, but for `c`.
+fn counting(address: &str) -> [String; 2] {
+    let mut scene = "name = \"Counts\"\ndescription = \"Counts.\"\ninstructions = \"Call the tools.\"\n\
+        examples = [{ say = \"Add to a\", tool = \"Add\" }]\n[[tables]]\nname = \"counts\"\ndescription = \"Counts.\"\n\
+        key = [\"name\"]\ncolumns = [{ name = \"name\", type = \"text\" }, { name = \"n\", type = \"integer\" }]\n\
+        rows = [{ name = \"a\", n = 0 }, { name = \"b\", n = 0 }, { name = \"c\", n = 0 }]\n"
+        .to_owned();
+    for (tool, repeat) in [("Add", "key"), ("Once", "never")] {
+        scene.push_str(&format!(
+            "[[tools]]\nname = \"{tool}\"\ndescription = \"Adds one.\"\nkind = \"python\"\nfunction = \"add\"\n\
+             effect = \"write\"\nrepeat = \"{repeat}\"\nhost = [\"tables.get\", \"tables.update\"]\n\
+             parameters = {{ type = \"object\", required = [\"name\"], properties = {{ name = {{ type = \"string\" }} }} }}\n\
+             [tools.requests.hold]\nurl = \"{address}/hold/{{name}}\"\nparameters = [\"name\"]\n"
+        ));
+    }
+    let python = "def add(name):\n    row = tables.get('counts', key=name)\n    \
+                  row = tables.update('counts', key=name, values={'n': row['n'] + 1})\n    \
+                  if name != 'c':\n        requests.hold(name=name)\n    return row\n";
+    [scene, python.to_owned()]
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn write_whose_server_is_killed_is_committed_once_or_put_to_a_person() {
+    // The first server gets no answer from here.
+    let backend = FaultyBackend::start(|_, nth| match nth {
+        0 => Misbehaviour::Silence(Duration::from_secs(60)),
+        _ => Misbehaviour::Answer,
+    });
+    let llm = model(
+        r#"
+"Add to a": {steps: [{scene: Counts, rounds: [[{Add: {name: a}}]]}]}
+"Once to b": {steps: [{scene: Counts, rounds: [[{Once: {name: b}}]]}]}
+"Add to c": {steps: [{scene: Counts, rounds: [[{Add: {name: c}}]]}]}
+"#,
+    );
+    let workspace = Workspace::bare();
+    let [toml, python] = counting(backend.address());
+    workspace.write("scenes/counts/scene.toml", &toml);
+    workspace.write("scenes/counts/tools.py", &python);
+    workspace.write(
+        "house.toml",
+        &format!(
+            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n\
+             [[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
+            llm.base_url()
+        ),
+    );
+    let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
+    let started = |process: &mut RunningProcess| {
+        process.read_until("serves at ");
+        let line = process.output().lines().last().unwrap().to_owned();
+        line.rsplit("serves at ").next().unwrap().trim().to_owned()
+    };
+    // The one with `c` is killed between its commit and the entry of the journal; the others are in the middle of their function.
+    let crash = [
+        ("CRASH_POINT_AT", "before:tool_completed".to_owned()),
+        ("CRASH_POINT_WORDS", "Add to c".to_owned()),
+    ];
+    let mut server = workspace.spawn_with(&line, &crash);
+    let address = started(&mut server);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let ask = |words: &str| {
+        let body =
+            json!({"messages": [{"role": "user", "content": words}], "session_id": words.replace(' ', "-")});
+        client.post(format!("{address}/api/chat")).json(&body).send()
+    };
+    let held = [ask("Add to a"), ask("Once to b")].map(tokio::spawn);
+    let is_held = |name: &str| !backend.requests(&format!("GET /hold/{name}")).is_empty();
+    eventually("both functions are executed", async || is_held("a") && is_held("b")).await;
+    assert!(ask("Add to c").await.is_err());
+    for held in held {
+        assert!(held.await.unwrap().is_err());
+    }
+    drop(server.end());
+
+    let mut server = workspace.spawn(&line);
+    let address = started(&mut server);
+    let get = async |path: &str| -> Value {
+        client.get(format!("{address}{path}")).send().await.unwrap().json().await.unwrap()
+    };
+    eventually("all runs have ended or wait", async || {
+        let listed = get("/api/runs").await;
+        let runs = listed["runs"].as_array().unwrap();
+        runs.iter().all(|run| !["queued", "running"].contains(&run["status"].as_str().unwrap()))
+    })
+    .await;
+    let open = get("/api/approvals").await;
+    let [asked] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{open:#}") };
+    assert_eq!(asked["about"], "outcome", "{asked:#}");
+    server.signal("TERM");
+    assert_eq!(server.end().status, 0);
+    let store = Store::open_read_only(&workspace.data()).await.unwrap();
+    let counts: Vec<(String, i64)> = sqlx::query_as("SELECT name, n FROM \"counts:counts\" ORDER BY name")
+        .fetch_all(store.pool())
+        .await
+        .unwrap();
+    let counts: Vec<i64> = counts.into_iter().map(|(_, n)| n).collect();
+    assert_eq!(counts, [1, 0, 1]);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use super::super::approval::{RequiredApproval, Undo};
 use super::super::document::{DocumentId, NamedDocument};
 use crate::adapt::ToolPolicies;
 use crate::fault::Fault;
-use crate::staged::COMMIT;
 
 /// A model's reply, as received.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -148,14 +147,6 @@ pub struct RequestedCall {
     /// tool or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-}
-
-impl RequestedCall {
-    /// Whether it is the commit of what a program staged, which the machine requests.
-    pub fn is_commit(&self) -> bool {
-        let has = |name: &str| self.arguments.get(name).is_some();
-        self.effect == Effect::Write && self.tool == COMMIT && has("base") && has("diff")
-    }
 }
 
 /// A call that a plan expects and that cannot be made as prepared.

@@ -14,7 +14,7 @@ use crate::program::{
 };
 use crate::run::{
     Action, CallStatus, Effect, Event, Fault, Outcome, PlanMaker, PlanningMaker, ProgramStop, RULES_REVISION,
-    Repeat, Reply, RequestedCall, RunState, RunStatus, Settings, Subject, call_key,
+    Repeat, Reply, RequestedCall, RunState, RunStatus, STAGED_CONFLICT, Settings, Subject, call_key,
 };
 
 /// The lines of a program: `A.look 1` calls, `A.book 0 catch` goes on if the call fails, `flip` makes another call whenever
@@ -234,11 +234,32 @@ impl Written {
 
     /// A model replies with a program, whose only call is the commit of what it staged: that is requested at its end.
     fn staging_program(&mut self, step: u32) {
+        self.begin(step);
+        let stop = self.commit_call(step, true);
+        self.stops(step, stop);
+    }
+
+    /// A model replies with a program for a step.
+    fn begin(&mut self, step: u32) {
         let call = self.script.reply(Subject::Program { step });
         let written = written(&self.script.state, (step, call), "end".to_owned(), false);
         self.script.record(written);
         self.script.settle();
-        let arguments = json!({"id": step.to_string(), "base": {"rows": [], "ranges": []}, "diff": []});
+    }
+
+    /// The program stops there.
+    fn stops(&mut self, step: u32, stop: ProgramStop) {
+        self.script.record(Event::ProgramReplied { step, stop, millis: 0 });
+        self.script.settle();
+    }
+
+    /// A call of a tool `commit`: the commit of what the program staged, or of a tool that its scene has.
+    fn commit_call(&self, id: u32, commits: bool) -> ProgramStop {
+        let arguments = json!({"id": id.to_string(), "base": {"rows": [], "ranges": []}, "diff": []});
+        let written = ProgramCall {
+            function: "A.commit".to_owned(),
+            arguments: arguments.as_object().filter(|_| !commits).cloned().unwrap_or_default(),
+        };
         let requested = RequestedCall {
             call: self.state().next_call(),
             scene: Some("A".to_owned()),
@@ -257,15 +278,9 @@ impl Written {
             policies: None,
             definition: None,
         };
-        let (status, answer_text) = ("success".to_owned(), "It is sold.".to_owned());
-        let (answer_rows, would_change) = (Vec::new(), Vec::new());
-        let ends =
-            Some(Box::new(ProgramResult { status, answer_text, answer_rows, dry_run: false, would_change }));
-        let written = ProgramCall { function: "A.commit".to_owned(), arguments: Map::new() };
         let requested = Box::new(requested);
-        let stop = ProgramStop::Call { written, line: None, is_untraced: false, requested, ends };
-        self.script.record(Event::ProgramReplied { step, stop, millis: 0 });
-        self.script.settle();
+        let ends = commits.then(|| Box::new(sold()));
+        ProgramStop::Call { written, line: None, is_untraced: false, requested, ends }
     }
 
     /// The outcome of the first call, a commit, stays unknown however often it is repeated under its key.
@@ -315,6 +330,12 @@ impl Written {
     fn error(&self) -> &str {
         self.state().steps[&1].error.as_ref().map_or("", |error| error.code.as_str())
     }
+}
+
+/// What a program that sells something comes to.
+fn sold() -> ProgramResult {
+    let (status, answer_text) = ("success".to_owned(), "It is sold.".to_owned());
+    ProgramResult { status, answer_text, answer_rows: Vec::new(), dry_run: false, would_change: Vec::new() }
 }
 
 /// Nobody is asked to confirm or approve anything.
@@ -432,6 +453,50 @@ fn commit_of_unknown_outcome_is_left_to_a_person_and_not_made_again() {
             assert!(answer.starts_with("It is sold."), "{answer}");
         }
     }
+}
+
+#[test]
+fn tool_of_a_scene_that_is_called_commit_is_no_commit() {
+    let refused = |code: &str| Outcome::Refused { error: Fault::new(code, "no") };
+    // A commit whose rows changed is done by the one that follows.
+    let mut staged = Written::new(free());
+    staged.staging_program(1);
+    assert!(staged.state().calls[&1].is_commit);
+    staged.script.outcome(1, refused(STAGED_CONFLICT));
+    let (code, message) = (STAGED_CONFLICT.to_owned(), "a row changed".to_owned());
+    let fault = ProgramFault { code, message, line: None, printed: String::new() };
+    staged.stops(1, ProgramStop::Fault { fault });
+    let stop = staged.commit_call(2, true);
+    staged.stops(1, stop);
+    staged.script.done(2, json!({}));
+    staged.script.settle();
+    assert!(!staged.state().is_unserved(&staged.state().steps[&1]));
+
+    // Two calls of a tool of the same name and arguments are two writes.
+    let mut own = Written::new(free());
+    own.begin(1);
+    let stop = own.commit_call(1, false);
+    own.stops(1, stop);
+    assert!(!own.state().calls[&1].is_commit);
+    own.script.outcome(1, refused("ledger.closed"));
+    let ProgramStop::Call { written, line, is_untraced, requested, .. } = own.commit_call(2, false) else {
+        unreachable!()
+    };
+    let forged = ProgramStop::Call {
+        written: written.clone(),
+        line,
+        is_untraced,
+        requested: requested.clone(),
+        ends: Some(Box::new(sold())),
+    };
+    let forged = Event::ProgramReplied { step: 1, stop: forged, millis: 0 };
+    assert!(own.state().check(&forged).is_err());
+    own.stops(1, ProgramStop::Call { written, line, is_untraced, requested, ends: None });
+    own.script.done(2, json!({}));
+    own.stops(1, ProgramStop::Finished { result: sold(), printed: String::new(), cut: false });
+    assert!(own.state().is_unserved(&own.state().steps[&1]));
+    let work = own.state().steps[&1].code().unwrap();
+    assert_eq!(own.state().writes_of_program(work).count(), 2);
 }
 
 #[test]

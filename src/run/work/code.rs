@@ -103,8 +103,7 @@ pub struct ProgramStepCall {
 impl ProgramStepCall {
     /// Whether it is the commit of what the program staged: the machine requests it, and the program wrote no such call.
     pub fn is_commit(&self, run: &RunState) -> bool {
-        let call = run.calls.get(&self.call).filter(|_| self.written.arguments.is_empty());
-        call.is_some_and(|call| call.requested.is_commit())
+        run.calls.get(&self.call).is_some_and(|call| call.is_commit)
     }
 }
 
