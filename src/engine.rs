@@ -24,6 +24,7 @@ mod stored_answer;
 mod switches;
 mod ticket;
 mod tool_health;
+mod traces;
 mod unreadable;
 
 use std::sync::Arc;
@@ -114,6 +115,7 @@ impl Engine {
             plan_only: request.plan_only,
             idempotency,
             asked: request.fingerprint,
+            trace_parent: request.trace_parent,
             history: request.history,
             instructions: request.instructions,
             options: request.options,
@@ -313,6 +315,7 @@ impl Engine {
         let breakers = self.parts.health.states(jiff::Timestamp::now()).into_iter();
         telemetry::add_tools(&mut text, breakers.filter(|(tool, _)| known(tool)));
         telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending, kpis.backlog());
+        telemetry::add_spans(&mut text, outside);
         let stored = self.parts.store.count_sessions().await;
         telemetry::add_sessions(&mut text, outside, stored.ok());
         telemetry::add_facts(&mut text, outside);
@@ -374,6 +377,9 @@ impl Engine {
         let written = self.system.journal.stop().await;
         // The last log lines of runs.
         self.system.kpis.stop().await;
+        if let Some(traces) = &self.parts.traces {
+            traces.sink.stop().await;
+        }
         self.system.shut_down();
         self.parts.store.close().await;
         written

@@ -76,6 +76,7 @@ pub mod store;
 pub mod summary;
 pub mod telemetry;
 pub mod tools;
+pub mod trace_context;
 
 pub use actors::active_runs::RunWatch;
 pub use answer::{

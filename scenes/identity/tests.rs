@@ -21,6 +21,7 @@ fn context(user: &str, settings: Value) -> ToolContext {
         interpreter: None,
         settings,
         cancelled: tokio_util::sync::CancellationToken::new(),
+        trace_parent: None,
     }
 }
 

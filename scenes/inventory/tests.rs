@@ -56,6 +56,7 @@ impl Shop {
             interpreter: None,
             settings: json!({}),
             cancelled: tokio_util::sync::CancellationToken::new(),
+            trace_parent: None,
         }
     }
 

@@ -71,6 +71,7 @@ impl Asker {
             interpreter: None,
             settings: self.settings.clone(),
             cancelled: tokio_util::sync::CancellationToken::new(),
+            trace_parent: None,
         }
     }
 

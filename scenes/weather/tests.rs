@@ -31,6 +31,7 @@ async fn context(settings: Value) -> ToolContext {
         interpreter: None,
         settings,
         cancelled: Default::default(),
+        trace_parent: None,
     }
 }
 

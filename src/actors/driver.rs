@@ -47,6 +47,7 @@ use crate::run::{
 use crate::scene::Catalogue;
 use crate::store::{Documents, Switchboard};
 use crate::tools::Principal;
+use crate::trace_context::TraceSampler;
 use commands::next_command;
 pub(crate) use learning::LearnedPlans;
 use run_timers::{RunTimers, TimerDriver};
@@ -88,6 +89,8 @@ pub(crate) struct RunServices {
     pub(crate) documents: Documents,
     /// Room for the texts of those that are summarised.
     pub(crate) summary_room: SummaryRoom,
+    /// Which runs are traced; `None` without traces.
+    pub(crate) tracing: Option<TraceSampler>,
 }
 
 impl RunServices {

@@ -23,6 +23,7 @@ use super::supervised::{Behavior, Mailbox, MailboxError, SupervisionOptions};
 use crate::run::{Envelope, Event, RunId};
 use crate::scene::Catalogue;
 use crate::store::{self, Record, Store, StreamId};
+use crate::telemetry::traces::RunTraces;
 use crate::telemetry::{
     Component, Exposition, LabelNames, RecordSink, RunMetrics, ServerMetrics, Subscriber,
 };
@@ -68,6 +69,8 @@ pub struct Options {
     pub runtime: tokio::runtime::Handle,
     /// Records waiting times and restarts.
     pub outside: ServerMetrics,
+    /// The traces of runs, if there are any.
+    pub traces: Option<RunTraces>,
 }
 
 /// Why the metrics of runs are not available.
@@ -129,7 +132,7 @@ impl Handle {
     /// # Errors
     /// `metrics.invalid`.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { names, is_counting, capacity, store, runtime, outside } = options;
+        let Options { names, is_counting, capacity, store, runtime, outside, traces } = options;
         if is_counting {
             RunMetrics::new(&names).map_err(|error| Error::Invalid(error.to_string()))?;
         }
@@ -143,8 +146,9 @@ impl Handle {
         };
         let (shared, refusals) = (queue.clone(), outside.clone());
         let mailbox = Mailbox::new(supervision, move |is_first| Kpis {
-            subscriber: subscriber(&shared, is_counting),
+            subscriber: subscriber(&shared, is_counting, traces.clone()),
             is_counting,
+            traces: traces.clone(),
             queue: shared.clone(),
             store: store.clone(),
             // What was queued when its predecessor panicked.
@@ -418,20 +422,21 @@ fn sequence_number(record: &Record) -> u64 {
 }
 
 /// A subscriber that has seen nothing, with the current label names.
-fn subscriber(queue: &PublishedQueue, is_counting: bool) -> Subscriber {
+fn subscriber(queue: &PublishedQueue, is_counting: bool, traces: Option<RunTraces>) -> Subscriber {
     let names = queue.lock_names().clone();
     let metrics = is_counting.then(|| RunMetrics::new(&names)).transpose().unwrap_or_else(|error| {
         // The same metrics were made when the actor was started.
         tracing::error!(%error, "the metrics of runs cannot be created");
         None
     });
-    Subscriber::new(names, metrics)
+    Subscriber::new(names, metrics).traced(traces)
 }
 
 /// The state of the actor.
 pub(crate) struct Kpis {
     subscriber: Subscriber,
     is_counting: bool,
+    traces: Option<RunTraces>,
     queue: Arc<PublishedQueue>,
     store: Store,
     /// When it looks at the queue of published items again.
@@ -547,7 +552,7 @@ impl Kpis {
             PublishedItem::Barrier(number) => self.answer(number),
             PublishedItem::Reset => {
                 tracing::error!("the metrics lag too far behind the journal and start again at zero");
-                self.subscriber = subscriber(&self.queue, self.is_counting);
+                self.subscriber = subscriber(&self.queue, self.is_counting, self.traces.clone());
             }
             #[cfg(test)]
             PublishedItem::Panic => panic!("told to"),

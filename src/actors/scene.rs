@@ -27,6 +27,7 @@ use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, ResultNotes, RunId
 use crate::scene::{Scene, ToolExpectations};
 use crate::telemetry::{Component, ServerMetrics};
 use crate::tools::{Principal, RunDocuments, SceneStore};
+use crate::trace_context::TraceParent;
 use places::{CallPlace, HeldPlace, PlacesState, QueuedSceneCall, SceneActor, ScenePlaces, lock};
 use tool_call::run_tool;
 
@@ -76,6 +77,8 @@ pub struct SceneCall {
     pub documents: RunDocuments,
     /// Fires when the run ends.
     pub cancelled: CancellationToken,
+    /// The span of this attempt of the call.
+    pub trace_parent: Option<TraceParent>,
     /// Whether its result is compared with what its tool declares.
     pub is_judged: bool,
     /// What its step expects of its result besides.

@@ -313,8 +313,14 @@ impl VectorComputation {
             .map_err(|error| Fault::new("engine.session", format!("{SESSION}: {error}")))?;
         let account = AccountKey::Session(payer.clone(), session.clone());
         let account = gateway.guards().budget.hold(account, 0);
-        let caller =
-            Caller { tenant: payer.clone(), session, run: None, cache: Some(Mode::Off), voter: None };
+        let caller = Caller {
+            tenant: payer.clone(),
+            session,
+            run: None,
+            cache: Some(Mode::Off),
+            voter: None,
+            trace: None,
+        };
         let missing = self.ranking.missing();
         for batch in missing.chunks(MAX_TEXTS) {
             self.compute_batch(&caller, &account, batch).await?;

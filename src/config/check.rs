@@ -35,6 +35,12 @@ pub(super) fn check(
             format!("set {} to the secret that the receiver checks signatures with", webhook.secret_env);
         faults.push(fault(merged, "config.webhook", "approval.webhook.secret_env", message, remedy));
     }
+    if !faults.iter().any(|known| known.key == "telemetry.otlp.endpoint")
+        && let Err(message) = config.telemetry.otlp.target(|name| env.get(name).cloned())
+    {
+        let remedy = "set it to the headers that the receiver asks for, such as `authorization=Bearer%20…`";
+        faults.push(fault(merged, "config.otlp", "telemetry.otlp.headers_env", message, remedy));
+    }
     warn(config, merged, env, warnings);
 }
 

@@ -12,6 +12,8 @@ mod documents;
 mod fault;
 mod layers;
 mod openai;
+mod otel_variables;
+mod otlp;
 mod read;
 mod sections;
 mod server;
@@ -26,6 +28,7 @@ pub use approval::{ApprovalConfig, TenantApprovalConfig, WebhookConfig};
 pub use documents::DocumentsConfig;
 pub use fault::{ConfigFault, ConfigFaults, ValueOrigin};
 pub use layers::ConfigFlags;
+pub use otlp::{OtlpConfig, OtlpTarget};
 pub use sections::{
     AuthConfig, ExecutionConfig, KeyLimitsConfig, LogFormat, PlanningConfig, TelemetryConfig, TenantConfig,
 };
@@ -88,8 +91,8 @@ pub struct LoadedConfig {
 
 impl Config {
     /// Loads and validates the built-in defaults, `file`, the environment and `flags`; later ones override
-    /// earlier ones. `env` is the whole environment (`std::env::vars()`); only `PROSCENIUM__…`, `OPENAI_…`
-    /// and the variables with keys are read.
+    /// earlier ones. `env` is the whole environment (`std::env::vars()`); only `PROSCENIUM__…`, `OPENAI_…`,
+    /// those of `OTEL_…` that concern the export of traces (below the file), and the variables with keys are read.
     ///
     /// The error contains all problems.
     pub fn load(
@@ -111,6 +114,7 @@ impl Config {
         let env: BTreeMap<String, String> = env.collect();
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         let mut layers = vec![layers::toml_layer("built-in", DEFAULT_TOML, None, &mut faults)];
+        layers.push(otel_variables::layer(&env, &mut warnings));
         if let Some(path) = file {
             match std::fs::read_to_string(path) {
                 Ok(text) => layers.push(layers::toml_layer("file", &text, Some(path), &mut faults)),

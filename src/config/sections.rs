@@ -6,6 +6,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use super::approval::TenantApprovalConfig;
+use super::otlp::OtlpConfig;
 use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults, ToolBreakerConfig};
 use crate::nearest::nearest;
 use crate::run::{
@@ -321,8 +322,8 @@ pub struct TenantConfig {
     pub approval: TenantApprovalConfig,
 }
 
-/// `[telemetry]`: the log on standard error, and metrics.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// `[telemetry]`: the log on standard error, metrics and traces.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
     /// A filter such as `warn` or `info,proscenium::llm=debug`.
@@ -333,6 +334,8 @@ pub struct TelemetryConfig {
     pub metrics: bool,
     /// Most tenants whose requests and spending have metrics of their own; the others count together.
     pub max_tenant_labels: usize,
+    /// The traces of runs.
+    pub otlp: OtlpConfig,
 }
 
 /// What a server says about itself, which is no log: logged unless `telemetry.log` names it.
@@ -344,7 +347,13 @@ const LINES_ANYWAY: &str = ",proscenium::context=error,proscenium::access=info";
 
 impl Default for TelemetryConfig {
     fn default() -> Self {
-        Self { log: "warn".to_owned(), log_format: LogFormat::Text, metrics: true, max_tenant_labels: 50 }
+        Self {
+            log: "warn".to_owned(),
+            log_format: LogFormat::Text,
+            metrics: true,
+            max_tenant_labels: 50,
+            otlp: OtlpConfig::default(),
+        }
     }
 }
 
@@ -373,6 +382,7 @@ impl TelemetryConfig {
             review.add("telemetry.log", message, remedy);
         }
         review.range("telemetry.max_tenant_labels", self.max_tenant_labels, 0..=1000);
+        self.otlp.review(&mut review);
         review.into_problems()
     }
 }

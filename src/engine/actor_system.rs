@@ -176,6 +176,7 @@ async fn start_kpis(
         store: parts.store.clone(),
         runtime,
         outside: parts.outside.clone(),
+        traces: parts.traces.clone(),
     };
     kpis::Handle::start(options).map_err(|error| start_fault("engine.metrics", error.to_string()))
 }
@@ -217,6 +218,7 @@ pub(super) fn run_services(
         replaced: parts.sources.replaced.clone(),
         documents: parts.store.documents(),
         summary_room: parts.summary_room.clone(),
+        tracing: parts.traces.as_ref().map(|traces| traces.options.sampler),
         learned: LearnedPlans { store: parts.store.clone(), after: current.config.planning.learn_after },
         ranking: parts.vectors.ranking(
             current.gateway.clone(),

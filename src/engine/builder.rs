@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use super::actor_system::ActorSystem;
 use super::cast::Cast;
 use super::switches::SwitchReader;
+use super::traces::run_traces;
 use super::{Engine, earlier_requests, idempotency};
 use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
@@ -28,6 +29,7 @@ use crate::sandbox;
 use crate::scene::{self, Catalogue, EmbeddedScenes, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
+use crate::telemetry::traces::RunTraces;
 use crate::tools::NativeTools;
 
 /// Default time that an idle conversation stays in memory.
@@ -179,6 +181,7 @@ impl Builder {
         let workers = tool_runtime()?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let workers_handle = workers.handle().clone();
+        let traces = run_traces(&config, &workers_handle, &outside)?;
         let mut sources = self.sources;
         if sources.replaced.interpreter.is_none() {
             sources.replaced.interpreter =
@@ -207,6 +210,7 @@ impl Builder {
             switches,
             health: ToolHealths::default(),
             summary_room: SummaryRoom::default(),
+            traces,
         };
         match ActorSystem::start(parts.clone()).await {
             Ok(system) => {
@@ -262,6 +266,8 @@ pub(super) struct EngineParts {
     pub(super) health: ToolHealths,
     /// Room for the texts of documents that are summarised.
     pub(super) summary_room: SummaryRoom,
+    /// The traces of runs, if there is a receiver.
+    pub(super) traces: Option<RunTraces>,
 }
 
 /// What is made from the configuration, and replaced by a reload.

@@ -140,6 +140,7 @@ fn request_hash(request: &ChatRequest) -> String {
         plan_only,
         idempotency: _,
         fingerprint: _,
+        trace_parent: _,
         options: RequestOptions { cache: _, require_approval, dry_run, unplanned, level, mode, maker },
         guidance,
         documents,

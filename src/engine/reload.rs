@@ -74,6 +74,9 @@ impl Engine {
         parts.store.limit_tenant_bytes(config.store.max_tenant_bytes);
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         self.system.kpis.extend_names(&catalogue, &gateway.configured());
+        if let Some(traces) = &parts.traces {
+            traces.options.models.replace(&config.llm);
+        }
         let current = ActiveConfig { config, gateway, catalogue, http, webhook };
         let shared = run_services(parts, &current, &self.system.arbiters, &self.system.journal);
         if parts.is_serving.load(Ordering::Acquire) {

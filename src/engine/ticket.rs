@@ -15,6 +15,7 @@ use crate::run::{
     DocumentId, Envelope, Event, Fault, PlanGuidance, RequestOptions, RunId, SessionId, TenantId, Turn,
 };
 use crate::store::Store;
+use crate::trace_context::TraceParent;
 
 /// Maximum length of a message, in characters.
 pub(super) const MAX_REQUEST_CHARS: usize = 32_000;
@@ -55,6 +56,8 @@ pub struct ChatRequest {
     /// A hash in hex of what is asked, by whom and from where. It recognizes retries without an idempotency
     /// key, even after a restart.
     pub fingerprint: Option<String>,
+    /// The request's place in its client's trace.
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl ChatRequest {
@@ -76,6 +79,7 @@ impl ChatRequest {
             plan: None,
             idempotency: None,
             fingerprint: None,
+            trace_parent: None,
         }
     }
 }

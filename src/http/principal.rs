@@ -19,6 +19,7 @@ use crate::invisible::is_invisible;
 use crate::planner::{Command, CommandAction};
 use crate::run::{PlanConstraints, PlanGuidance, RunId, SessionId, TenantId};
 use crate::store::{ApiKey, DocumentOwner, OwnerScope};
+use crate::trace_context::{TRACEPARENT, TraceParent};
 
 /// The alternative header for a key.
 const API_KEY: &str = "x-api-key";
@@ -36,6 +37,8 @@ pub(crate) struct RequestPrincipal {
     pub(crate) role: Role,
     /// Whether the server has keys. Without keys, every client is treated as the operator.
     pub(crate) keyed: bool,
+    /// The request's place in its client's trace.
+    pub(crate) trace_parent: Option<TraceParent>,
 }
 
 /// The header in which a chatbot names its end user.
@@ -47,7 +50,12 @@ impl RequestPrincipal {
     /// A request with this message and default options.
     pub(crate) fn chat_request(self, message: String) -> ChatRequest {
         let (no_own_approval, own_session) = (self.no_own_approval, self.keyed);
-        ChatRequest { no_own_approval, own_session, ..ChatRequest::new(message, self.tenant, self.user) }
+        ChatRequest {
+            no_own_approval,
+            own_session,
+            trace_parent: self.trace_parent,
+            ..ChatRequest::new(message, self.tenant, self.user)
+        }
     }
 
     /// What a request says about its plan; `None` if nothing.
@@ -257,6 +265,7 @@ pub(super) struct PresentedKey(pub(super) Arc<ApiKey>);
 /// `auth.…` (401, 403); `key.rate_limited` (429).
 pub(crate) async fn authenticate(request: &HttpRequest) -> Result<RequestPrincipal, Problem> {
     let who = find_principal(request).await?;
+    let who = RequestPrincipal { trace_parent: trace_parent(request.headers()), ..who };
     access_log::note_tenant(request, &who.tenant);
     if super::is_costly(request) {
         app_data(request)?.count_request(request, who.keyed)?;
@@ -289,7 +298,7 @@ async fn find_principal(request: &HttpRequest) -> Result<RequestPrincipal, Probl
             let keyed = app.keys.has_keys().await?;
             let role = if keyed { Role::User } else { Role::Admin };
             let user = if keyed { acting_user(request, role, &user)? } else { user };
-            Ok(RequestPrincipal { tenant, user, no_own_approval: false, role, keyed })
+            Ok(RequestPrincipal { tenant, user, no_own_approval: false, role, keyed, trace_parent: None })
         }
         None => Err(unauthorized(
             "auth.missing",
@@ -305,7 +314,15 @@ fn principal_of_key(key: &ApiKey) -> RequestPrincipal {
         no_own_approval: key.no_own_approval,
         role: key.role,
         keyed: true,
+        trace_parent: None,
     }
+}
+
+/// Reads the header `traceparent`. As the W3C says, one that is malformed, or occurs more than once, is ignored.
+fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut values = headers.get_all(TRACEPARENT);
+    let value = values.next().filter(|_| values.next().is_none())?;
+    value.to_str().ok()?.parse().ok()
 }
 
 /// The user on whose behalf a request is made: the key's own user, or the end user that a chatbot names.

@@ -2,6 +2,7 @@
 
 use super::cache::Mode;
 use crate::run::{RunId, SessionId, TenantId};
+use crate::trace_context::ModelCallTrace;
 
 /// On whose behalf a model is called: tenant, conversation and run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,4 +17,6 @@ pub struct Caller {
     pub cache: Option<Mode>,
     /// The only model that is asked: its place, from 0, among those of the purpose. `None` for all in their order.
     pub voter: Option<usize>,
+    /// The question's place in the trace of its run, if the run has one.
+    pub trace: Option<ModelCallTrace>,
 }

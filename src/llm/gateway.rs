@@ -89,6 +89,8 @@ struct GatewayCall<'a> {
     guards: &'a Guards,
     /// Tokens of the request, counted.
     prompt: u64,
+    /// When the gateway got it.
+    asked: Instant,
 }
 
 impl GatewayCall<'_> {
@@ -109,6 +111,7 @@ impl GatewayCall<'_> {
             outcome: outcome.to_owned(),
             usage,
             millis: millis(asked.elapsed()),
+            after_millis: millis(asked.duration_since(self.asked)),
             first_token_millis: result.as_ref().ok().and_then(|done| done.first_token).map(millis),
             saved_nano_usd: 0,
         }
@@ -247,7 +250,9 @@ impl Gateway {
         async move {
             let (request, digest) = (request.request(), request.digest());
             let prompt = tokens::request(request);
-            let call = GatewayCall { request, digest, caller: &caller, ctl: &ctl, guards: &guards, prompt };
+            let asked = Instant::now();
+            let call =
+                GatewayCall { request, digest, caller: &caller, ctl: &ctl, guards: &guards, prompt, asked };
             core.ask(&call, fallback).await
         }
     }
@@ -519,6 +524,7 @@ impl Core {
                 purpose: request.purpose.name().to_owned(),
                 outcome: saved.how.to_owned(),
                 millis: millis(asked.elapsed()),
+                after_millis: millis(asked.duration_since(call.asked)),
                 saved_nano_usd: saved.nano_usd,
                 ..Attempt::default()
             });
@@ -589,7 +595,9 @@ impl Core {
         reservation.sent();
         turn.sent();
         let asked = Instant::now();
-        let reply = call.ctl.within(model.provider.complete(call.request, call.ctl));
+        let trace_parent = call.caller.trace.map(|trace| trace.attempt(tried.len()));
+        let ctl = CallControl { trace_parent, ..call.ctl.clone() };
+        let reply = call.ctl.within(model.provider.complete(call.request, &ctl));
         let result = match begun_in_time(slow_ms, &call.ctl.sink, reply).await.flatten() {
             Ok(result) => result,
             // Ended from here: no one knows what the model did of it.

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Error, ErrorKind};
 use super::{Completion, Request, Sink};
+use crate::trace_context::TraceParent;
 
 /// A model that answers [`Request`]s: one attempt, no retries. The [`Gateway`](super::Gateway) calls it
 /// on its own runtime, retries it if that is safe, and drops the call when its control ends.
@@ -23,7 +24,7 @@ pub trait Provider: Send + Sync {
     async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error>;
 }
 
-/// Cancellation, deadline and sink of a call.
+/// Cancellation, deadline, sink and place in a trace of a call.
 #[derive(Debug, Clone)]
 pub struct CallControl {
     /// Fires when the reply is no longer wanted.
@@ -34,13 +35,15 @@ pub struct CallControl {
     pub deadline_ms: u64,
     /// Receives the reply as it arrives.
     pub sink: Sink,
+    /// The span of this attempt, for the header `traceparent`.
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl CallControl {
     /// A control that ends `deadline_ms` milliseconds from now, or when `cancelled` fires.
     pub fn new(cancelled: CancellationToken, deadline_ms: u64) -> Self {
         let deadline = Instant::now() + std::time::Duration::from_millis(deadline_ms);
-        Self { cancelled, deadline, deadline_ms, sink: Sink::default() }
+        Self { cancelled, deadline, deadline_ms, sink: Sink::default(), trace_parent: None }
     }
 
     /// The same, streaming the reply to `sink`.

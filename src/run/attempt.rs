@@ -23,6 +23,9 @@ pub struct Attempt {
     /// How long it took, in milliseconds.
     #[serde(default)]
     pub millis: u64,
+    /// How long after the first attempt, or the look-up before it, it began, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after_millis: u64,
     /// Milliseconds until the reply began, where it was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_millis: Option<u64>,

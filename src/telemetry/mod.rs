@@ -30,6 +30,7 @@ mod subscriber;
 mod tenant_metrics;
 #[cfg(test)]
 mod tests;
+pub mod traces;
 mod wait_time;
 
 pub use exposition::Exposition;
@@ -42,9 +43,9 @@ pub use process::add_process;
 pub use run_metrics::RunMetrics;
 pub use scrape::{
     add_approvals, add_build, add_data_dir, add_facts, add_gateway, add_learned, add_queues, add_sessions,
-    add_tools,
+    add_spans, add_tools,
 };
-pub use server_metrics::{Component, QueueGuard, ServerMetrics};
+pub use server_metrics::{Component, QueueGuard, ServerMetrics, SpanFate};
 pub use subscriber::{JournalTelemetry, RecordSink, Subscriber};
 pub use tenant_metrics::TenantBound;
 

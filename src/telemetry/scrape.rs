@@ -2,7 +2,7 @@
 
 use super::exposition::Exposition;
 use super::server_metrics::DataDirSizes;
-use super::{Component, ServerMetrics};
+use super::{Component, ServerMetrics, SpanFate};
 use crate::adapt::ToolBreakerState;
 use crate::llm::Gateway;
 use crate::llm::breaker::BreakerState;
@@ -155,6 +155,17 @@ pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, unwritten: u64, 
             };
             (name(part), (outside.depth(part) + events) as f64)
         }),
+    );
+}
+
+/// Adds what became of the spans of runs.
+pub fn add_spans(to: &mut Exposition, outside: &ServerMetrics) {
+    to.counter(
+        "trace_spans_total",
+        "Spans of runs, by what became of them: exported, dropped (no room, or the server stopped), failed (the receiver \
+         could not be reached, or refused the export) or rejected (the receiver took others of the same export).",
+        &["outcome"],
+        SpanFate::ALL.map(|fate| (vec![fate.name().to_owned()], outside.spans(fate) as f64)),
     );
 }
 

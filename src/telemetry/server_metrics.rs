@@ -65,6 +65,31 @@ impl Component {
     }
 }
 
+/// What became of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum SpanFate {
+    /// The receiver took it.
+    Exported,
+    /// There was no room for it, or the server stopped.
+    Dropped,
+    /// The receiver could not be reached, or refused the export.
+    Failed,
+    /// The receiver took others of the same export.
+    Rejected,
+}
+
+impl SpanFate {
+    /// All of them.
+    pub const ALL: [SpanFate; 4] =
+        [SpanFate::Exported, SpanFate::Dropped, SpanFate::Failed, SpanFate::Rejected];
+
+    /// The name in metrics.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// Records the metrics outside of runs; clones share them.
 #[derive(Clone, Default)]
 pub struct ServerMetrics(Arc<ServerMetricsInner>);
@@ -84,6 +109,7 @@ struct ServerMetricsInner {
     commits: CommitMetrics,
     waits: WaitMetrics,
     programs: ProgramCounts,
+    spans: [AtomicU64; SpanFate::ALL.len()],
 }
 
 /// What the data directory held when it was last looked at.
@@ -249,6 +275,16 @@ impl ServerMetrics {
     /// The counts of executed programs, for the sandbox to keep.
     pub fn programs(&self) -> ProgramCounts {
         self.0.programs.clone()
+    }
+
+    /// Records what became of so many spans.
+    pub fn record_spans(&self, fate: SpanFate, spans: u64) {
+        self.0.spans[fate as usize].fetch_add(spans, Relaxed);
+    }
+
+    /// How many spans have met this fate.
+    pub fn spans(&self, fate: SpanFate) -> u64 {
+        self.0.spans[fate as usize].load(Relaxed)
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::run_tracker::{MetricSink, RunTracker, record_attempts};
+use super::traces::{RunTraces, TraceFold};
 use super::{LabelNames, RunMetrics, ServerMetrics, log_lines};
 use crate::llm::Purpose;
 use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, TenantId, Usage};
@@ -20,7 +21,24 @@ pub struct Subscriber {
     /// Absent if only log lines are wanted.
     metrics: Option<RunMetrics>,
     /// The runs that have not ended. Ids sort by time.
-    runs: BTreeMap<RunId, RunTracker>,
+    runs: BTreeMap<RunId, TrackedRun>,
+    /// Where spans go, if there are traces.
+    traces: Option<RunTraces>,
+}
+
+/// What is folded of one run.
+struct TrackedRun {
+    tracker: RunTracker,
+    /// Absent if the run has no spans.
+    spans: Option<Box<TraceFold>>,
+}
+
+impl TrackedRun {
+    /// By the first event that is known of it, which is folded next.
+    fn new(first: &Envelope<Event>, traces: Option<&RunTraces>) -> Self {
+        let spans = traces.and_then(|traces| TraceFold::new(&traces.options, first));
+        Self { tracker: RunTracker::new(first), spans: spans.map(Box::new) }
+    }
 }
 
 /// Receives what the journal has written. Each stream arrives in order and without gaps. No call blocks, so
@@ -46,7 +64,13 @@ impl Subscriber {
     /// Records to `metrics`, if present, and always writes log lines. The metrics must have been made for
     /// `names`.
     pub fn new(names: Arc<LabelNames>, metrics: Option<RunMetrics>) -> Self {
-        Self { names, metrics, runs: BTreeMap::new() }
+        Self { names, metrics, runs: BTreeMap::new(), traces: None }
+    }
+
+    /// The same, which also makes spans.
+    #[must_use]
+    pub fn traced(self, traces: Option<RunTraces>) -> Self {
+        Self { traces, ..self }
     }
 
     /// The metrics, if they are recorded.
@@ -76,14 +100,18 @@ impl Subscriber {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
         self.stop_tracking(id);
         self.make_room();
-        let mut run = RunTracker::new(first);
+        let mut run = TrackedRun::new(first, self.traces.as_ref());
         let uncounted = MetricSink { names: &self.names, metrics: None };
         tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
             for event in events {
-                run.observe(event, uncounted);
+                run.tracker.observe(event, uncounted);
+                if let Some(spans) = &mut run.spans {
+                    // They were exported when they ended.
+                    drop(spans.observe(event));
+                }
             }
         });
-        run.count_in_flight(MetricSink { names: &self.names, metrics: self.metrics.as_ref() });
+        run.tracker.count_in_flight(MetricSink { names: &self.names, metrics: self.metrics.as_ref() });
         self.runs.insert(id, run);
     }
 
@@ -110,9 +138,13 @@ impl Subscriber {
             self.make_room();
         }
         let to = MetricSink { names: &self.names, metrics: self.metrics.as_ref() };
-        let run = self.runs.entry(id).or_insert_with(|| RunTracker::new(envelope));
-        run.observe(envelope, to);
-        if run.is_idle() {
+        let traces = self.traces.as_ref();
+        let run = self.runs.entry(id).or_insert_with(|| TrackedRun::new(envelope, traces));
+        run.tracker.observe(envelope, to);
+        if let (Some(traces), Some(spans)) = (traces, &mut run.spans) {
+            spans.observe(envelope).into_iter().for_each(|span| traces.sink.export(span));
+        }
+        if run.tracker.is_idle() {
             self.runs.remove(&id);
         }
     }
@@ -147,7 +179,7 @@ impl Subscriber {
 
     fn stop_tracking(&mut self, run: RunId) {
         if let Some(mut run) = self.runs.remove(&run) {
-            run.stop_tracking(MetricSink { names: &self.names, metrics: self.metrics.as_ref() });
+            run.tracker.stop_tracking(MetricSink { names: &self.names, metrics: self.metrics.as_ref() });
         }
     }
 }

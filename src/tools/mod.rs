@@ -28,6 +28,7 @@ pub use tables::{CommitTerms, TableSession, TenantTables};
 use crate::program::Interpreter;
 use crate::run::{FaultClass, RunId, SessionId, TenantId};
 use crate::staged::SceneTables;
+use crate::trace_context::TraceParent;
 
 pub use documents::{DocumentSource, RunDocuments, ToolDocument};
 
@@ -77,6 +78,8 @@ pub struct ToolContext {
     pub settings: Value,
     /// Fires when the run is cancelled: a read may stop, a write should complete.
     pub cancelled: CancellationToken,
+    /// The span of this call, for the header `traceparent` of what the tool requests; `None` without traces.
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl ToolContext {

@@ -27,6 +27,7 @@ pub(crate) fn context() -> ToolContext {
         interpreter: None,
         settings: Value::Null,
         cancelled: CancellationToken::new(),
+        trace_parent: None,
     }
 }
 

@@ -24,6 +24,7 @@ fn caller(session: &str, run: u128) -> Caller {
         run: Some(RunId(Uuid::from_u128(run))),
         cache: None,
         voter: None,
+        trace: None,
     }
 }
 

@@ -22,6 +22,7 @@ fn caller() -> Caller {
         run: None,
         cache: None,
         voter: None,
+        trace: None,
     }
 }
 

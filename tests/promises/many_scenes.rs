@@ -361,7 +361,7 @@ mod recall {
 
     fn caller() -> Caller {
         let (tenant, session) = (TenantId::new("local").unwrap(), SessionId::new("recall").unwrap());
-        Caller { tenant, session, run: None, cache: None, voter: None }
+        Caller { tenant, session, run: None, cache: None, voter: None, trace: None }
     }
 
     /// The share of the expected scenes that are among the first of a ranking.

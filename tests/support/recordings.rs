@@ -267,7 +267,7 @@ pub fn normalised(name: &str, mut events: Events) -> String {
             Event::ModelReplied { millis, attempts, .. } | Event::ModelFailed { millis, attempts, .. } => {
                 *millis = 0;
                 for attempt in attempts {
-                    (attempt.millis, attempt.first_token_millis) = (0, None);
+                    (attempt.millis, attempt.after_millis, attempt.first_token_millis) = (0, 0, None);
                 }
             }
             Event::ToolCompleted { millis, .. } => *millis = 0,

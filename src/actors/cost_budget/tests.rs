@@ -16,6 +16,7 @@ fn caller(tenant: &str, session: &str, run: u128) -> Caller {
         run: Some(RunId(Uuid::from_u128(run))),
         cache: None,
         voter: None,
+        trace: None,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::run::{
     idempotency_key,
 };
 use crate::store::SwitchKind;
+use crate::trace_context::{ModelCallTrace, RunTrace, SpanKey};
 
 /// How long an ending run waits for the cost of its model calls in flight.
 const COST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -154,7 +155,7 @@ impl Driver {
                 self.append(Event::ToolStarted { call, attempt }).await?;
                 match self.uncalled(call) {
                     Some(outcome) => self.end_uncalled(call, outcome),
-                    None => self.start_tool_call(call),
+                    None => self.start_tool_call(call, attempt),
                 }
                 Ok(())
             }
@@ -236,7 +237,7 @@ impl Driver {
         let step = subject.facts().step.and_then(|step| self.state.steps.get(&step));
         let scene = step.and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned();
         let stop = self.stop.clone();
-        let mut caller = self.caller();
+        let mut caller = self.caller_of(call);
         let mut most_ms = u64::MAX;
         caller.voter = voter_of(subject);
         // Documents are deleted with all that was made of them.
@@ -264,7 +265,7 @@ impl Driver {
     }
 
     fn start_ranking(&mut self, call: u32, request: llm::Request) {
-        let (ranking, caller, stop) = (self.shared.ranking.clone(), self.caller(), self.stop.clone());
+        let (ranking, caller, stop) = (self.shared.ranking.clone(), self.caller_of(call), self.stop.clone());
         let timeout = Duration::from_millis(self.state.settings().embeddings_timeout_ms.into());
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
@@ -317,7 +318,7 @@ impl Driver {
         self.in_flight.push(Box::pin(std::future::ready((event, None))));
     }
 
-    fn start_tool_call(&mut self, number: u32) {
+    fn start_tool_call(&mut self, number: u32, attempt: u32) {
         let Some(call) = self.state.calls.get(&number) else { return };
         let Some(started) = &self.state.started else { return };
         let handle = self.shared.scenes.get(&call.scene).cloned();
@@ -335,6 +336,7 @@ impl Driver {
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
             documents: documents.clone(),
             cancelled: self.stop.clone(),
+            trace_parent: self.trace().map(|run| run.parent_of(SpanKey::ToolCall { call: number, attempt })),
             is_judged: self.state.settings().mode.is_some(),
             expected: planner::step_expectations(&self.state, &self.shared.catalogue, call),
         };
@@ -410,7 +412,20 @@ impl Driver {
             run: Some(self.state.run),
             cache: self.cache,
             voter: None,
+            trace: None,
         }
+    }
+
+    /// The caller of a question to a model.
+    fn caller_of(&self, call: u32) -> Caller {
+        Caller { trace: self.trace().map(|run| ModelCallTrace { run, call }), ..self.caller() }
+    }
+
+    /// The run's trace, if runs are traced.
+    fn trace(&self) -> Option<RunTrace> {
+        let sampler = self.shared.tracing?;
+        let queued = self.state.queued.as_ref()?;
+        Some(RunTrace::new(self.state.run.0, queued.trace_parent, sampler))
     }
 }
 

@@ -57,6 +57,7 @@ impl Stage {
             store: store.clone(),
             runtime: tokio::runtime::Handle::current(),
             outside: outside.clone(),
+            traces: None,
         };
         let kpis = Handle::start(options).unwrap();
         let watch = JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: outside.clone() };
@@ -317,6 +318,7 @@ fn without_metrics_nothing_is_gathered() {
             store: open(dir.path()).await,
             runtime: tokio::runtime::Handle::current(),
             outside: ServerMetrics::default(),
+            traces: None,
         };
         let kpis = Handle::start(options).unwrap();
         kpis.publish(vec![record(1, 1)]);

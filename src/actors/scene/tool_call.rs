@@ -105,6 +105,7 @@ pub(super) async fn run_tool(
         interpreter: options.interpreter.clone(),
         settings: scene.settings.clone(),
         cancelled: call.cancelled.clone(),
+        trace_parent: call.trace_parent,
     };
     let started = Instant::now();
     let ended = ToolTask::start(&tool, &call, context, held, options).end(&call.cancelled).await;

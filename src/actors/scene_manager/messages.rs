@@ -18,6 +18,7 @@ use crate::run::{
     Fault, Idempotency, NamedDocument, PendingQuestion, PlanGuidance, RequestOptions, RunId, Turn,
 };
 use crate::telemetry::QueueGuard;
+use crate::trace_context::TraceParent;
 
 /// A request to a conversation.
 pub(crate) struct RequestMessage {
@@ -30,6 +31,8 @@ pub(crate) struct RequestMessage {
     pub(crate) idempotency: Option<Idempotency>,
     /// What was requested, as a hash, for a client that retries without a key.
     pub(crate) asked: Option<String>,
+    /// Its place in its client's trace.
+    pub(crate) trace_parent: Option<TraceParent>,
     /// Whether a yes may not approve what the same user requested.
     pub(crate) no_own_approval: bool,
     /// Whether the conversation must be its user's, or a new one.

@@ -68,6 +68,7 @@ impl SceneManager {
             plan_only: submit.plan_only,
             idempotency: submit.idempotency,
             asked: submit.asked,
+            trace_parent: submit.trace_parent,
             history: submit.history,
             instructions: submit.instructions,
             options: submit.options,

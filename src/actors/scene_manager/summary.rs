@@ -75,7 +75,7 @@ impl SummaryTask {
         let language = job.turns.last().and_then(|turn| crate::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
         let (tenant, session) = (self.stream.tenant.clone(), self.stream.session.clone());
-        let caller = Caller { tenant, session, run: None, cache: None, voter: None };
+        let caller = Caller { tenant, session, run: None, cache: None, voter: None, trace: None };
         let (error, usage, attempts) =
             match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
                 Ok(done) => {

@@ -33,6 +33,7 @@ use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Purpose, Request, Sink, tokens};
 use crate::run::Usage;
+use crate::trace_context::TRACEPARENT;
 use form::{Form, Streams};
 use key::ProviderKey;
 use redact::RedactingSink;
@@ -259,8 +260,13 @@ impl Provider for OpenAi {
 
     async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error> {
         let name = &self.model.name;
-        let access =
+        let mut access =
             self.access.clone().map_err(|detail| Error::new(name, ErrorKind::NotConfigured { detail }))?;
+        if let Some(value) =
+            ctl.trace_parent.and_then(|parent| HeaderValue::from_str(&parent.to_string()).ok())
+        {
+            access.headers.insert(TRACEPARENT, value);
+        }
         let key = &access.key;
         let embeds = request.purpose == Purpose::Embedding;
         let (form, result) = if embeds {

@@ -13,6 +13,7 @@ use super::super::settings::{CacheMode, PlanningMaker, Settings};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::flow::Flow;
 use crate::plan::{DependsOn, Plan, PlanStatus, TaskId};
+use crate::trace_context::TraceParent;
 
 /// What a request may ask for besides its text: one value from the client to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +85,9 @@ pub struct RunQueued {
     /// The run whose question the user had seen last when this request was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<RunId>,
+    /// Its place in its client's trace, as its header `traceparent` said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl RunQueued {
@@ -104,6 +108,7 @@ impl RunQueued {
             plan: None,
             pending: None,
             answers: None,
+            trace_parent: None,
         }
     }
 }

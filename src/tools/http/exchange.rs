@@ -13,6 +13,7 @@ use super::{HttpTool, IDEMPOTENCY_HEADER, QueryEncoding};
 use crate::run::FaultClass;
 use crate::tools::guard::{MAX_REDIRECTS, refusal, too_many_redirects};
 use crate::tools::{ToolContext, ToolError};
+use crate::trace_context::{TRACEPARENT, TraceParent};
 
 /// A request ready to be sent.
 pub(super) struct OutgoingRequest {
@@ -34,6 +35,15 @@ impl OutgoingRequest {
     pub(super) fn endpoint(&self) -> String {
         let origin = self.url.origin().ascii_serialization();
         format!("{} {origin}{}", self.method, self.url.path())
+    }
+
+    /// Adds the header `traceparent`, unless the tool declares one. It is about this exchange and no other origin's.
+    fn add_trace_parent(&mut self, parent: Option<TraceParent>) {
+        let name = HeaderName::from_static(TRACEPARENT);
+        let value = parent.and_then(|parent| HeaderValue::from_str(&parent.to_string()).ok());
+        if let Some(value) = value.filter(|_| !self.has_header(&name)) {
+            self.headers.push(OutgoingHeader { name, value, secret: true });
+        }
     }
 
     fn has_header(&self, name: &HeaderName) -> bool {
@@ -94,6 +104,7 @@ impl HttpTool {
             }
             default(HeaderName::from_static(IDEMPOTENCY_HEADER), key);
         }
+        outgoing.add_trace_parent(context.trace_parent);
         Ok(outgoing)
     }
 

@@ -1,0 +1,212 @@
+//! A span: what it is about, when it began and ended, and what is known of it.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+use crate::trace_context::{RunTrace, SpanId, SpanKey, TraceId};
+
+/// The most characters of a name or an attribute that is no content.
+const MAX_CHARS: usize = 256;
+/// The most notes of a span.
+const MAX_NOTES: usize = 64;
+
+/// The value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpanValue {
+    /// A text.
+    Text(String),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Real(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// Texts.
+    List(Vec<String>),
+}
+
+impl SpanValue {
+    /// A name or code.
+    pub(super) fn word(text: &str) -> Self {
+        SpanValue::Text(word(text))
+    }
+
+    /// A count.
+    pub(super) fn count(number: u64) -> Self {
+        SpanValue::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        match self {
+            SpanValue::Text(text) => text.len(),
+            SpanValue::List(texts) => texts.iter().map(String::len).sum(),
+            SpanValue::Int(_) | SpanValue::Real(_) | SpanValue::Flag(_) => 8,
+        }
+    }
+}
+
+/// A name and its value.
+pub type SpanAttribute = (&'static str, SpanValue);
+
+/// Whether what the span is about happens in another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanRole {
+    /// In this one.
+    Internal,
+    /// A request to another one.
+    Client,
+}
+
+/// Something that happened during a span.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpanNote {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub name: &'static str,
+    /// More about it.
+    pub attributes: Vec<SpanAttribute>,
+}
+
+/// A span that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedSpan {
+    /// The trace.
+    pub trace: TraceId,
+    /// Its id.
+    pub id: SpanId,
+    /// The span that it is part of.
+    pub parent: Option<SpanId>,
+    /// Whether that is a span of the client that sent the request.
+    pub is_remote_parent: bool,
+    /// Whether it is a request to another process.
+    pub role: SpanRole,
+    /// Its name.
+    pub name: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended, not before `started`.
+    pub ended: Timestamp,
+    /// What is known of it.
+    pub attributes: Vec<SpanAttribute>,
+    /// What happened meanwhile.
+    pub notes: Vec<SpanNote>,
+    /// Notes for which there was no room.
+    pub dropped_notes: u32,
+    /// The code of the error that it ended with.
+    pub error: Option<String>,
+}
+
+impl FinishedSpan {
+    /// About how many bytes it has.
+    pub fn size(&self) -> usize {
+        let of = |attributes: &[SpanAttribute]| -> usize {
+            attributes.iter().map(|(name, value)| name.len() + value.size() + 16).sum()
+        };
+        let notes: usize = self.notes.iter().map(|note| note.name.len() + of(&note.attributes) + 32).sum();
+        size_of::<Self>() + self.name.len() + of(&self.attributes) + notes
+    }
+
+    /// An attribute.
+    pub fn attribute(&self, name: &str) -> Option<&SpanValue> {
+        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+}
+
+/// Receives finished spans.
+pub trait SpanSink: Send + Sync {
+    /// Receives one. It never blocks.
+    fn export(&self, span: FinishedSpan);
+
+    /// Passes on what it has received, within a bound, and takes no more.
+    fn stop(&self) -> BoxFuture<'static, ()>;
+}
+
+/// A span that has begun.
+#[derive(Debug, Clone)]
+pub(super) struct OpenSpan(FinishedSpan);
+
+impl OpenSpan {
+    pub(super) fn new(
+        trace: &RunTrace,
+        key: SpanKey,
+        parent: Option<SpanId>,
+        name: String,
+        started: Timestamp,
+    ) -> Self {
+        Self(FinishedSpan {
+            trace: trace.id,
+            id: trace.span(key),
+            parent,
+            is_remote_parent: false,
+            role: SpanRole::Internal,
+            name: word(&name),
+            started,
+            ended: started,
+            attributes: Vec::new(),
+            notes: Vec::new(),
+            dropped_notes: 0,
+            error: None,
+        })
+    }
+
+    pub(super) fn id(&self) -> SpanId {
+        self.0.id
+    }
+
+    pub(super) fn started(&self) -> Timestamp {
+        self.0.started
+    }
+
+    pub(super) fn set_remote_parent(&mut self) {
+        self.0.is_remote_parent = self.0.parent.is_some();
+    }
+
+    pub(super) fn rename(&mut self, name: String) {
+        self.0.name = word(&name);
+    }
+
+    pub(super) fn set_role(&mut self, role: SpanRole) {
+        self.0.role = role;
+    }
+
+    pub(super) fn set(&mut self, name: &'static str, value: SpanValue) {
+        self.0.attributes.push((name, value));
+    }
+
+    pub(super) fn set_word(&mut self, name: &'static str, text: &str) {
+        if !text.is_empty() {
+            self.set(name, SpanValue::word(text));
+        }
+    }
+
+    pub(super) fn note(&mut self, at: Timestamp, name: &'static str, attributes: Vec<SpanAttribute>) {
+        if self.0.notes.len() < MAX_NOTES {
+            self.0.notes.push(SpanNote { at, name, attributes });
+        } else {
+            self.0.dropped_notes = self.0.dropped_notes.saturating_add(1);
+        }
+    }
+
+    /// Says that it ended with an error of this code.
+    pub(super) fn fail(&mut self, code: &str) {
+        let code = word(code);
+        self.set("error.type", SpanValue::Text(code.clone()));
+        self.0.error = Some(code);
+    }
+
+    /// Ends it. A clock that was set back makes no span negative.
+    pub(super) fn end(mut self, at: Timestamp) -> FinishedSpan {
+        self.0.ended = at.max(self.0.started);
+        self.0
+    }
+}
+
+/// A name or code, cut where it is too long for one.
+pub(super) fn word(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text.to_owned(),
+    }
+}
