@@ -208,7 +208,7 @@ impl TraceFold {
             }
             Event::ApprovalLapsed { approval, .. } => self.end_wait(*approval, at, "lapsed"),
             Event::RunWaiting {} if self.waits.is_empty() => self.begin_pause("held", None, seq, at),
-            Event::RunPutAside { error } => self.begin_pause("quarantined", Some(&error.code), seq, at),
+            Event::RunPutAside { error, .. } => self.begin_pause("quarantined", Some(&error.code), seq, at),
             Event::Released { .. } => self.end_pause(at),
             Event::CancelRequested { deadline, .. } => {
                 self.end_pause(at);
