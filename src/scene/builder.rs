@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{CheckContext, check};
+use super::check::{CheckContext, check, without_worker};
 use super::document::{Located, PointerLines};
 use super::draft::{
     AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft,
@@ -163,6 +163,7 @@ impl SceneBuilder {
             natives: &natives,
             policy: NetworkPolicy::default(),
             environment: &|_| None,
+            read_module: &without_worker,
             network: OnceCell::new(),
         };
         check(self.draft, &around, &report).ok_or_else(|| report.into_faults())

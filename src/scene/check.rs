@@ -21,6 +21,7 @@ use crate::nearest::{did_you_mean, name_list};
 use crate::program::Unavailable;
 use crate::program::module::ReadModule;
 use crate::run::{Effect, FaultClass};
+use crate::sandbox;
 use crate::staged::SceneTables;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
@@ -57,6 +58,11 @@ pub(super) struct CheckContext<'a> {
     pub(super) read_module: &'a dyn Fn(&str) -> Result<ReadModule, Unavailable>,
     /// Created when the first HTTP tool needs it.
     pub(super) network: OnceCell<Result<http::HttpNetwork, String>>,
+}
+
+/// Reads no file of functions: nothing is a worker.
+pub(super) fn without_worker(source: &str) -> Result<ReadModule, Unavailable> {
+    sandbox::read_module(&sandbox::Options::default(), source)
 }
 
 /// The checked scene, or `None` if the report has an error.

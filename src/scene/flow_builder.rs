@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::builder::ToolBuilder;
-use super::check::CheckContext;
+use super::check::{CheckContext, without_worker};
 use super::document::Located;
 use super::draft::ToolDraft;
 use super::fault::{FaultReport, SceneFault};
@@ -197,6 +197,7 @@ impl FlowBuilder {
             natives: &natives,
             policy: NetworkPolicy::default(),
             environment: &|_| None,
+            read_module: &without_worker,
             network: OnceCell::new(),
         };
         build(draft, &around, &report).ok_or_else(|| report.into_faults())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::check::{CheckContext, check};
+use super::check::{CheckContext, check, without_worker};
 use super::document::Located;
 use super::fault::{FaultReport, SceneFault, Severity};
 use super::flow::{self, FlowLines};
@@ -215,7 +215,7 @@ impl<'a> SceneLoader<'a> {
             natives,
             policy: NetworkPolicy::default(),
             environment: Box::new(|name| std::env::var(name).ok()),
-            modules: Box::new(|source| sandbox::read_module(&sandbox::Options::default(), source)),
+            modules: Box::new(without_worker),
             built: Vec::new(),
         }
     }
