@@ -3,6 +3,7 @@
 
 mod append;
 mod commands;
+mod documents;
 mod execution;
 mod learning;
 mod perform;
@@ -34,6 +35,7 @@ use super::summary_room::SummaryRoom;
 use super::tool_healths::ToolHealths;
 use crate::adapt::{ExecutionLevel, ToolBreakerConfig};
 use crate::config;
+use crate::conversation::StartingContext;
 use crate::crash;
 use crate::llm::budget::{AccountKey, Hold};
 use crate::llm::{self, Confirm, Gateway};
@@ -41,8 +43,8 @@ use crate::parts::ReplacedParts;
 use crate::planner::{self, CommandRefusal};
 use crate::program::{Stop, Unavailable};
 use crate::run::{
-    Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
-    Settings, TenantId, TimerSubject,
+    Action, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId, Settings,
+    TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
 use crate::store::{Documents, Switchboard};
@@ -303,7 +305,7 @@ impl Driver {
 
     /// Drives the run until it ends or waits, with `context` as its memory of the session, or quarantines
     /// it.
-    pub(crate) async fn run(mut self, context: Context, turn: GateOutcome) -> EndedRun {
+    pub(crate) async fn run(mut self, context: StartingContext, turn: GateOutcome) -> EndedRun {
         let began = Instant::now();
         let mut broken = self.drive(context, turn).await.err();
         // The fault is the run's own and the journal still accepts events, so the run is ended as failed.
@@ -332,7 +334,7 @@ impl Driver {
     }
 
     /// Performs what must happen now, until nothing must.
-    async fn perform_due(&mut self, context: &mut Option<Context>) -> Result<(), Fault> {
+    async fn perform_due(&mut self, context: &mut Option<StartingContext>) -> Result<(), Fault> {
         while let Some(action) = self.due_action() {
             let most = crash::most_events(MAX_EVENTS);
             if self.state.seq > most && !matches!(action, Action::Record { .. }) {
@@ -379,7 +381,7 @@ impl Driver {
         self.timers.first(self.state.timers(), driver)
     }
 
-    async fn drive(&mut self, context: Context, turn: GateOutcome) -> Result<(), Fault> {
+    async fn drive(&mut self, context: StartingContext, turn: GateOutcome) -> Result<(), Fault> {
         let mut context = Some(context);
         self.take_over(turn).await?;
         // A takeover restarts the timeout: time without a driver does not count.

@@ -2,18 +2,28 @@
 
 use super::{ConversationState, document_choice};
 use crate::memory::{self, Memory};
-use crate::run::{Context, RunState, SessionEvent, Usage};
+use crate::run::{Context, NamedDocument, RunState, SessionEvent, Usage};
 
 /// Tokens of the words around the facts in a prompt.
 const FACTS_SECTION: usize = 96;
 
+/// What a run that starts is given of its conversation.
+#[derive(Debug, Default)]
+pub(crate) struct StartingContext {
+    /// What it knows; stored with it.
+    pub(crate) context: Context,
+    /// The documents that the pending question lists: its request may name some of them, or others.
+    pub(crate) listed: Vec<NamedDocument>,
+}
+
 impl ConversationState {
     /// The context of a run that starts now; empty for one that started before, whose context is in its
     /// journal. A client that keeps its conversation itself sends the turns with its request.
-    pub(crate) fn context_for(&self, run: &RunState) -> Context {
+    pub(crate) fn context_for(&self, run: &RunState) -> StartingContext {
         let Some(queued) = run.queued.as_ref().filter(|_| run.started.is_none()) else {
-            return Context::default();
+            return StartingContext::default();
         };
+        let mut listed = Vec::new();
         let budget = self.limits.memory.budget(self.limits.window);
         let context = match &queued.history {
             Some(turns) => {
@@ -35,25 +45,19 @@ impl ConversationState {
                 let most = self.limits.memory.facts_tokens;
                 // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
                 let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
-                let mut context = self.history.memory().context(budget - reserved);
-                self.name_chosen_documents(&mut context, &queued.request);
+                let memory = self.history.memory();
+                let asks_again = document_choice::asks_again(&queued.request);
+                let again = asks_again.then(|| memory.listing_again()).flatten();
+                let memory = again.as_ref().unwrap_or(memory);
+                let mut context = memory.context(budget - reserved);
+                listed.extend(memory.pending().into_iter().flat_map(|asked| asked.question.choices.clone()));
                 let held = memory::tokens(&serde_json::to_string(&context).unwrap_or_default());
                 let tokens = most.min(budget.saturating_sub(held + FACTS_SECTION));
                 ledger.inform(&mut context, &queued.request, &queued.user, tokens);
                 context
             }
         };
-        memory::with_instructions(context, queued.instructions.as_deref())
-    }
-
-    /// A reply to the question which documents are meant names them: the request is about these.
-    fn name_chosen_documents(&self, context: &mut Context, reply: &str) {
-        let Some(pending) = &mut context.pending else { return };
-        let asked = self.history.memory().pending().map(|asked| asked.question.choices.as_slice());
-        for document in document_choice::named(asked.unwrap_or_default(), reply) {
-            if pending.documents.iter().all(|other| other.id != document.id) {
-                pending.documents.push(document);
-            }
-        }
+        let context = memory::with_instructions(context, queued.instructions.as_deref());
+        StartingContext { context, listed }
     }
 }

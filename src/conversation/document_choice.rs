@@ -1,5 +1,7 @@
 //! Which of the documents that a question lists a reply names.
 
+use std::collections::BTreeMap;
+
 use crate::planner::consent;
 use crate::run::NamedDocument;
 
@@ -52,34 +54,144 @@ const FILLERS: &[&str] = &[
     "favor",
 ];
 
-/// Those of `choices` that the reply names: by id or whole name anywhere in it, or by the name without its ending or the number in
-/// the list, if it says nothing else. A plain yes names the only one. A name that several have names none.
-pub(super) fn named(choices: &[NamedDocument], reply: &str) -> Vec<NamedDocument> {
-    if let [only] = choices
-        && consent::parse_consent(reply) == Some(true)
-    {
-        return vec![only.clone()];
+/// Words of a request that asks again for one of a list, beside [`FILLERS`] and its place.
+const AGAIN: &[&str] = &[
+    "now",
+    "then",
+    "also",
+    "too",
+    "what",
+    "about",
+    "of",
+    "do",
+    "summarise",
+    "summarize",
+    "ora",
+    "adesso",
+    "poi",
+    "anche",
+    "invece",
+    "del",
+    "di",
+    "riassumi",
+    "riassumimi",
+];
+
+/// Most words of a request that asks again for one of a list, and most bytes.
+const MAX_AGAIN_WORDS: usize = 8;
+const MAX_AGAIN_BYTES: usize = 200;
+
+/// What numbers of a list are called: beside one of these, a number is a place in it.
+const PLACE_NOUNS: &[&str] = &["number", "nr", "n", "document", "file", "numero", "documento"];
+
+/// The places of a list in words.
+const ORDINALS: [&[&str]; 10] = [
+    &["first", "primo"],
+    &["second", "secondo", "seconda"],
+    &["third", "terzo", "terza"],
+    &["fourth", "quarto", "quarta"],
+    &["fifth", "quinto", "quinta"],
+    &["sixth", "sesto", "sesta"],
+    &["seventh", "settimo", "settima"],
+    &["eighth", "ottavo", "ottava"],
+    &["ninth", "nono", "nona"],
+    &["tenth", "decimo", "decima"],
+];
+
+/// The documents that a reply may name.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DocumentChoices<'a> {
+    /// Those that the question lists, in its order.
+    pub(crate) listed: &'a [NamedDocument],
+    /// Those that follow them, and that it does not list. Their places go on.
+    pub(crate) older: &'a [NamedDocument],
+    /// Those that were added since. They have no place.
+    pub(crate) newer: &'a [NamedDocument],
+}
+
+impl DocumentChoices<'_> {
+    /// Those that the reply names: by id or whole name anywhere in it, or by the name without its ending or the place in
+    /// the list, if it says nothing else. A plain yes names the only one that is listed. A name that several have means the listed
+    /// one, if only one of them is; else it names none.
+    pub(crate) fn named(&self, reply: &str) -> Vec<NamedDocument> {
+        if let [only] = self.listed
+            && consent::parse_consent(reply) == Some(true)
+        {
+            return vec![only.clone()];
+        }
+        let all: Vec<&NamedDocument> = self.listed.iter().chain(self.older).chain(self.newer).collect();
+        let mut rest = reply.to_lowercase();
+        let mut found = taken(&mut rest, self.keys(&all, whole_names));
+        let stems = taken(&mut rest, self.keys(&all, stem));
+        let others = words(&rest);
+        let places: Vec<usize> = others.iter().filter_map(|word| place(word)).collect();
+        let says_nothing = |words: usize| {
+            let is_filler = |word: &&str| FILLERS.contains(word) || place(word).is_some();
+            others.len() <= words + MAX_OTHER_WORDS && others.iter().all(is_filler)
+        };
+        if places.is_empty() && says_nothing(0) {
+            found.extend(stems);
+        } else if let ([number], true) =
+            (places.as_slice(), found.is_empty() && stems.is_empty() && says_nothing(1))
+        {
+            let most = self.listed.len() + self.older.len();
+            found.extend(number.checked_sub(1).filter(|place| *place < most));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().filter_map(|place| all.get(place).map(|one| (*one).clone())).collect()
     }
-    let mut rest = reply.to_lowercase();
-    let mut found = taken(&mut rest, keys(choices, whole_names));
-    let stems = taken(&mut rest, keys(choices, stem));
-    let others: Vec<&str> =
-        rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let numbers: Vec<usize> = others.iter().filter_map(|word| word.parse().ok()).collect();
-    let says_nothing = |words: usize| {
-        let is_filler = |word: &&str| FILLERS.contains(word) || word.parse::<usize>().is_ok();
-        others.len() <= words + MAX_OTHER_WORDS && others.iter().all(is_filler)
-    };
-    if numbers.is_empty() && says_nothing(0) {
-        found.extend(stems);
-    } else if let ([number], true) =
-        (numbers.as_slice(), found.is_empty() && stems.is_empty() && says_nothing(1))
-    {
-        found.extend(number.checked_sub(1));
+
+    /// What names documents, in lower case, and the places of those that it names.
+    fn keys(
+        &self,
+        all: &[&NamedDocument],
+        of: fn(&NamedDocument) -> Vec<String>,
+    ) -> Vec<(String, Vec<usize>)> {
+        let mut keys: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (place, choice) in all.iter().enumerate() {
+            for key in of(choice).into_iter().filter(|key| !key.is_empty()) {
+                keys.entry(key).or_default().push(place);
+            }
+        }
+        for places in keys.values_mut() {
+            let listed: Vec<usize> =
+                places.iter().copied().filter(|place| *place < self.listed.len()).collect();
+            if listed.len() == 1 {
+                *places = listed;
+            }
+        }
+        keys.into_iter().collect()
     }
-    found.sort_unstable();
-    found.dedup();
-    found.into_iter().filter_map(|place| choices.get(place).cloned()).collect()
+}
+
+/// Whether a request only asks for another one of a list, such as "and the second one?".
+pub(super) fn asks_again(request: &str) -> bool {
+    if request.len() > MAX_AGAIN_BYTES {
+        return false;
+    }
+    let lower = request.to_lowercase();
+    let words = words(&lower);
+    let is_place = |word: &&str| place(word).is_some();
+    let is_number = |word: &&str| word.chars().all(|c| c.is_ascii_digit());
+    let mut places = words.iter().filter(|word| is_place(word));
+    let (Some(first), None) = (places.next(), places.next()) else { return false };
+    let is_clear = !is_number(first) || words.iter().any(|word| PLACE_NOUNS.contains(word));
+    let is_other = |word: &&str| is_place(word) || FILLERS.contains(word) || AGAIN.contains(word);
+    is_clear && words.len() <= MAX_AGAIN_WORDS && words.iter().all(is_other)
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+/// The place that a word in lower case means, from 1: a number, `2nd`, `2º`, or an ordinal.
+fn place(word: &str) -> Option<usize> {
+    if let Some(at) = ORDINALS.iter().position(|names| names.contains(&word)) {
+        return Some(at + 1);
+    }
+    let digits = ["st", "nd", "rd", "th", "º", "ª"].iter().find_map(|ending| word.strip_suffix(ending));
+    digits.unwrap_or(word).parse().ok()
 }
 
 /// The places of the documents that `keys` name in a text, from which they are taken. Longest first, so that "report.md" is not
@@ -96,20 +208,6 @@ fn taken(text: &mut String, mut keys: Vec<(String, Vec<usize>)>) -> Vec<usize> {
         }
     }
     found
-}
-
-/// What names documents, in lower case, and the places of those that it names.
-fn keys(choices: &[NamedDocument], of: fn(&NamedDocument) -> Vec<String>) -> Vec<(String, Vec<usize>)> {
-    let mut keys: Vec<(String, Vec<usize>)> = Vec::new();
-    for (place, choice) in choices.iter().enumerate() {
-        for key in of(choice).into_iter().filter(|key| !key.is_empty()) {
-            match keys.iter_mut().find(|(other, _)| *other == key) {
-                Some((_, places)) => places.push(place),
-                None => keys.push((key, vec![place])),
-            }
-        }
-    }
-    keys
 }
 
 /// The id; and the name, if it has an ending or several words: one that is a word may mean that word.
@@ -154,6 +252,10 @@ mod tests {
         names.iter().enumerate().map(choice).collect()
     }
 
+    fn named(listed: &[NamedDocument], reply: &str) -> Vec<NamedDocument> {
+        DocumentChoices { listed, ..DocumentChoices::default() }.named(reply)
+    }
+
     #[test]
     fn replies_name_documents() {
         let all = choices(&["Report.md", "old report.md", "plan 2026.txt", "a.txt", "Bilancio 2025.md"]);
@@ -167,6 +269,13 @@ mod tests {
             ("a report", &[0]),
             ("2", &[1]),
             ("number 3.", &[2]),
+            ("the second one", &[1]),
+            ("The 3rd, please", &[2]),
+            ("il terzo documento", &[2]),
+            ("la 2ª", &[1]),
+            ("the seventh", &[]),
+            ("in a second", &[]),
+            ("secondo me il report", &[]),
             ("the 4 and the 5", &[]),
             ("What will the weather be in 3 days?", &[]),
             ("in 3 sentences", &[]),
@@ -189,5 +298,55 @@ mod tests {
         let twins = choices(&["notes.md", "notes.md"]);
         assert_eq!(named(&twins, "notes.md"), []);
         assert_eq!(named(&twins, "2"), twins[1..]);
+    }
+
+    #[test]
+    fn documents_that_are_not_listed_are_named_too_and_listed_ones_come_first() {
+        let (listed, older) =
+            (choices(&["report.md", "plan.md"]), choices(&["old.txt", "plan.md", "a.txt", "a.txt"]));
+        let newer = choices(&["new.md", "report.txt"]);
+        let all = DocumentChoices { listed: &listed, older: &older, newer: &newer };
+        for (reply, expected) in [
+            ("plan.md", vec![&listed[1]]),
+            ("the plan", vec![&listed[1]]),
+            ("the report", vec![&listed[0]]),
+            ("old.txt", vec![&older[0]]),
+            ("the new one", vec![&newer[0]]),
+            ("report.txt and the old.txt", vec![&older[0], &newer[1]]),
+            ("the third one", vec![&older[0]]),
+            ("number 6", vec![&older[3]]),
+            ("7", vec![]),
+            ("a.txt", vec![]),
+        ] {
+            let expected: Vec<NamedDocument> = expected.into_iter().cloned().collect();
+            assert_eq!(all.named(reply), expected, "{reply}");
+        }
+    }
+
+    #[test]
+    fn request_that_is_only_a_place_asks_again() {
+        for request in [
+            "And the second one?",
+            "now the third",
+            "Summarise the first one, too",
+            "E il secondo?",
+            "Riassumi anche il quarto documento",
+            "and number 2",
+            "document 3, please",
+            "the 2nd",
+        ] {
+            assert!(asks_again(request), "{request}");
+        }
+        for request in [
+            "2",
+            "one",
+            "now",
+            "the first and the second",
+            "the second week of May",
+            "book the second room",
+            "yes",
+        ] {
+            assert!(!asks_again(request), "{request}");
+        }
     }
 }

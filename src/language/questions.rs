@@ -33,7 +33,7 @@ pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String 
 pub(crate) const DOCUMENT: &str = "document";
 
 /// Asks which documents are meant, of these with their names and bytes.
-pub(crate) fn ask_for_document(documents: &[(String, u64)], lang: Lang) -> String {
+pub(crate) fn ask_for_document(documents: &[(String, u64)], more: u64, lang: Lang) -> String {
     if documents.is_empty() {
         let none = lang.pick([
             "Quale documento intendi? Non ce n'è ancora nessuno: aggiungine uno e nominalo.",
@@ -55,7 +55,15 @@ pub(crate) fn ask_for_document(documents: &[(String, u64)], lang: Lang) -> Strin
         format!("\n{}. {} ({} kB)", at + 1, name, bytes.div_ceil(1000))
     };
     let lines: String = documents.iter().enumerate().map(line).collect();
-    format!("{lead}{lines}")
+    let further = lang.pick([
+        "altri documenti, che puoi indicare con il nome",
+        "further documents, which you can name",
+        "autres documents, que vous pouvez nommer",
+        "weitere Dokumente, die Sie nennen können",
+        "otros documentos, que puede nombrar",
+    ]);
+    let further = if more > 0 { format!("\n({further}: {more})") } else { String::new() };
+    format!("{lead}{lines}{further}")
 }
 
 /// Asks for another day instead of `day`, which no calendar has.

@@ -52,6 +52,8 @@ pub struct Memory {
     pending: Option<PendingQuestion>,
     /// The run of the latest turn that set `pending`.
     pending_run: Option<RunId>,
+    /// The last question that lists documents, for as long as the turns after it quote documents and ask nothing.
+    listing: Option<Box<PendingQuestion>>,
     usage: Usage,
 }
 
@@ -99,7 +101,7 @@ impl Memory {
     pub fn apply(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::SessionStarted {} => {}
-            SessionEvent::TurnEnded { turn, pending, usage, .. } => {
+            SessionEvent::TurnEnded { turn, pending, usage, origin } => {
                 self.turns.push_back(truncate::turn(turn, MAX_TURN_TOKENS * 4));
                 // A run that waited for a person may end late: a question that a newer run has asked since is
                 // kept.
@@ -107,6 +109,14 @@ impl Memory {
                 if !late {
                     self.pending.clone_from(pending);
                     self.pending_run = turn.run;
+                    let quotes = origin.as_ref().is_some_and(|origin| !origin.quotes.is_empty());
+                    self.listing = match pending {
+                        Some(asked) if !asked.question.choices.is_empty() && asked.unconfirmed.is_empty() => {
+                            Some(Box::new(asked.clone()))
+                        }
+                        None if quotes => self.listing.take(),
+                        _ => None,
+                    };
                 }
                 self.usage += *usage;
             }
@@ -131,6 +141,13 @@ impl Memory {
             // Facts are in the ledger.
             SessionEvent::Fact { .. } => {}
         }
+    }
+
+    /// The same memory, with its last list of documents asked about again: for a request that names another one of it. `None`
+    /// where a question is open, or the conversation has gone on to something else.
+    pub(crate) fn listing_again(&self) -> Option<Self> {
+        let listing = self.listing.as_deref().filter(|_| self.pending.is_none())?;
+        Some(Self { pending: Some(listing.clone()), ..self.clone() })
     }
 
     /// The context for a run that starts now, in at most `budget` tokens (at least [`MIN_CONTEXT_TOKENS`]),

@@ -3,7 +3,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::llm::{Message, Purpose, sections};
-use crate::run::{Fault, Question, RunId, RunStatus, TurnCall};
+use crate::run::{
+    ConfirmedCall, DocumentId, DocumentQuote, DocumentSpan, Fault, NamedDocument, Question, RunId, RunStatus,
+    TurnCall, TurnOrigin,
+};
 
 fn turn(n: usize) -> Turn {
     Turn {
@@ -67,6 +70,64 @@ fn short_conversation_is_kept_verbatim() {
             unfounded: vec![]
         }
     );
+}
+
+#[test]
+fn list_of_documents_can_be_asked_about_again_until_the_conversation_goes_on() {
+    let document = NamedDocument {
+        id: DocumentId(uuid::Uuid::from_u128(7)),
+        sha256: String::new(),
+        name: "report.md".to_owned(),
+        media: "text/markdown".to_owned(),
+        bytes: 1,
+        language: None,
+        heading: None,
+    };
+    let quote = DocumentQuote {
+        step: 1,
+        claim: "They sold 4101 lamps.".to_owned(),
+        span: DocumentSpan { document: document.id.to_string(), start: 0, end: 9 },
+        sha256: String::new(),
+    };
+    let mut lists = question();
+    lists.question.choices.push(document);
+    let mut also_confirms = lists.clone();
+    also_confirms.unconfirmed.push(ConfirmedCall {
+        scene: "Rooms".to_owned(),
+        tool: "Book".to_owned(),
+        arguments: Value::Null,
+        definition: String::new(),
+        question: "Shall I book it?".to_owned(),
+    });
+    let after = |turns: &[(Option<&PendingQuestion>, bool)]| {
+        let events = turns.iter().enumerate().map(|(n, (pending, quotes))| SessionEvent::TurnEnded {
+            turn: turn(n),
+            pending: pending.cloned(),
+            usage: Usage::default(),
+            origin: Some(TurnOrigin {
+                now: "2026-06-01T09:00[Europe/Rome]".parse().unwrap(),
+                user: "ada".to_owned(),
+                by_model: false,
+                has_made_values: false,
+                quotes: if *quotes { vec![quote.clone()] } else { Vec::new() },
+                calls: Vec::new(),
+            }),
+        });
+        let events: Vec<SessionEvent> = events.collect();
+        Memory::from_events(Options::default(), &events).listing_again()
+    };
+    let (lists, confirms, asks) = (Some(&lists), Some(&also_confirms), question());
+    let again = after(&[(lists, false), (None, true), (None, true)]).unwrap();
+    assert_eq!(again.pending(), lists);
+    for turns in [
+        &[(lists, false)][..],
+        &[(lists, false), (None, false), (None, true)],
+        &[(lists, false), (Some(&asks), true), (None, true)],
+        &[(confirms, false), (None, true)],
+        &[(None, true)],
+    ] {
+        assert!(after(turns).is_none(), "{turns:?}");
+    }
 }
 
 #[test]

@@ -155,6 +155,21 @@ impl Documents {
         rows.iter().map(document_row).collect::<Result<_, _>>().map_err(|e| self.read_error(&e))
     }
 
+    /// How many documents the owner has.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn count(&self, owner: &DocumentOwner<'_>) -> Result<u64, Error> {
+        let sql = format!("SELECT count(*) FROM documents WHERE {OWNED}");
+        let count: i64 = sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(owner.tenant.as_str())
+            .bind(owner.user)
+            .fetch_one(self.store.pool())
+            .await
+            .map_err(|e| self.read_error(&e))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
     /// Opens a document of the owner for reading; `None` if there is none with this id.
     ///
     /// # Errors

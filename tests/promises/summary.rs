@@ -135,6 +135,11 @@ async fn which_document_is_meant_is_asked_and_a_reply_names_it() {
         let text = told["answer"].as_str().unwrap();
         assert!(text.contains("Lund1 sold 4101") && !text.contains("Kiel"), "{text}");
 
+        // Another one of the same list.
+        let other = say("And the first one?").await;
+        let text = other["answer"].as_str().unwrap();
+        assert!(text.contains("Kiel2 sold 4102") && !text.contains("Lund"), "{other:#}");
+
         assert_eq!(say("Riassumi il documento").await["status"], "needs_input");
         let second = say("1").await;
         let text = second["answer"].as_str().unwrap();
@@ -143,6 +148,36 @@ async fn which_document_is_meant_is_asked_and_a_reply_names_it() {
         let deleted = served.request("DELETE", &format!("/api/documents/{report}")).send().await.unwrap();
         assert_eq!(Reply::of(deleted).await.json()["erased_runs"], json!([told["run_id"]]));
     }
+}
+
+#[tokio::test]
+async fn reply_names_a_document_that_was_not_listed_and_a_deleted_one_is_asked_for_again() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    let say = async |words: &str| {
+        let mut body = ask(words);
+        body["session_id"] = json!("s");
+        served.post("/api/chat", &body).await.json()
+    };
+    add_as(&served, "oldest.md", &document(1)).await;
+    let mut newest = String::new();
+    for number in 1..12 {
+        newest =
+            add_as(&served, &format!("note-{number}.md"), &format!("# Note {number}\n\nNothing is here.\n"))
+                .await;
+    }
+    for reply in ["oldest.md", "number 12", "the last is what I mean: Oldest.md"] {
+        let which = say("Summarise this document").await;
+        let text = which["answer"].as_str().unwrap();
+        assert!(text.contains("10. note-2.md (") && text.contains("which you can name: 2)"), "{text}");
+        let told = say(reply).await;
+        assert!(told["answer"].as_str().unwrap().contains("Lund1 sold 4101"), "{reply}: {told:#}");
+    }
+    say("Summarise this document").await;
+    let deleted = served.request("DELETE", &format!("/api/documents/{newest}")).send().await.unwrap();
+    assert_eq!(Reply::of(deleted).await.status, 200);
+    let again = say("the first one").await;
+    assert_eq!(again["status"], "needs_input", "{again:#}");
+    assert!(again["answer"].as_str().unwrap().contains("1. note-10.md ("), "{again:#}");
 }
 
 #[tokio::test]

@@ -11,12 +11,12 @@ use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::run_documents::run_documents;
 use crate::actors::scene::{self, CallEnd};
 use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
+use crate::conversation::StartingContext;
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, Context, DocumentId, Effect, Event, Fault, Outcome,
-    PlanningMaker, Purpose, RecalledResult, ResultNotes, RunStarted, Settings, Subject, Usage,
-    idempotency_key,
+    Action, Adaptation, Attempt, CallState, DocumentId, Effect, Event, Fault, Outcome, PlanningMaker,
+    Purpose, RecalledResult, ResultNotes, RunStarted, Settings, Subject, Usage, idempotency_key,
 };
 use crate::store::SwitchKind;
 use crate::trace_context::{ModelCallTrace, RunTrace, SpanKey};
@@ -26,7 +26,9 @@ const COST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Records what the run is executed with, frozen from here on.
-    async fn start_run(&mut self, context: Context) -> Result<(), Fault> {
+    async fn start_run(&mut self, starting: StartingContext) -> Result<(), Fault> {
+        let StartingContext { mut context, listed } = starting;
+        self.name_chosen_documents(&mut context, &listed).await;
         let earlier = context.turns.iter().rev().map(|turn| turn.request.as_str());
         let configured = self.shared.settings.language.as_deref();
         let language = crate::language::of_request(self.state.request(), earlier, configured);
@@ -79,7 +81,7 @@ impl Driver {
     pub(super) async fn perform(
         &mut self,
         action: Action,
-        context: &mut Option<Context>,
+        context: &mut Option<StartingContext>,
     ) -> Result<(), Fault> {
         match action {
             // The loop asks the machine for this action again afterwards.

@@ -15,7 +15,7 @@ use crate::planner::{self, SummarySource};
 use crate::run::{
     Event, Fault, NamedDocument, Question, Subject, SummarisedDocument, SummaryOutline, SummaryWork,
 };
-use crate::store::{DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
+use crate::store::{self, DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
 use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, estimate};
 use crate::tools::Principal;
 
@@ -48,19 +48,23 @@ impl Driver {
     /// The question which documents are meant: the user's newest ones are named.
     async fn ask_for_documents(&mut self, step: u32) -> Event {
         let Principal { tenant, user } = &self.principal;
-        let page = Page { limit: MAX_CHOICES, after: None };
-        let listed = self.shared.documents.list(&DocumentOwner::user(tenant, user), &page).await;
-        let listed = match listed {
+        let (owner, page) = (DocumentOwner::user(tenant, user), Page { limit: MAX_CHOICES, after: None });
+        let documents = &self.shared.documents;
+        let listed = async {
+            Ok::<_, store::Error>((documents.list(&owner, &page).await?, documents.count(&owner).await?))
+        };
+        let (listed, count) = match listed.await {
             Ok(listed) => listed,
             Err(error) => return stopped(step, error.into()),
         };
+        let more = count.saturating_sub(listed.len() as u64);
         // What is in a document is shown only where it was named.
         let choice = |row: &DocumentRow| NamedDocument { heading: None, ..row.named() };
         let choices: Vec<NamedDocument> = listed.iter().map(choice).collect();
         let lines: Vec<(String, u64)> = choices.iter().map(|one| (one.name.clone(), one.bytes)).collect();
         let language = Lang::of(self.state.language().unwrap_or_default());
         let question = Question {
-            text: questions::ask_for_document(&lines, language),
+            text: questions::ask_for_document(&lines, more, language),
             tool: None,
             missing: vec![questions::DOCUMENT.to_owned()],
             known: serde_json::Value::Null,

@@ -1,0 +1,78 @@
+//! Which documents a reply to the question for documents names.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Driver;
+use crate::conversation::DocumentChoices;
+use crate::run::{Context, DocumentId, NamedDocument};
+use crate::store::{self, DocumentOwner, DocumentRow, MAX_PAGE, Page};
+use crate::tools::Principal;
+
+/// The longest time that documents are looked for.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How many documents of a user are looked at, the newest first.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// The longest reply that may name a document that was not listed, in bytes.
+const MAX_REPLY_BYTES: usize = 2_000;
+
+impl Driver {
+    /// A reply to a question that lists documents names some of the user's: the request is about these.
+    pub(super) async fn name_chosen_documents(&self, context: &mut Context, listed: &[NamedDocument]) {
+        let Some(pending) = context.pending.as_mut().filter(|_| !listed.is_empty()) else { return };
+        let reply = self.state.request();
+        let named = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.documents_of_user()).await {
+            Ok(Ok(all)) => {
+                let is_listed = |one: &NamedDocument| listed.iter().any(|listed| listed.id == one.id);
+                let is_newer = |one: &NamedDocument| listed.first().is_some_and(|first| one.id > first.id);
+                let is_short = reply.len() <= MAX_REPLY_BYTES;
+                let others = all.iter().filter(|one| is_short && !is_listed(one)).cloned();
+                let (newer, older): (Vec<_>, Vec<_>) = others.partition(is_newer);
+                let mut named = DocumentChoices { listed, older: &older, newer: &newer }.named(reply);
+                // What was deleted since is asked for again.
+                named.retain(|one| all.iter().any(|known| known.id == one.id));
+                named
+            }
+            missed => {
+                let why = match missed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => format!("no answer within {LOOK_UP_TIMEOUT:?}"),
+                };
+                tracing::warn!(run = %self.state.run, why, "the documents of a user cannot be looked up");
+                DocumentChoices { listed, ..DocumentChoices::default() }.named(reply)
+            }
+        };
+        let ids: Vec<DocumentId> = named.iter().map(|one| one.id).collect();
+        for document in named {
+            if pending.documents.iter().all(|other| other.id != document.id) {
+                pending.documents.push(document);
+            }
+        }
+        let Principal { tenant, user } = &self.principal;
+        let used =
+            self.shared.documents.mark_used(&DocumentOwner::user(tenant, user), &ids, Timestamp::now());
+        if let Err(error) = used.await {
+            tracing::warn!(run = %self.state.run, code = error.code(), %error, "the use of a document is not noted");
+        }
+    }
+
+    /// The documents of the run's user, the newest first. What is in them is shown only where they were named.
+    async fn documents_of_user(&self) -> Result<Vec<NamedDocument>, store::Error> {
+        let Principal { tenant, user } = &self.principal;
+        let owner = DocumentOwner::user(tenant, user);
+        let mut all: Vec<NamedDocument> = Vec::new();
+        while all.len() < MAX_LOOKED_AT {
+            let page = Page { limit: MAX_PAGE, after: all.last().map(|last| last.id) };
+            let rows = self.shared.documents.list(&owner, &page).await?;
+            let is_last = rows.len() < MAX_PAGE as usize;
+            all.extend(rows.iter().map(|row: &DocumentRow| NamedDocument { heading: None, ..row.named() }));
+            if is_last {
+                break;
+            }
+        }
+        Ok(all)
+    }
+}
