@@ -85,6 +85,10 @@ pub enum CliCommand {
     Learned(LearnedArgs),
     /// Shows who decided what and when, erased runs included, and verifies the audit log
     Audit(AuditArgs),
+    /// Copies the database and the documents, also while a server uses them
+    Backup(super::backup_args::BackupArgs),
+    /// Restores a backup; runs that were unfinished wait for a person
+    Restore(super::backup_args::RestoreArgs),
 }
 
 /// `chat`

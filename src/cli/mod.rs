@@ -6,6 +6,8 @@ mod approvals;
 mod args;
 mod assistant;
 mod audit;
+mod backup;
+mod backup_args;
 mod caller;
 mod changes;
 mod chat;
@@ -163,6 +165,8 @@ async fn run<W: Write, E: Write>(
         CliCommand::Eval(eval) => self::eval::run(eval, &loaded, out, errors).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
+        CliCommand::Backup(backup) => self::backup::backup(backup, &loaded, out).await,
+        CliCommand::Restore(restore) => self::backup::restore(restore, &loaded, out).await,
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
         CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,

@@ -16,7 +16,7 @@ use crate::actors::scene_manager::CommandMessage;
 use crate::actors::session_registry;
 use crate::notify::WebhookNotifier;
 use crate::planner::{Command, CommandAction};
-use crate::run::{ApprovalId, Fault};
+use crate::run::{ApprovalId, Fault, RESTORED};
 use crate::store::{ApprovalRow, ErrorCode, Store};
 use crate::telemetry::run_context;
 
@@ -91,7 +91,9 @@ impl ApprovalExpiry {
                 // Somebody decided just in time.
                 Err(fault) if fault.code == "approval.decided" => {}
                 Err(fault) => {
-                    tracing::warn!(approval = %id, code = %fault.code, "cannot refuse an expired approval: {}", fault.message);
+                    if fault.code != RESTORED {
+                        tracing::warn!(approval = %id, code = %fault.code, "cannot refuse an expired approval: {}", fault.message);
+                    }
                     if stubborn.len() < MAX_BACKED_OFF {
                         stubborn.insert(id, Instant::now() + FAILURE_BACKOFF);
                     }

@@ -15,7 +15,7 @@ use crate::flow::Flow;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
     Approval, ApprovalSubject, CallStatus, Decision, EXPIRY, EditedCall, Event, Fault, PlanCause, PlanMade,
-    PlanMaker, PlanScore, RequiredApproval, RunState, RunStatus, call_key,
+    PlanMaker, PlanScore, RESTORED, RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
@@ -168,6 +168,10 @@ fn command_events(
         }
         CommandAction::Decide { approval, choice, hash } => {
             decide(state, catalogue, command, *approval, choice, hash.as_deref())
+        }
+        // Nothing about a run that was restored from a backup happens before a person has seen to it.
+        CommandAction::Expire { .. } if state.copied.is_some() => {
+            Err(refusal(RESTORED, "the run was restored from a backup and waits for a person"))
         }
         CommandAction::Expire { approval } => expire(state, *approval),
         CommandAction::Modify { words, version } => {

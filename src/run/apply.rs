@@ -422,9 +422,10 @@ impl RunState {
         if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {
             self.cancel = Some(Cancellation { by: by.to_owned(), deadline });
         }
-        // Who cancels a run that was restored from a backup has seen to it.
-        if self.cancel.is_some() {
-            self.copied = None;
+        // A person who cancels a run that was restored from a backup has seen to it.
+        if !deadline && self.copied.take().is_some() && self.cancel.is_none() {
+            // Its answer is known: nothing is left to be stopped, and it ends.
+            self.aside = None;
         }
         self.leave_waiting();
     }

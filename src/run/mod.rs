@@ -84,7 +84,7 @@ pub use learned::{
     PathHint, PathRecall, PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
 };
 pub use patch::PatchScope;
-pub use restored::unreadable_restored_events;
+pub use restored::{RESTORED, unreadable_restored_events, writes_since};
 pub use session::SessionEvent;
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope,

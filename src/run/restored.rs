@@ -5,8 +5,12 @@
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::event::{Event, Fault, Usage};
-use super::state::RunState;
+use super::approval::{Approval, ApprovalSubject};
+use super::event::{Effect, Event, Fault, Outcome, Usage};
+use super::state::{CallState, CallStatus, RunState};
+
+/// The code of runs that wait because they were restored from a backup.
+pub const RESTORED: &str = "run.restored";
 
 impl RunState {
     /// Whether the run waits until a person resumes or cancels it, whatever is decided about it meanwhile.
@@ -25,7 +29,8 @@ impl RunState {
     }
 
     /// The events that park the run after the backup of `copied` was restored; none if it has ended. It is taken over, so
-    /// its epoch rises; a person is asked about each write that was in flight.
+    /// its epoch rises; what waited for approval is asked anew once the run continues, and a person is asked about each
+    /// write that was in flight.
     #[must_use]
     pub fn restored_events(&self, copied: Timestamp) -> Vec<Event> {
         if self.queued.is_none() || self.status.is_terminal() {
@@ -34,9 +39,14 @@ impl RunState {
         let mut after = self.clone();
         let mut events = vec![resumed(self.epoch)];
         events.iter().for_each(|event| after.apply_checked(event, after.at));
-        events.extend(after.interrupted_questions().map(|(_, event)| event));
-        events.push(put_aside(copied));
-        events.iter().skip(1).for_each(|event| after.apply_checked(event, after.at));
+        let interrupted: Vec<Event> = after.interrupted_questions().map(|(_, event)| event).collect();
+        let lapses = self.approvals.iter().filter_map(|(number, put)| lapse(*number, put, copied));
+        for event in interrupted.into_iter().chain([put_aside(copied)]).chain(lapses) {
+            if after.check(&event).is_ok() {
+                after.apply_checked(&event, after.at);
+                events.push(event);
+            }
+        }
         // Each question is about another write.
         for _ in 0..after.calls.len() {
             let Some(Action::Record { event: event @ Event::ApprovalRequired { .. } }) =
@@ -51,11 +61,54 @@ impl RunState {
     }
 }
 
+/// An approval that was open may have been decided later, and its write may be done. It counts no more: it is asked anew,
+/// with the reason, once the run continues.
+fn lapse(approval: u32, put: &Approval, copied: Timestamp) -> Option<Event> {
+    if !put.is_open() || matches!(put.matter, ApprovalSubject::Outcome { .. }) {
+        return None;
+    }
+    let why = format!("restored from the backup of {copied:.0}: it may have been approved and done later");
+    let mut needed = put.needed.clone();
+    needed.why.push(why.clone());
+    let (matter, why) = (put.matter, vec![why]);
+    Some(Event::ApprovalLapsed { approval, matter, why, needed, edited: None, read: None })
+}
+
 /// The events that park a run whose journal this program cannot read, by the epoch of its last event. A program that can
 /// read it finds it waiting.
 #[must_use]
 pub fn unreadable_restored_events(epoch: u32, copied: Timestamp) -> [Event; 2] {
     [resumed(epoch), put_aside(copied)]
+}
+
+/// The writes of a run that its journal has and that of a backup has not, or not as they ended: `Scene.Tool: outcome`, in
+/// their order.
+#[must_use]
+pub fn writes_since(backup: &RunState, later: &RunState) -> Vec<String> {
+    let is_known = |number: &u32, call: &CallState| {
+        let before = backup.calls.get(number);
+        before.is_some_and(|before| {
+            before.status == call.status
+                && before.attempts == call.attempts
+                && backup.is_undone(before) == later.is_undone(call)
+        })
+    };
+    let begun =
+        later.calls.iter().filter(|(_, call)| call.requested.effect == Effect::Write && call.attempts > 0);
+    let writes = begun.filter(|(number, call)| !is_known(number, call));
+    writes
+        .map(|(_, call)| {
+            let outcome = match &call.status {
+                CallStatus::Done { outcome: Outcome::Ok { .. } } if later.is_undone(call) => "undone",
+                CallStatus::Done { outcome: Outcome::Ok { .. } } => "done",
+                CallStatus::Done { outcome: Outcome::Unknown { .. } } | CallStatus::InFlight { .. } => {
+                    "unknown"
+                }
+                _ => "not done",
+            };
+            format!("{}.{}: {outcome}", call.scene, call.requested.tool)
+        })
+        .collect()
 }
 
 fn resumed(epoch: u32) -> Event {
@@ -67,5 +120,5 @@ fn put_aside(copied: Timestamp) -> Event {
         "the run was unfinished in the backup of {copied:.0} that was restored: what it did later is unknown, so nothing of it \
          continues until it is resumed or cancelled; check first what became of its writes"
     );
-    Event::RunPutAside { error: Fault::new("run.restored", message), copied: Some(copied) }
+    Event::RunPutAside { error: Fault::new(RESTORED, message), copied: Some(copied) }
 }

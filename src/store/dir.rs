@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, ErrorCode};
-use super::permissions;
+use super::{backup, permissions};
 
 /// Name of the lock file.
 const LOCK: &str = "lock";
@@ -24,9 +24,17 @@ impl DataDir {
     /// existing directory.
     ///
     /// # Errors
-    /// `store.in_use` when another process owns it, with that process's id; `store.read_only`,
-    /// `store.full` and `store.io` when the directory or the lock file cannot be created.
+    /// `store.in_use` when another process owns it, with that process's id; `restore.interrupted` when a restore has not
+    /// put all of its files there; `store.read_only`, `store.full` and `store.io` when the directory or the lock file
+    /// cannot be created.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let dir = Self::lock(path)?;
+        backup::refuse_half_restored(&dir.path)?;
+        Ok(dir)
+    }
+
+    /// The same, also where a restore was interrupted.
+    pub(super) fn lock(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         create_data_dir(&path)?;
         let file = path.join(LOCK);

@@ -26,6 +26,7 @@ use super::read::{Page, decode, read_time};
 use super::{DOCUMENT_DIR, Store};
 use crate::run::{DocumentId, DocumentMedia, NamedDocument, TenantId};
 
+pub(super) use content::blocking;
 pub use content::{MAX_READ_BYTES, OpenDocument};
 pub(crate) use erase::ConversationHold;
 pub use erase::DeletedDocument;

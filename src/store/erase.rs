@@ -1,17 +1,22 @@
 //! Erasure of conversations and runs.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::Store;
 use super::erased_usage::keep_usage;
 use super::error::{Error, ErrorCode};
 use super::learned;
 use super::record::StreamId;
 use super::tenant_bytes::subtract_erased;
 use super::usage::SESSION_STREAMS;
+use super::{BUSY_TIMEOUT, Store};
 use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
+
+/// How long the truncation of the log waits for readers.
+const LOG_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The stream of tenant `?1`'s run `?2`.
 const RUN_STREAM: &str = "tenant = ?1 AND stream = 'run:' || ?2";
@@ -64,8 +69,7 @@ impl Store {
         subtract_erased(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
         let erased = delete_session(&mut tx, tenant, session).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
-        // The log still holds the old pages. If a reader blocks this checkpoint, the next one removes them.
-        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
+        truncate_log(connection).await.map_err(failed)?;
         Ok(erased > 0)
     }
 
@@ -101,7 +105,7 @@ impl Store {
         }
         delete_run(&mut tx, tenant, &id).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
-        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
+        truncate_log(connection).await.map_err(failed)?;
         Ok(true)
     }
 
@@ -147,6 +151,20 @@ impl Store {
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
     }
+}
+
+/// Removes erased pages from the write-ahead log, which still holds them. If a reader blocks it, such as a backup, the next
+/// one removes them: nothing else is written while it waits, so it waits only shortly.
+pub(super) async fn truncate_log(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    set_busy_timeout(connection, LOG_TIMEOUT).await?;
+    let truncated = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await;
+    set_busy_timeout(connection, BUSY_TIMEOUT).await?;
+    truncated.map(drop)
+}
+
+async fn set_busy_timeout(connection: &mut SqliteConnection, time: Duration) -> Result<(), sqlx::Error> {
+    let sql = format!("PRAGMA busy_timeout = {}", time.as_millis());
+    sqlx::query(AssertSqlSafe(sql)).execute(connection).await.map(drop)
 }
 
 /// Deletes an ended run from all tables, and keeps its usage.

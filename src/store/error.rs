@@ -17,6 +17,24 @@ pub struct Error {
 pub enum ErrorCode {
     /// Nothing is stored yet.
     Absent,
+    /// A backup is not what its manifest says.
+    BackupDamaged,
+    /// A document has no file or a damaged one, so no backup can be made.
+    BackupDocument,
+    /// A newer version of this program took the backup.
+    BackupFormat,
+    /// A directory is no backup, or files of it are missing.
+    BackupIncomplete,
+    /// Another process makes the same backup.
+    BackupInProgress,
+    /// The backup was stopped before its end.
+    BackupInterrupted,
+    /// The database's log grew too much while its backup was taken.
+    BackupLog,
+    /// No backup can be made at this place.
+    BackupTarget,
+    /// The backup took longer than allowed.
+    BackupTimeout,
     /// A record that cannot be stored: a bug of the caller.
     BadRecord,
     /// Too many events wait to be written.
@@ -62,6 +80,10 @@ pub enum ErrorCode {
     Quota,
     /// The directory or the file cannot be written or entered.
     ReadOnly,
+    /// A restore was interrupted while it put its files into the data directory.
+    RestoreInterrupted,
+    /// The data directory has content, so no backup is restored into it.
+    RestoreTarget,
     /// The run has not ended.
     RunBusy,
     /// A scene's `schema.sql` cannot be applied.
@@ -81,6 +103,15 @@ impl ErrorCode {
     pub fn as_str(self) -> &'static str {
         match self {
             ErrorCode::Absent => "store.absent",
+            ErrorCode::BackupDamaged => "backup.damaged",
+            ErrorCode::BackupDocument => "backup.document",
+            ErrorCode::BackupFormat => "backup.newer_format",
+            ErrorCode::BackupIncomplete => "backup.incomplete",
+            ErrorCode::BackupInProgress => "backup.in_progress",
+            ErrorCode::BackupInterrupted => "backup.interrupted",
+            ErrorCode::BackupLog => "backup.log_too_large",
+            ErrorCode::BackupTarget => "backup.target",
+            ErrorCode::BackupTimeout => "backup.timeout",
             ErrorCode::BadRecord => "store.bad_record",
             ErrorCode::Busy => "store.busy",
             ErrorCode::Conflict => "store.conflict",
@@ -103,6 +134,8 @@ impl ErrorCode {
             ErrorCode::OlderSchema => "store.older_schema",
             ErrorCode::Quota => "store.quota",
             ErrorCode::ReadOnly => "store.read_only",
+            ErrorCode::RestoreInterrupted => "restore.interrupted",
+            ErrorCode::RestoreTarget => "restore.target",
             ErrorCode::RunBusy => "store.run_busy",
             ErrorCode::SceneSchema => "store.scene_schema",
             ErrorCode::SessionBusy => "store.session_busy",
@@ -172,6 +205,18 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Converts an error of a database that is copied, with a remedy.
+    pub(super) fn sqlite(path: &Path, doing: &str, error: &rusqlite::Error) -> Self {
+        let code = match error {
+            rusqlite::Error::SqliteFailure(failure, _) => failure.extended_code,
+            _ => 0,
+        };
+        let (code, remedy) = classify_code(u32::try_from(code).unwrap_or_default());
+        Self::new(code, format!("{}: cannot {doing}: {error}; {remedy}", path.display()))
+    }
+}
+
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         Fault::new(error.code(), error.message)
@@ -195,7 +240,11 @@ fn classify(error: &sqlx::Error) -> (ErrorCode, &'static str) {
         sqlx::Error::PoolClosed => return (ErrorCode::Stopped, "the store was closed"),
         _ => return (ErrorCode::Failed, "see the message"),
     };
-    let extended = database.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or_default();
+    classify_code(database.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or_default())
+}
+
+/// The same for an extended result code of SQLite.
+fn classify_code(extended: u32) -> (ErrorCode, &'static str) {
     match extended & 0xff {
         _ if extended == SHM_SIZE => (ErrorCode::Full, "free some space on the disk of the data directory"),
         3 | 8 | 14 | 23 => {

@@ -7,6 +7,7 @@
 mod approvals;
 mod audit;
 mod audit_report;
+mod backup;
 mod breakdown;
 mod claims;
 mod dir;
@@ -55,6 +56,11 @@ use tokio::sync::watch;
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use audit_report::{AuditFailure, AuditReport, AuditRow};
+pub use backup::{
+    BACKUP_FORMAT, BackedUpFile, BackupCounts, BackupManifest, BackupOptions, BackupProgress,
+    ChangeSinceKind, ChangedSince, ChangesSince, LaterRun, ProgressSink, RestoreOptions, RestoreReport,
+    RestoredRun, SpentSince, UnknownSince, restore_backup, take_backup, verify_backup,
+};
 pub use breakdown::UsageRow;
 pub use claims::ClaimedRequest;
 pub use dir::DataDir;

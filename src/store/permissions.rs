@@ -6,8 +6,21 @@ use std::path::{Path, PathBuf};
 /// Names of the files that this program creates there, besides the database files.
 const OWN_FILE_NAMES: [&str; 4] = ["lock", "server", "server.new", "chat_history"];
 
+/// Name of the directory in which a restore prepares its files.
+pub(super) const RESTORE_DIR: &str = "restoring";
+/// What the names of directories begin with that keep what was there before a restore.
+pub(super) const KEPT_PREFIX: &str = "before-restore-";
+/// What the names of the reports of restores begin with.
+pub(super) const REPORT_PREFIX: &str = "restored-";
+
 fn is_own(name: &str) -> bool {
-    OWN_FILE_NAMES.contains(&name) || name.starts_with(super::DATABASE_FILE)
+    OWN_FILE_NAMES.contains(&name)
+        || name.starts_with(super::DATABASE_FILE)
+        || name.starts_with(REPORT_PREFIX)
+}
+
+fn is_own_dir(name: &str) -> bool {
+    name == super::DOCUMENT_DIR || name == RESTORE_DIR || name.starts_with(KEPT_PREFIX)
 }
 
 /// This program's files in a data directory.
@@ -25,7 +38,7 @@ fn list_own_files(dir: &Path) -> OwnFiles {
         // For a symbolic link, this is the metadata of the link.
         let Ok(metadata) = entry.metadata() else { continue };
         let name = entry.file_name();
-        if name == super::DOCUMENT_DIR && metadata.is_dir() {
+        if metadata.is_dir() && name.to_str().is_some_and(is_own_dir) {
             // Its own mode keeps other users from the files in it.
             content.own.push((entry.path(), metadata));
         } else if name.to_str().is_some_and(is_own) {

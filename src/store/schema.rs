@@ -30,6 +30,17 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0016_documents.sql"),
 ];
 
+/// What a database file says about itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DatabaseMarks {
+    /// SQLite's `application_id`.
+    pub(super) application: i64,
+    /// SQLite's `user_version`.
+    pub(super) version: i64,
+    /// How many tables, indices and triggers it has.
+    pub(super) tables: i64,
+}
+
 /// The schema version of the file behind `connection`; 0 for an empty file.
 ///
 /// # Errors
@@ -49,6 +60,15 @@ pub(super) async fn version(
         .fetch_one(&mut *connection)
         .await
         .map_err(failed)?;
+    check_version(path, DatabaseMarks { application, version, tables }, migrations.len())
+}
+
+/// The schema version that the marks of a file at `path` say, if it is at most `known`.
+///
+/// # Errors
+/// Those of [`version`].
+pub(super) fn check_version(path: &Path, marks: DatabaseMarks, known: usize) -> Result<usize, Error> {
+    let DatabaseMarks { application, version, tables } = marks;
     if application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0) {
         return Err(Error::new(
             ErrorCode::Foreign,
@@ -58,7 +78,6 @@ pub(super) async fn version(
             ),
         ));
     }
-    let known = migrations.len();
     match usize::try_from(version) {
         Ok(version) if version <= known => Ok(version),
         _ => Err(Error::new(

@@ -219,7 +219,7 @@ impl ConsentChecker {
                 somebody || restored || (self.aside && outcome),
                 "{event:?} while the run waits for a person"
             );
-            let cancels = matches!(event, Event::CancelRequested { .. }) && (self.stopped || !self.answered);
+            let cancels = matches!(event, Event::CancelRequested { deadline: false, .. });
             if cancels || event.is_terminal() || matches!(event, Event::Released { .. }) {
                 self.aside = false;
             }

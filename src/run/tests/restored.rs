@@ -52,6 +52,21 @@ fn restored_run_can_be_cancelled_and_restored_once_more() {
 }
 
 #[test]
+fn open_approval_is_asked_anew_with_the_reason_once_the_run_continues() {
+    let mut run = Script::new(Settings::default());
+    run.asks_plans = true;
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    restore(&mut run);
+    assert!(run.state.approvals[&1].lapsed);
+    run.record(Event::Released { by: "hockney".to_owned() });
+    run.settle();
+    assert_eq!((run.state.status, run.state.approvals.len()), (RunStatus::Waiting, 2));
+    assert!(
+        run.state.approvals[&2].needed.why.iter().any(|why| why.contains("backup of 2026-05-04T03:00:00Z"))
+    );
+}
+
+#[test]
 fn unreadable_run_is_parked_by_number_as_a_readable_one() {
     let run = books();
     let events = unreadable_restored_events(run.state.epoch, run.state.at);

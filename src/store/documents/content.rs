@@ -76,7 +76,7 @@ fn damaged(path: &Path, what: &str) -> Error {
 }
 
 /// Runs file operations on a thread for blocking work.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(in crate::store) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;

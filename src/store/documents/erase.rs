@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::super::error::{Error, ErrorCode};
 use super::super::read::{MAX_PAGE, Page, decode};
-use super::super::tenant_bytes;
+use super::super::{erase, tenant_bytes};
 use super::content::blocking;
 use super::forget::{IS_ACTIVE, in_use, uses_of};
 use super::{DocumentOwner, Documents, OWNED, nanoseconds};
@@ -237,7 +237,7 @@ impl Documents {
         let failed = |e| Error::database(self.store.path(), doing, &e);
         let mut writing = self.store.writer(doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
-        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(connection).await.map(drop).map_err(failed)
+        erase::truncate_log(connection).await.map_err(failed)
     }
 
     async fn remove_file(&self, id: DocumentId) {
