@@ -34,8 +34,9 @@ pub async fn backup<W: Write>(
     let (stop, bar) = (CancellationToken::new(), Bar::new());
     let options = BackupOptions { timeout: args.timeout, stop: stop.clone(), progress: bar.sink() };
     let taken = store::take_backup(&loaded.config.store.data_dir, &args.dir, options);
-    let manifest = until_signal(taken, &stop).await?.map_err(|error| failure(&error))?;
+    let taken = until_signal(taken, &stop).await;
     bar.finish();
+    let manifest = taken?.map_err(|error| failure(&error))?;
     if args.json {
         output::document(out, &manifest, false)?;
     } else {
@@ -60,8 +61,9 @@ pub async fn restore<W: Write>(
     let (stop, bar) = (CancellationToken::new(), Bar::new());
     if args.check {
         let verified = store::verify_backup(&args.dir, stop.clone(), bar.sink());
-        let manifest = until_signal(verified, &stop).await?.map_err(|error| failure(&error))?;
+        let verified = until_signal(verified, &stop).await;
         bar.finish();
+        let manifest = verified?.map_err(|error| failure(&error))?;
         match args.json {
             true => output::document(out, &manifest, false)?,
             false => {
@@ -81,8 +83,9 @@ pub async fn restore<W: Write>(
     };
     let data = &loaded.config.store.data_dir;
     let restored = store::restore_backup(&args.dir, data, options);
-    let report = until_signal(restored, &stop).await?.map_err(|error| failure(&error))?;
+    let restored = until_signal(restored, &stop).await;
     bar.finish();
+    let report = restored?.map_err(|error| failure(&error))?;
     match args.json {
         true => output::document(out, &report, false)?,
         false => write_report(out, data, &report)?,

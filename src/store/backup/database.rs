@@ -119,7 +119,7 @@ impl DatabaseSnapshot {
         let rows = query
             .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get(2)?)))
             .map_err(failed)?;
-        let document = |row: rusqlite::Result<(String, i64, String)>| {
+        let document = |row: rusqlite::Result<(String, i64, String)>| -> Result<StoredDocument, Error> {
             let (id, bytes, sha256) = row.map_err(failed)?;
             let id = id.parse().map_err(|_| {
                 let what = format!("{}: {id:?} is no id of a document", self.path.display());
