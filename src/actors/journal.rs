@@ -39,6 +39,9 @@ const CONTROL_CAPACITY: usize = 64;
 /// How long appends without a waiter are delayed so that they can share another append's commit.
 const LINGER: std::time::Duration = std::time::Duration::from_millis(10);
 
+/// How many streams of a commit that failed are logged by name.
+const MAX_LOGGED: usize = 32;
+
 /// How often the shutdown checks for appends that hold a permit but are not queued yet.
 const DRAIN_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
 
@@ -302,7 +305,7 @@ impl Journal {
                 tracing::error!(code = error.code(), %error, events, "commit failed");
                 let mut failed = BTreeSet::new();
                 for row in batch.groups.iter().flatten() {
-                    if failed.insert(&row.stream) {
+                    if failed.insert(&row.stream) && failed.len() <= MAX_LOGGED {
                         log_refused(Some(row), &error);
                     }
                     self.forget_stream(&row.stream);

@@ -109,6 +109,7 @@ fn log_panics() {
         let text = payload.downcast_ref::<&str>().copied();
         let text =
             text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason");
+        let text: String = text.chars().take(MAX_PANIC_CHARS).collect();
         let location = panic.location().map(tracing::field::display);
         let thread = std::thread::current();
         let backtrace = std::backtrace::Backtrace::capture();

@@ -1,8 +1,8 @@
 //! The access log (`server.access_log`): one log line a request, when the last byte of its reply was handed to the
 //! connection, or when its client has gone.
 //!
-//! A line has nothing of a path, a query, a header or a body, which hold ids, keys and texts of users, except the ids that
-//! the server itself gave.
+//! A line has nothing of a path, a query, a header or a body, which hold keys and texts of users, except ids: that of a run, and
+//! the name of its conversation, which a client may have chosen from a few allowed characters.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -27,6 +27,9 @@ const TARGET: &str = "proscenium::access";
 
 /// The status in the line of a request whose client went away before it was answered, as in the log of nginx.
 const CLIENT_GONE: u16 = 499;
+
+/// The status in the line of a request whose handler panicked, which ends its connection without a reply.
+const PANICKED: u16 = 500;
 
 /// What is known of a request while it is worked on, for its line.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +88,12 @@ impl RequestLine {
         })
     }
 
+    /// Notes an error that the framework makes a reply of.
+    pub(super) fn fail(&mut self, error: &actix_web::Error) {
+        self.reply = Some((error.as_response_error().status_code().as_u16(), code_of(error)));
+        self.is_whole = true;
+    }
+
     /// The body of the reply, at whose end the line is logged.
     pub(super) fn follow(mut self, response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
         let head = response.response();
@@ -92,7 +101,9 @@ impl RequestLine {
         let header = |name: &str| head.headers().get(name).and_then(|value| value.to_str().ok());
         let path = response.request().match_info();
         let mut ids = self.notes.0.borrow_mut();
-        let run = header("x-run-id").or_else(|| path.get("run_id")).and_then(|run| run.parse().ok());
+        // In the path of a request that is refused, the id is the client's own.
+        let in_path = || path.get("run_id").filter(|_| head.status().is_success());
+        let run = header("x-run-id").or_else(in_path).and_then(|run| run.parse().ok());
         ids.run = run.or(ids.run);
         if let Some(session) = header("x-session-id").and_then(|session| SessionId::new(session).ok()) {
             ids.session = Some(session);
@@ -105,7 +116,8 @@ impl RequestLine {
 impl Drop for RequestLine {
     fn drop(&mut self) {
         let Self { began, method, route, notes, reply, bytes, is_whole } = self;
-        let (status, code) = reply.take().unwrap_or((CLIENT_GONE, None));
+        let unanswered = if std::thread::panicking() { PANICKED } else { CLIENT_GONE };
+        let (status, code) = reply.take().unwrap_or((unanswered, None));
         let ms = began.elapsed().as_micros() as f64 / 1000.0;
         let ids = notes.0.borrow();
         let (tenant, run) = (ids.tenant.as_ref().map(display), ids.run.as_ref().map(display));

@@ -47,12 +47,14 @@ pub(crate) async fn guard_request(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let line = RequestLine::begin(&request);
-    let response = guarded(request, next).await?;
-    Ok(match line {
-        Some(line) => line.follow(response),
-        None => response,
-    })
+    let Some(mut line) = RequestLine::begin(&request) else { return guarded(request, next).await };
+    match guarded(request, next).await {
+        Ok(response) => Ok(line.follow(response)),
+        Err(error) => {
+            line.fail(&error);
+            Err(error)
+        }
+    }
 }
 
 async fn guarded(

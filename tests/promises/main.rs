@@ -57,6 +57,7 @@ mod learning_worth;
 mod levels;
 mod llm_faults;
 mod load;
+mod logs;
 mod many_scenes;
 mod metrics;
 mod names;
