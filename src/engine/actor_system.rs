@@ -163,15 +163,12 @@ async fn start_kpis(
     current: &ActiveConfig,
     runtime: runtime::Handle,
 ) -> Result<kpis::Handle, StartError> {
-    // In the same order at each start, so that a tenant keeps its label: the configured ones, then those with keys.
-    let max = current.config.telemetry.max_tenant_labels;
-    let configured = current.config.tenants.keys();
-    let mut first: Vec<TenantId> = configured.filter_map(|name| TenantId::new(name).ok()).collect();
-    first.extend(parts.store.tenants_with_keys(u32::try_from(max).unwrap_or(u32::MAX)).await?);
+    let is_counting = current.config.telemetry.metrics;
+    let tenants = if is_counting { labelled_tenants(parts, current).await } else { TenantBound::default() };
     let names = LabelNames::new(&current.catalogue, &current.gateway.configured());
     let options = kpis::Options {
-        names: names.with_tenants(TenantBound { max, first }),
-        is_counting: current.config.telemetry.metrics,
+        names: names.with_tenants(tenants),
+        is_counting,
         capacity: kpis::CAPACITY,
         store: parts.store.clone(),
         runtime,
@@ -179,6 +176,19 @@ async fn start_kpis(
         traces: parts.traces.clone(),
     };
     kpis::Handle::start(options).map_err(|error| start_fault("engine.metrics", error.to_string()))
+}
+
+/// The tenants with labels in metrics, in the same order at each start, so that they keep them: the configured ones, then
+/// those with keys.
+async fn labelled_tenants(parts: &EngineParts, current: &ActiveConfig) -> TenantBound {
+    let max = current.config.telemetry.max_tenant_labels;
+    let configured = current.config.tenants.keys().filter_map(|name| TenantId::new(name).ok());
+    let keyed = parts.store.tenants_with_keys(u32::try_from(max).unwrap_or(u32::MAX)).await;
+    let keyed = keyed.unwrap_or_else(|error| {
+        tracing::warn!(code = error.code(), %error, "tenants with keys get labels in metrics as they come");
+        Vec::new()
+    });
+    TenantBound { max, first: configured.chain(keyed).collect() }
 }
 
 /// The services for runs that start from now on.

@@ -125,7 +125,8 @@ impl HttpExchange<'_> {
 impl Drop for HttpExchange<'_> {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.count(CLIENT_LEFT);
+            // A handler that panics ends its connection without a reply.
+            self.count(if std::thread::panicking() { "500" } else { CLIENT_LEFT });
         }
     }
 }
@@ -143,6 +144,11 @@ mod tests {
         metrics.begin("GET", Some("/unlisted")).end("404");
         metrics.begin("BREW", None).end("418");
         drop(metrics.begin("POST", None));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _exchange = metrics.begin("PUT", None);
+            panic!("told to");
+        }));
+        assert!(panicked.is_err());
         let mut text = Exposition::default();
         text.add_http(&metrics);
         let text = text.text();
@@ -155,6 +161,7 @@ mod tests {
                 r#"proscenium_http_requests_total{method="GET",route="/api/runs/{run_id}",status="404"} 1"#,
                 r#"proscenium_http_requests_total{method="GET",route="other",status="404"} 1"#,
                 r#"proscenium_http_requests_total{method="POST",route="other",status="499"} 1"#,
+                r#"proscenium_http_requests_total{method="PUT",route="other",status="500"} 1"#,
                 r#"proscenium_http_requests_total{method="other",route="other",status="other"} 1"#,
             ]
         );

@@ -30,6 +30,20 @@ pub(super) enum RunOutcome {
     Cancelled,
 }
 
+/// How much of a request scenes serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum RequestScope {
+    /// All of it.
+    Served,
+    /// A part of it; the plan names another one that no scene serves.
+    Partly,
+    /// Nothing of it: it is out of scope.
+    Unserved,
+    /// It needs no scene: a greeting, or a question that the conversation answers.
+    Conversation,
+}
+
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::labels::{PlanKind, PlanOutcome, StepOutcome};
+use super::labels::{PlanKind, PlanOutcome, RequestScope, StepOutcome};
 use super::run_metrics::RunMetrics;
 use crate::run::{PlanMade, PlanMaker};
 
@@ -11,8 +11,22 @@ use crate::run::{PlanMade, PlanMaker};
 pub(super) struct TrackedPlan {
     pub(super) kind: PlanKind,
     steps: Vec<u32>,
+    /// Whether it names parts of the request that no scene serves.
+    leaves_parts: bool,
     /// Whether another plan followed.
     pub(super) replanned: bool,
+}
+
+/// How much of a request its plans serve; `None` if there is no plan.
+pub(super) fn scope_of(plans: &[TrackedPlan]) -> Option<RequestScope> {
+    let is_executed = plans.iter().any(|plan| plan.kind != PlanKind::None);
+    let leaves_parts = plans.iter().any(|plan| plan.leaves_parts);
+    (!plans.is_empty()).then_some(match (is_executed, leaves_parts) {
+        (true, false) => RequestScope::Served,
+        (true, true) => RequestScope::Partly,
+        (false, true) => RequestScope::Unserved,
+        (false, false) => RequestScope::Conversation,
+    })
 }
 
 /// How a step ended.
@@ -45,12 +59,7 @@ impl TrackedPlan {
             PlanMaker::Fallback => PlanKind::Fallback,
         };
         let steps = made.plan.steps.iter().map(|step| step.step_number).collect();
-        Self { kind, steps, replanned: false }
-    }
-
-    /// Whether it needs scenes.
-    pub(super) fn is_executed(&self) -> bool {
-        self.kind != PlanKind::None
+        Self { kind, steps, leaves_parts: !made.plan.unserved.is_empty(), replanned: false }
     }
 
     pub(super) fn len(&self) -> usize {

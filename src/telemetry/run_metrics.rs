@@ -9,7 +9,7 @@ use strum::{IntoEnumIterator, VariantArray};
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::labels::{
     ClosedLabel, DecisionLabel, EditKind, InFlightState, PathLabel, PlanKind, PlanOutcome, RatingLabel,
-    ReplanCause, RunOutcome, StepOutcome, TokenKind, ToolOutcome,
+    ReplanCause, RequestScope, RunOutcome, StepOutcome, TokenKind, ToolOutcome,
 };
 use super::tenant_metrics::TenantMetrics;
 use super::{LabelNames, PREFIX, buckets};
@@ -28,7 +28,7 @@ pub struct RunMetrics {
     pub(super) requests: CounterGrid<1>,
     pub(super) request_seconds: HistogramGrid<1>,
     pub(super) overhead_seconds: HistogramGrid<0>,
-    pub(super) out_of_scope: CounterGrid<0>,
+    pub(super) scopes: CounterGrid<1>,
     pub(super) tenants: TenantMetrics,
     pub(super) plans: CounterGrid<2>,
     pub(super) plan_steps: HistogramGrid<2>,
@@ -110,12 +110,12 @@ impl RunMetrics {
                 [],
                 buckets::OVERHEAD,
             )?.with_all_series(),
-            out_of_scope: book.count(
-                "out_of_scope_requests_total",
-                "Requests that ended, whose plans needed no scene: greetings, questions that the conversation answers, and \
-                 what no scene serves.",
-                [],
-                [],
+            scopes: book.count(
+                "requests_by_scope_total",
+                "Requests that ended and had a plan, by how much of them scenes serve: served, partly, unserved (out of scope) \
+                 or conversation (no scene is needed: greetings, and what the conversation answers).",
+                ["scope"],
+                [RequestScope::axis()],
             )?.with_all_series(),
             tenants: book.tenants(names)?,
             plans: book.count(

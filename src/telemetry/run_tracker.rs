@@ -17,7 +17,7 @@ use super::labels::{
 };
 use super::log_lines;
 use super::names::LabelNames;
-use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan};
+use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan, scope_of};
 use super::run_metrics::{self, RunMetrics};
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::adapt::{ConsultationKind, PolicyChoice};
@@ -621,8 +621,8 @@ impl RunTracker {
             if !self.reopened {
                 metrics.requests.inc([outcome as usize]);
                 metrics.tenants.count_request(&self.tenant, outcome);
-                if !self.plans.is_empty() && !self.plans.iter().any(TrackedPlan::is_executed) {
-                    metrics.out_of_scope.inc([]);
+                if let Some(scope) = scope_of(&self.plans) {
+                    metrics.scopes.inc([scope as usize]);
                 }
                 if let Some(lasted) = lasted {
                     metrics.request_seconds.observe([outcome as usize], lasted);

@@ -38,7 +38,12 @@ struct KnownTenants {
 
 impl TenantMetrics {
     pub(super) fn new(requests: IntCounterVec, cost: IntCounterVec, bound: &TenantBound) -> Self {
-        let named: HashSet<TenantId> = bound.first.iter().take(bound.max).cloned().collect();
+        let mut named = HashSet::new();
+        for tenant in &bound.first {
+            if named.len() < bound.max {
+                named.insert(tenant.clone());
+            }
+        }
         let known = KnownTenants { max: bound.max, named };
         Self { requests, cost, known: Arc::new(Mutex::new(known)) }
     }

@@ -269,7 +269,31 @@ fn plan_that_asks_the_user_is_not_a_failed_one_unless_a_step_failed() {
     asks(&mut script, StepStatus::Failed, 2);
     script.shows(r#"plans_total{kind="scene",outcome="failed"} 1"#);
     script.shows(r#"plans_total{kind="scene",outcome="needs_input"} 1"#);
-    script.shows("out_of_scope_requests_total 0");
+    script.shows(r#"requests_by_scope_total{scope="served"} 2"#);
+}
+
+#[test]
+fn requests_are_counted_by_what_scenes_serve_of_them() {
+    let mut script = EventScript::new();
+    let of = |needs_execution: bool, unserved: &[&str]| {
+        let Event::PlanCreated(mut made) = planned(&[(1, "A", &[])]) else { panic!("a plan") };
+        made.plan.needs_execution = needs_execution;
+        made.plan.unserved = unserved.iter().map(|part| (*part).to_owned()).collect();
+        Event::PlanCreated(made)
+    };
+    let plans =
+        [of(true, &[]), of(true, &["the moon"]), of(false, &["the moon"]), of(false, &[]), of(false, &[])];
+    for (run, plan) in plans.into_iter().enumerate() {
+        script.run = run as u128 + 1;
+        script.tell(queued()).tell(started()).tell(plan);
+        script.tell(Event::RunCompleted { status: RunStatus::Completed });
+    }
+    // Without a plan.
+    script.run = 9;
+    script.tell(queued()).tell(started()).tell(Event::RunFailed { error: Fault::new("llm.status", "no") });
+    for (scope, count) in [("served", 1), ("partly", 1), ("unserved", 1), ("conversation", 2)] {
+        script.shows(&format!(r#"requests_by_scope_total{{scope="{scope}"}} {count}"#));
+    }
 }
 
 #[test]
@@ -299,7 +323,7 @@ fn tenants_beyond_the_bound_count_together_and_keep_their_label() {
             .shows(&format!(r#"tenant_requests_total{{outcome="completed",tenant="{tenant}"}} {requests}"#));
         script.shows(&format!(r#"tenant_cost_usd_total{{tenant="{tenant}"}} {cost}"#));
     }
-    script.shows("out_of_scope_requests_total 5");
+    script.shows(r#"requests_by_scope_total{scope="conversation"} 5"#);
     assert!(!script.text().contains("second") && !script.text().contains("third"));
 }
 

@@ -25,7 +25,9 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Se
 const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
-const ZERO: [(&str, &str); 9] = [
+const ZERO: [(&str, &str); 11] = [
+    ("Slow requests", "no request takes 30 seconds"),
+    ("Documents", "there are none"),
     ("Tool breakers", "no tool fails four times in a row"),
     ("Policies", "no level or mode is set"),
     ("Consultations", "no level or mode is set"),
@@ -38,10 +40,17 @@ const ZERO: [(&str, &str); 9] = [
 ];
 
 /// Values in expressions that the load never produces.
-const UNSEEN: [(&str, &str); 1] = [(
-    "proscenium_plans_total kind=fallback",
-    "the embedded rules do not plan here, so that requests without a plan are seen",
-)];
+const UNSEEN: [(&str, &str); 6] = [
+    (
+        "proscenium_plans_total kind=fallback",
+        "the embedded rules do not plan here, so that requests without a plan are seen",
+    ),
+    ("proscenium_plan_quality_ratio_sum outcome=needs_input", "nobody is asked for more"),
+    ("proscenium_plan_quality_ratio_count outcome=needs_input", "nobody is asked for more"),
+    ("proscenium_plan_quality_ratio_bucket outcome=needs_input", "nobody is asked for more"),
+    ("proscenium_http_requests_total status=500", "the server has no internal error"),
+    ("proscenium_http_requests_total status=507", "the disk has room"),
+];
 
 /// Metrics that no panel shows, each with the reason.
 const NOT_SHOWN: [(&str, &str); 0] = [];
@@ -53,7 +62,14 @@ struct Alerts {
 
 #[derive(Deserialize)]
 struct Group {
-    rules: Vec<Rule>,
+    rules: Vec<AnyRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnyRule {
+    Alert(Rule),
+    Recorded { record: String, expr: String },
 }
 
 #[derive(Deserialize)]
@@ -66,9 +82,68 @@ struct Rule {
     annotations: BTreeMap<String, String>,
 }
 
-fn alerts() -> Vec<Rule> {
+/// The alerts, and the metrics that rules record with their expressions.
+fn rules() -> (Vec<Rule>, Vec<(String, String)>) {
     let alerts: Alerts = serde_norway::from_str(&shipped("config/alerts.yml")).unwrap();
-    alerts.groups.into_iter().flat_map(|group| group.rules).collect()
+    let (mut rules, mut recorded) = (Vec::new(), Vec::new());
+    for rule in alerts.groups.into_iter().flat_map(|group| group.rules) {
+        match rule {
+            AnyRule::Alert(rule) => rules.push(rule),
+            AnyRule::Recorded { record, expr } => recorded.push((record, expr)),
+        }
+    }
+    (rules, recorded)
+}
+
+fn alerts() -> Vec<Rule> {
+    rules().0
+}
+
+/// Whether a panel says when it has something to show.
+fn tells_when(description: &str) -> bool {
+    let sentence = |start: &str| {
+        ["until ", "unless ", "while ", "with ", "without "]
+            .iter()
+            .any(|when| description.contains(&format!("{start} {when}")))
+    };
+    sentence("No data") || sentence("Zero")
+}
+
+#[test]
+fn every_alert_has_a_paragraph_in_the_runbook() {
+    let text = shipped("dashboards/README.md");
+    let (_, runbook) = text.split_once("\n## Runbook\n").unwrap();
+    let paragraphs: BTreeMap<&str, &str> =
+        runbook.split("\n### ").skip(1).map(|part| part.split_once('\n').unwrap()).collect();
+    let alerts = alerts();
+    let names: BTreeSet<&str> = alerts.iter().map(|rule| rule.alert.as_str()).collect();
+    assert_eq!(names, paragraphs.keys().copied().collect());
+    for rule in &alerts {
+        // The anchor that GitHub makes of a heading.
+        let place = format!("dashboards/README.md#{}", rule.alert.to_lowercase());
+        assert_eq!(rule.annotations["runbook_url"], place);
+        for part in ["- **Means:** ", "- **Look at:** ", "- **Do:** "] {
+            assert!(paragraphs[rule.alert.as_str()].contains(part), "{}: {part}", rule.alert);
+        }
+    }
+    // Panels and rows are called there as on the dashboard, in italics.
+    let dashboard = Dashboard::shipped();
+    let titles: BTreeSet<&str> =
+        dashboard.panels().iter().map(|panel| panel["title"].as_str().unwrap()).collect();
+    let plain = runbook.replace("**", "");
+    let named: BTreeSet<&str> = plain.split('*').skip(1).step_by(2).collect();
+    assert!(named.len() > 20);
+    assert_eq!(named.difference(&titles).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+#[test]
+fn panels_that_show_only_zero_say_when_they_show_more() {
+    let dashboard = Dashboard::shipped();
+    for (title, _) in ZERO {
+        let panel = dashboard.panels().iter().find(|panel| panel["title"] == title).unwrap();
+        let description = panel["description"].as_str().unwrap();
+        assert!(tells_when(description), "{title}: {description}");
+    }
 }
 
 #[test]
@@ -79,7 +154,16 @@ fn dashboard_layout_units_and_queries_are_valid() {
     assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
     assert_eq!(
         dashboard.rows(),
-        ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals", "Learning"]
+        [
+            "Requests",
+            "HTTP and tenants",
+            "Scenes and plans",
+            "Models and cost",
+            "Approvals",
+            "Internals",
+            "Process and storage",
+            "Learning and facts",
+        ]
     );
     let source = &whole["templating"]["list"][0];
     assert_eq!(source["name"], "datasource");
@@ -194,7 +278,7 @@ fn browse() -> Scene {
 /// | `buy` | a read, one that is shared and one that fails; then, after a re-plan, a write |
 /// | `lose` | a write whose outcome is unknown |
 /// | `fail` | the first model refuses, and so does the next one, until it reaches its limit |
-/// | `spend` | the plan costs nearly the whole budget of a conversation |
+/// | `spend` | no scene serves it; the plan costs nearly the whole budget of a conversation |
 /// | `lose`, with approval | a plan that is changed and approved, and one that keeps waiting |
 /// | `hello`, by name of the flow | its graph is followed |
 /// | `wait 0`, `wait 1` | the model is `asked` for the answer, which comes when `go` opens |
@@ -248,6 +332,7 @@ impl Load {
             .set("budget.run_usd", 10)
             .set("budget.tenant_usd", 1000)
             .set("budget.day_usd", 100)
+            .set("server.max_body_bytes", 16_384)
             .set("execution.max_queued_requests", 1);
         Self { served: ServedEngine::start(setup).await, llm: [main, spare, dead], gates }
     }
@@ -275,6 +360,8 @@ impl Load {
         for code in ["limits.exceeded", "budget.exceeded"] {
             assert!(codes.contains(code), "{codes:?}");
         }
+        self.state_facts(nth).await;
+        self.be_refused().await;
         let [asked_for, go] = &self.gates[nth];
         let send = |words: String| {
             let mut body = in_session(&format!("busy-{nth}"), &words);
@@ -295,6 +382,23 @@ impl Load {
         // Prometheus must have scraped everything that has happened.
         let ended = sum(&self.series().await, "proscenium_requests_total", &[]);
         prometheus.until("sum(proscenium_requests_total)", |seen| seen == ended).await;
+    }
+
+    /// A fact is stated and then corrected.
+    async fn state_facts(&self, nth: usize) {
+        let facts = format!("/api/sessions/{nth}-0/facts");
+        let first = self.served.post(&facts, &json!({"claim": "The lamp costs 12 euros."})).await;
+        assert_eq!(first.status, 201, "{first:#?}");
+        let correction = json!({"claim": "The lamp costs 13 euros.", "supersedes": first.json()["id"]});
+        assert_eq!(self.served.post(&facts, &correction).await.status, 201);
+    }
+
+    /// Without a valid key, and with too much.
+    async fn be_refused(&self) {
+        let chat = |key: &str| self.served.request("POST", "/api/chat").header("x-api-key", key);
+        assert_eq!(chat("psk_unknown").json(&ask("hello")).send().await.unwrap().status(), 401);
+        let body = json!({"messages": [], "padding": "x".repeat(20_000)});
+        assert_eq!(chat("").json(&body).send().await.unwrap().status(), 413);
     }
 
     /// A plan is changed and then approved, and another plan waits forever.
@@ -361,7 +465,9 @@ fn reply(request: &Value, words: &str) -> Scripted {
         }
         // Cached tokens are cheaper; together 0.485 USD.
         (QuestionKind::Plan, words) if words.starts_with("spend") => {
-            Scripted::forced(request, plan(json!([]))).metered(500_000, 30_000, 0)
+            let mut plan = plan(json!([]));
+            plan["unserved"] = json!([words]);
+            Scripted::forced(request, plan).metered(500_000, 30_000, 0)
         }
         (QuestionKind::Plan, _) => Scripted::forced(request, plan(json!([]))),
         (QuestionKind::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
@@ -398,11 +504,23 @@ async fn every_panel_shows_data_under_light_load() {
     let prometheus = Prometheus::scraping(&load.served.addr().to_string());
     // Metrics that are exported from the start are seen at zero.
     prometheus.until("sum(proscenium_requests_total)", |seen| seen == 0.0).await;
+    // A panel that shows nothing on an idle server says what it waits for. A rate needs two scrapes of its metric, and
+    // the first scrape is a request that only the second one sees.
+    prometheus.until("max(count_over_time(up[1m]))", |scrapes| scrapes >= 4.0).await;
+    for target in Dashboard::shipped().targets() {
+        let values = prometheus.lately(&target.expr(INTERVAL, "1m")).await.unwrap();
+        if !values.iter().any(|value| value.is_finite()) {
+            assert!(tells_when(&target.description), "{target:#?}");
+        }
+    }
     // Metrics that appear with their first count are seen to grow in the second round.
     for nth in 0..2 {
         load.round(nth, &prometheus).await;
     }
+    let (_, recorded) = rules();
     let emitted = Emitted::of(&load.series().await);
+    let families = emitted.families().into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+    let emitted = emitted.with_recorded(recorded.iter().map(|(metric, _)| metric.as_str()));
     let (mut faults, mut unseen) = (Vec::new(), BTreeSet::new());
     let mut shown: BTreeSet<String> = BTreeSet::new();
     for target in Dashboard::shipped().targets() {
@@ -430,11 +548,15 @@ async fn every_panel_shows_data_under_light_load() {
             faults.push(format!("{}: {fault}\n  {}", rule.alert, rule.expr));
         }
     }
+    for (metric, expr) in &recorded {
+        faults.extend(
+            emitted.faults(expr, &mut unseen).into_iter().map(|fault| format!("{metric}: {fault}\n  {expr}")),
+        );
+    }
     let listed = BTreeSet::from_iter(UNSEEN.map(|(value, _)| value.to_owned()));
     let strange = listed.symmetric_difference(&unseen);
     faults.extend(strange.map(|value| format!("{value}: never seen, or listed and seen")));
     let hidden = BTreeSet::from_iter(NOT_SHOWN.map(|(metric, _)| metric.to_owned()));
-    let families = emitted.families().into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
     let both = &hidden | &shown;
     faults.extend(
         families.symmetric_difference(&both).map(|metric| format!("{metric}: shown nowhere, or no metric")),
@@ -461,9 +583,13 @@ async fn assert_every_alert_is_evaluated(prometheus: &Prometheus) {
     let rules = prometheus.api("rules", &[]).await.unwrap();
     let groups = rules["groups"].as_array().unwrap().iter();
     let rules: Vec<&Value> = groups.flat_map(|group| group["rules"].as_array().unwrap()).collect();
-    assert_eq!(rules.len(), alerts().len());
+    let (alerts, recorded) = self::rules();
+    assert_eq!(rules.len(), alerts.len() + recorded.len());
     for rule in rules {
         assert_eq!(rule["health"], "ok", "{rule:#}");
+        if rule["type"] == "recording" {
+            continue;
+        }
         let rings = rule["state"] == "firing";
         // Their `for` is zero, and the load triggers them.
         let expected = rule["name"] == "ProsceniumWriteUnknown";

@@ -44,6 +44,7 @@ mod full_disk;
 mod gateway;
 mod hostile_model;
 mod hostile_provider;
+mod http_metrics;
 mod imports;
 mod interpretation;
 mod inventory;

@@ -169,7 +169,7 @@ async fn metrics_equal_a_fold_over_the_journal() {
     let [all, of_tenant] = ["llm_cost_usd_total", "tenant_cost_usd_total"].map(|name| count(name, &[]));
     assert!((all - of_tenant).abs() < 1e-9 && all > 0.0, "{all} and {of_tenant}");
     assert_eq!(count("tenant_requests_total", &[]), 13.0);
-    assert_eq!(count("out_of_scope_requests_total", &[]), count("plans_total", &["kind=\"none\""]));
+    assert_eq!(count("requests_by_scope_total", &["conversation"]), count("plans_total", &["kind=\"none\""]));
     assert_eq!(count("runs_in_flight", &[]), 0.0);
     town.engine.stop().await.unwrap();
 }

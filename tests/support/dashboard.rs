@@ -18,6 +18,7 @@ pub struct Dashboard(pub Value);
 pub struct Target {
     pub row: String,
     pub panel: String,
+    pub description: String,
     pub legend: String,
     pub expr: String,
 }
@@ -60,8 +61,10 @@ impl Dashboard {
                 continue;
             }
             for target in panel["targets"].as_array().unwrap() {
-                let (panel, legend) = (text(&panel["title"]), text(&target["legendFormat"]));
-                targets.push(Target { row: row.clone(), panel, legend, expr: text(&target["expr"]) });
+                let legend = text(&target["legendFormat"]);
+                let (row, expr, description) =
+                    (row.clone(), text(&target["expr"]), text(&panel["description"]));
+                targets.push(Target { row, panel: text(&panel["title"]), description, legend, expr });
             }
         }
         targets

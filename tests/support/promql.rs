@@ -94,6 +94,12 @@ impl Emitted {
         Self(metrics)
     }
 
+    /// With metrics that rules record, of one series for each server.
+    pub fn with_recorded<'a>(mut self, metrics: impl IntoIterator<Item = &'a str>) -> Self {
+        self.0.extend(metrics.into_iter().map(|metric| (metric.to_owned(), BTreeMap::new())));
+        self
+    }
+
     /// Every metric; a histogram counts as one.
     pub fn families(&self) -> BTreeSet<&str> {
         self.0.keys().map(|name| family(name)).collect()
