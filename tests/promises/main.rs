@@ -8,6 +8,7 @@ mod approvals_api;
 mod approvals_in_words;
 mod approvals_restart;
 mod audit;
+mod backup;
 mod breaker;
 mod browser;
 mod check;
