@@ -171,6 +171,14 @@ fn write_report(out: &mut impl Write, data: &Path, report: &RestoreReport) -> st
         }
         (None, None) => {}
     }
+    if report.lapsed_questions > 0 {
+        let asked = usize::try_from(report.lapsed_questions).unwrap_or(usize::MAX);
+        writeln!(
+            out,
+            "\nQuestions that wait for a yes to a call count no more, in {}.",
+            count(asked, "conversation")
+        )?;
+    }
     writeln!(out, "\nThe backup cannot know:")?;
     for unknown in &report.unknown {
         writeln!(out, "  {}\n    {}", unknown.what, unknown.remedy)?;

@@ -192,6 +192,7 @@ impl FactLedger {
             }
             SessionEvent::Fact { fact } => self.add_stated(seq, fact),
             SessionEvent::SessionStarted {}
+            | SessionEvent::QuestionLapsed { .. }
             | SessionEvent::Summarised { .. }
             | SessionEvent::SummaryFailed { .. } => {}
         }

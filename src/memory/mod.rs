@@ -139,6 +139,7 @@ impl Memory {
             }
             SessionEvent::SummaryFailed { usage, .. } => self.usage += *usage,
             // Facts are in the ledger.
+            SessionEvent::QuestionLapsed { .. } => self.pending = None,
             SessionEvent::Fact { .. } => {}
         }
     }

@@ -1,5 +1,6 @@
 //! Events of a session's own stream: what happens to a conversation besides its runs.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
@@ -27,6 +28,12 @@ pub enum SessionEvent {
         /// Where the facts of the turn come from; absent in journals of earlier releases.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<TurnOrigin>,
+    },
+    /// The question that a plain yes would have answered counts no more, since the conversation was restored from a backup:
+    /// it may have been answered, and what it asks be done, after that was taken.
+    QuestionLapsed {
+        /// When the backup was taken.
+        copied: Timestamp,
     },
     /// A fact that no turn holds: a person stated it, or a document says it.
     Fact {

@@ -7,6 +7,7 @@
 
 mod changes;
 mod commit;
+mod confirmations;
 mod database;
 mod files;
 mod manifest;

@@ -159,7 +159,10 @@ impl Subscriber {
                 self.record_summary(&envelope.tenant, attempts, *usage);
             }
             // A turn's usage repeats that of its run.
-            SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } | SessionEvent::Fact { .. } => {}
+            SessionEvent::SessionStarted {}
+            | SessionEvent::TurnEnded { .. }
+            | SessionEvent::QuestionLapsed { .. }
+            | SessionEvent::Fact { .. } => {}
         }
     }
 

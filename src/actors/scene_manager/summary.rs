@@ -59,7 +59,10 @@ fn cost_nano_usd(event: &SessionEvent) -> u64 {
         SessionEvent::Summarised { usage, .. } | SessionEvent::SummaryFailed { usage, .. } => {
             usage.cost_nano_usd
         }
-        SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } | SessionEvent::Fact { .. } => 0,
+        SessionEvent::SessionStarted {}
+        | SessionEvent::TurnEnded { .. }
+        | SessionEvent::QuestionLapsed { .. }
+        | SessionEvent::Fact { .. } => 0,
     }
 }
 

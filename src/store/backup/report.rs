@@ -26,6 +26,9 @@ pub struct RestoreReport {
     pub counts: BackupCounts,
     /// The runs that had not ended: each waits until a person resumes or cancels it.
     pub parked: Vec<RestoredRun>,
+    /// How many conversations had a question that a yes would have answered by executing a call: it counts no more.
+    #[serde(default)]
+    pub lapsed_questions: u64,
     /// How many keys of the backup were revoked: those of which the earlier data directory says so, or all.
     #[serde(default)]
     pub revoked_keys: u64,
@@ -194,8 +197,9 @@ pub(super) fn unknown_since() -> Vec<UnknownSince> {
             "Ask clients not to repeat requests of that time.",
         ),
         unknown(
-            "Confirmations: a question that a user answered with yes later is open again, and a second yes does it again.",
-            "Tell users to check before they confirm anything older.",
+            "Confirmations: a question that a user answered with yes later may be open again. In conversations of the server it counts \
+             no more; a chatbot that keeps the conversation itself can still send the yes, for 15 minutes after the question.",
+            "Tell users to check before they ask for it again.",
         ),
         unknown(
             "Decisions: the audit log ends at that time; a head that was noted later is not found in it.",

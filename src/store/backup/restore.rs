@@ -11,6 +11,7 @@ use super::super::record::{JournalRow, Record};
 use super::super::{DATABASE_FILE, DOCUMENT_DIR, DataDir, RunRow, Store};
 use super::changes::changes_since;
 use super::commit::{RestorePlace, interrupted};
+use super::confirmations::lapse_questions;
 use super::database::checkpoint;
 use super::files;
 use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, MANIFEST_HASH};
@@ -213,6 +214,7 @@ async fn fill(
     let restored = Timestamp::now();
     let compared = old.filter(|_| since.is_some());
     let parked = park_runs(store, manifest.taken, restored, compared).await?;
+    let lapsed_questions = lapse_questions(store, manifest.taken, restored).await?;
     let revoked_keys = revoke(store, since.as_ref(), revoke_keys).await?;
     // The server that ran when the backup was taken has not crashed.
     store.set_crash_history(&CrashHistory::default()).await?;
@@ -225,6 +227,7 @@ async fn fill(
         schema: manifest.schema,
         counts: manifest.counts,
         parked,
+        lapsed_questions,
         revoked_keys,
         unknown: unknown_since(),
         since,

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::commit::{RestorePlace, refuse_half_restored};
 use super::*;
-use crate::run::{DocumentMedia, Event, RunState, RunStatus};
-use crate::store::tests::{envelope, open, record, run_id, tenant};
+use crate::memory::{self, Memory};
+use crate::run::{DocumentMedia, Event, RunState, RunStatus, SessionEvent};
+use crate::store::tests::{envelope, open, record, run_id, session, tenant};
 use crate::store::{
     DATABASE_FILE, DOCUMENT_DIR, DataDir, DocumentLimits, DocumentOwner, ErrorCode, NewDocument, Page,
     Record, RunFilter, Store, SwitchKind,
@@ -201,6 +204,42 @@ async fn document_without_its_file_is_named() {
         let error = take_backup(&data, &backup, options()).await.unwrap_err();
         assert!(error.code() == "backup.document" && error.to_string().contains(&id.to_string()), "{error}");
         assert!(!backup.exists());
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn question_that_a_yes_would_answer_with_a_call_counts_no_more() {
+    let (_tmp, data, backup, target) = places();
+    let store = open(&data).await;
+    let call =
+        json!({"scene": "Desk", "tool": "Book", "arguments": {}, "definition": "", "question": "Sure?"});
+    let asked = |calls: serde_json::Value| -> SessionEvent {
+        let question = json!({"text": "Sure?", "tool": "Book", "missing": []});
+        let pending = json!({"request": "r", "scene": "Desk", "purpose": "p", "question": question, "unconfirmed": calls});
+        let turn =
+            json!({"run": null, "request": "r", "answer": "Sure?", "status": "needs_input", "calls": []});
+        serde_json::from_value(json!({"type": "turn_ended", "turn": turn, "pending": pending})).unwrap()
+    };
+    // A yes, a value, and a question that was answered since.
+    append(&store, [Record::Session(envelope(None, "yes", 1, asked(json!([call.clone()]))))]).await;
+    append(&store, [Record::Session(envelope(None, "value", 1, asked(json!([]))))]).await;
+    append(
+        &store,
+        [
+            Record::Session(envelope(None, "answered", 1, asked(json!([call])))),
+            Record::Session(envelope(None, "answered", 2, asked(json!([])))),
+        ],
+    )
+    .await;
+    store.close().await;
+    take_backup(&data, &backup, options()).await.unwrap();
+    assert_eq!(restore(&backup, &target).await.lapsed_questions, 1);
+    let store = open(&target).await;
+    for (name, waits) in [("yes", false), ("value", true), ("answered", true)] {
+        let events = store.session_events(&tenant(), &session(name)).await.unwrap();
+        let told = Memory::from_events(memory::Options::default(), events.iter().map(|event| &event.body));
+        assert_eq!(told.pending().is_some(), waits, "{name}");
     }
     store.close().await;
 }
