@@ -119,6 +119,7 @@ mod synthesis;
 mod tenants;
 mod text_to_sql;
 mod text_to_sql_scores;
+mod traces;
 mod unknown_scene;
 mod users;
 mod vote;

@@ -123,7 +123,7 @@ fn reservation(mut body: Value) -> Value {
 }
 
 fn in_brief(reached: &ReceivedRequest) -> Value {
-    let ReceivedRequest { place, query, body, idempotency_key } = reached;
+    let ReceivedRequest { place, query, body, idempotency_key, .. } = reached;
     json!({"place": place, "query": query, "body": body, "repeatable": idempotency_key.is_some()})
 }
 

@@ -23,6 +23,8 @@ pub struct ReceivedRequest {
     pub body: Value,
     /// Its idempotency key header.
     pub idempotency_key: Option<String>,
+    /// Its header `traceparent`.
+    pub trace_parent: Option<String>,
 }
 
 type Handler = dyn Fn(&ReceivedRequest) -> Value + Send + Sync;
@@ -102,12 +104,13 @@ impl Drop for Backend {
 
 async fn answer(state: Data<BackendState>, request: HttpRequest, body: Bytes) -> HttpResponse {
     let query = Query::<BTreeMap<String, String>>::from_query(request.query_string()).unwrap().into_inner();
-    let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
+    let header = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
     let reached = ReceivedRequest {
         place: format!("{} {}", request.method(), request.path()),
         query,
         body: serde_json::from_slice(&body).unwrap_or_default(),
-        idempotency_key: key.map(str::to_owned),
+        idempotency_key: header("idempotency-key"),
+        trace_parent: header("traceparent"),
     };
     state.reached.lock().unwrap().push(reached.clone());
     HttpResponse::Ok().json((state.handler)(&reached))

@@ -28,7 +28,7 @@
 //! **Take a world** of scenes with its model: [`Shelf`] (a run held at a chosen place), [`Office`] (approvals; a
 //! back end over HTTP), [`workshop`] (every outcome of a call), [`planner_engine`] (a town of three scenes).
 //! [`embeddings`] simulates a model of embeddings. [`Backend`] is an HTTP back end, [`FaultyBackend`] one that misbehaves,
-//! [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus,
+//! [`otlp_receiver`] takes traces, [`disk`] is a disk that is full or loses power, [`prometheus`] a real Prometheus,
 //! [`postgres`] a real PostgreSQL.
 //!
 //! **Order events.** A [`Gate`] holds one side until the other has come to a place. Where only a result can be
@@ -58,6 +58,7 @@ pub mod model_script;
 pub mod nginx;
 mod office;
 pub mod old_release;
+pub mod otlp_receiver;
 pub mod planner_engine;
 pub mod postgres;
 pub mod prometheus;

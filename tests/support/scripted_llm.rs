@@ -37,6 +37,7 @@ struct Script {
 struct Recorded {
     body: Value,
     authorization: Option<String>,
+    trace_parent: Option<String>,
 }
 
 impl ScriptedLlm {
@@ -111,6 +112,11 @@ impl ScriptedLlm {
     pub fn authorization(&self, nth: usize) -> Option<String> {
         self.script.requests.lock().unwrap()[nth].authorization.clone()
     }
+
+    /// The `traceparent` header of every request.
+    pub fn trace_parents(&self) -> Vec<Option<String>> {
+        self.script.requests.lock().unwrap().iter().map(|request| request.trace_parent.clone()).collect()
+    }
 }
 
 impl Drop for ScriptedLlm {
@@ -125,10 +131,11 @@ impl Drop for ScriptedLlm {
 
 async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> HttpResponse {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let authorization = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+    let header = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
+    let (authorization, trace_parent) = (header("authorization"), header("traceparent"));
     let nth = {
         let mut requests = script.requests.lock().unwrap();
-        requests.push(Recorded { body: body.clone(), authorization: authorization.map(str::to_owned) });
+        requests.push(Recorded { body: body.clone(), authorization, trace_parent });
         requests.len() - 1
     };
     let mut scripted = (script.handler)(&body, nth);
