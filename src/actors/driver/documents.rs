@@ -52,8 +52,8 @@ impl Driver {
             }
         }
         let Principal { tenant, user } = &self.principal;
-        let used =
-            self.shared.documents.mark_used(&DocumentOwner::user(tenant, user), &ids, Timestamp::now());
+        let owner = DocumentOwner::user(tenant, user);
+        let used = self.shared.documents.mark_used(&owner, &ids, Timestamp::now());
         if let Err(error) = used.await {
             tracing::warn!(run = %self.state.run, code = error.code(), %error, "the use of a document is not noted");
         }
