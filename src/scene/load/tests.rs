@@ -258,7 +258,14 @@ fn directory_loads_each_folder_and_warns_of_non_scenes() {
     write("notes/readme.md", "nothing");
     write(".git/config", "nothing");
     let options = Options { dir: Some(dir.path().into()), ..Options::default() };
-    let loaded = load(&options, EmbeddedScenes::default(), Vec::new(), &natives(), Vec::new());
+    let loaded = load(
+        &options,
+        &sandbox::read_module_here,
+        EmbeddedScenes::default(),
+        Vec::new(),
+        &natives(),
+        Vec::new(),
+    );
     assert_eq!(
         loaded.scenes[0].schema_sql.as_deref(),
         Some("CREATE TABLE IF NOT EXISTS cities (name TEXT);")
@@ -292,16 +299,42 @@ fn embedded_folders_load_like_folders_on_disk() {
     let folders = EmbeddedScenes::of("builtin", &Dir::new("", DIRS));
     assert_eq!(folders.builtin, [folder("builtin/weather", GOOD)]);
     let named = |dir: &str| Options { dir: Some(dir.into()), builtin: false, ..Options::default() };
-    let loaded = load(&named("shipped:more"), folders.clone(), Vec::new(), &natives(), Vec::new());
+    let loaded = load(
+        &named("shipped:more"),
+        &sandbox::read_module_here,
+        folders.clone(),
+        Vec::new(),
+        &natives(),
+        Vec::new(),
+    );
     assert_eq!((loaded.scenes.len(), loaded.faults.len()), (1, 0));
-    let unknown = load(&named("shipped:moor"), folders.clone(), Vec::new(), &natives(), Vec::new());
+    let unknown = load(
+        &named("shipped:moor"),
+        &sandbox::read_module_here,
+        folders.clone(),
+        Vec::new(),
+        &natives(),
+        Vec::new(),
+    );
     assert!(unknown.faults[0].to_string().contains("one of: more"), "{:?}", unknown.faults);
     let without = Options { builtin: false, ..Options::default() };
     assert_eq!(
-        load(&Options::default(), folders.clone(), Vec::new(), &natives(), Vec::new()).scenes.len(),
+        load(
+            &Options::default(),
+            &sandbox::read_module_here,
+            folders.clone(),
+            Vec::new(),
+            &natives(),
+            Vec::new()
+        )
+        .scenes
+        .len(),
         1
     );
-    assert_eq!(load(&without, folders, Vec::new(), &natives(), Vec::new()).scenes.len(), 0);
+    assert_eq!(
+        load(&without, &sandbox::read_module_here, folders, Vec::new(), &natives(), Vec::new()).scenes.len(),
+        0
+    );
 }
 
 #[test]
@@ -357,7 +390,14 @@ result = "/data/0"
 #[test]
 fn malformed_allowed_hosts_are_reported() {
     let options = Options { allow_hosts: vec!["http://crm".into()], ..Options::default() };
-    let loaded = load(&options, EmbeddedScenes::default(), Vec::new(), &NativeTools::new(), Vec::new());
+    let loaded = load(
+        &options,
+        &sandbox::read_module_here,
+        EmbeddedScenes::default(),
+        Vec::new(),
+        &NativeTools::new(),
+        Vec::new(),
+    );
     assert_eq!(loaded.faults[0].code, "scene.allow_hosts");
 }
 
