@@ -143,6 +143,7 @@ const MENDABLE: &[(StatusCode, &[&str])] = &[
             "run.ended",
             "run.not_now",
             "run.not_resumable",
+            "run.restored",
         ],
     ),
     (StatusCode::NOT_FOUND, &["run.not_found", "session.unknown", "document.deleted"]),

@@ -162,16 +162,15 @@ fn command_events(
             format!("the note has more than {MAX_NOTE_CHARS} characters"),
         ));
     }
+    if state.copied.is_some() && must_follow_resumption(&command.action) {
+        return Err(refusal(RESTORED, "the run was restored from a backup: resume or cancel it first"));
+    }
     match &command.action {
         CommandAction::Approve { version, hash, hold } => {
             approve(state, catalogue, command, *version, hash.as_deref(), *hold)
         }
         CommandAction::Decide { approval, choice, hash } => {
             decide(state, catalogue, command, *approval, choice, hash.as_deref())
-        }
-        // Nothing about a run that was restored from a backup happens before a person has seen to it.
-        CommandAction::Expire { .. } if state.copied.is_some() => {
-            Err(refusal(RESTORED, "the run was restored from a backup and waits for a person"))
         }
         CommandAction::Expire { approval } => expire(state, *approval),
         CommandAction::Modify { words, version } => {
@@ -202,6 +201,18 @@ fn command_events(
             deadline: false,
             note: command.note.clone(),
         }]),
+    }
+}
+
+/// Whether a command decides about what a run is going to do, which waits while it is restored from a backup. What became
+/// of its writes can be said at any time.
+fn must_follow_resumption(action: &CommandAction) -> bool {
+    match action {
+        CommandAction::Approve { .. } | CommandAction::Expire { .. } => true,
+        CommandAction::Decide { choice, .. } => {
+            !matches!(choice, ApproverChoice::Done | ApproverChoice::NotDone | ApproverChoice::Again)
+        }
+        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::error::{Error, ErrorCode};
-use super::{BUSY_TIMEOUT, DATABASE_FILE, dir, schema};
+use super::{BUSY_TIMEOUT, DATABASE_FILE, backup, dir, schema};
 
 /// Largest file that is fully checked for damage, in bytes.
 const MAX_CHECKED_BYTES: u64 = 256 * 1024 * 1024;
@@ -45,6 +45,7 @@ pub async fn inspect(path: &Path) -> Result<DataDirReport, Error> {
     if !dir::exists_or_creatable(path)? {
         return Ok(DataDirReport { owner: None, contents: DataDirContents::Empty, needed, migrated_keys: 0 });
     }
+    backup::refuse_half_restored(path)?;
     let owner = dir::lock_owner(path)?;
     let file = path.join(DATABASE_FILE);
     let size = match std::fs::File::options().read(true).write(true).open(&file).and_then(|f| f.metadata()) {
