@@ -40,17 +40,6 @@ format = "date"
 it = "A {{ city }} il {{ date | day }}."
 "#;
 
-/// The scenes of a configuration without a worker.
-fn load(
-    options: &Options,
-    embedded: EmbeddedScenes,
-    folders: Vec<SceneFolder>,
-    natives: &NativeTools,
-    built: Vec<Scene>,
-) -> LoadedScenes {
-    super::load(options, &without_worker, embedded, folders, natives, built)
-}
-
 fn natives() -> NativeTools {
     let nothing = |_: Value, _: ToolContext| async { Ok(Value::Null) };
     NativeTools::new().with("weather.forecast", native(nothing)).with("weather.cities", native(nothing))
