@@ -5,6 +5,8 @@
 //!   confirmed with values of the document, the values are gone that only the document has.
 //! - Later answers lose the sentences that repeat what is gone: a figure of three digits or more that is no year, a name within
 //!   a sentence, or five words in a row, that nothing which is kept has.
+//! - A turn that only listed the document, in the question which one is meant, keeps everything but its name; the other documents
+//!   keep their places in the list.
 //! - Summaries that cover such a turn are emptied; the memory makes others of the turns ([`super::Memory::apply`]).
 //!
 //! **Invariant:** every event stays, and every call and sentence keeps its place, so the facts that are left keep their ids.
@@ -17,7 +19,8 @@ use serde_json::Value;
 use crate::language::figures::KnownFigures;
 use crate::language::statements;
 use crate::run::{
-    CallOrigin, DocumentId, Effect, PendingQuestion, RunId, SessionEvent, Turn, TurnCall, TurnOrigin,
+    CallOrigin, DocumentId, Effect, NamedDocument, PendingQuestion, RunId, SessionEvent, Turn, TurnCall,
+    TurnOrigin,
 };
 
 /// What stands in place of a text that is gone.
@@ -50,13 +53,17 @@ pub(crate) fn without_document(
         }
         _ => false,
     };
-    let Some(first) = events.iter().position(|(_, event)| is_told(event)) else { return Vec::new() };
+    let lists = |event: &SessionEvent| listing(event, document).is_some();
+    let Some(first) = events.iter().position(|(_, event)| is_told(event) || lists(event)) else {
+        return Vec::new();
+    };
+    let told = events.iter().position(|(_, event)| is_told(event)).unwrap_or(events.len());
     let mut texts = ForgottenTexts::default();
     for (at, (_, event)) in events.iter().enumerate() {
         if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
             match is_told(event) {
                 true => texts.sort_told(turn, pending.as_ref(), origin.as_ref()),
-                false => texts.sort_other(turn, origin.as_ref(), at < first),
+                false => texts.sort_other(turn, origin.as_ref(), at < told),
             }
         }
     }
@@ -73,8 +80,13 @@ pub(crate) fn without_document(
     for ((_, event), (_, before)) in after.iter_mut().zip(&events[first..]) {
         match event {
             SessionEvent::TurnEnded { turn, pending, .. } if !is_told(before) => {
-                turn.answer = texts.without_sentences(&turn.answer);
-                texts.forget_question(pending, document);
+                if let (Some(at), Some(asked)) = (listing(before, document), pending.as_mut()) {
+                    forget_listed(turn, asked, at);
+                }
+                if told < events.len() {
+                    turn.answer = texts.without_sentences(&turn.answer);
+                    texts.forget_question(pending, document);
+                }
             }
             SessionEvent::Summarised { through, summary, .. } if *through > turns_before => summary.clear(),
             // What a person says in place of a fact of the document is the person's.
@@ -88,6 +100,40 @@ pub(crate) fn without_document(
     }
     let changed = after.into_iter().zip(&events[first..]).filter(|(after, before)| after != *before);
     changed.map(|(after, _)| after).collect()
+}
+
+/// The place of a document in the list of a turn's question.
+fn listing(event: &SessionEvent, document: DocumentId) -> Option<usize> {
+    let SessionEvent::TurnEnded { pending: Some(asked), .. } = event else { return None };
+    asked.question.choices.iter().position(|choice| choice.id == document)
+}
+
+/// Forgets the name of the document at this place of a question's list.
+fn forget_listed(turn: &mut Turn, asked: &mut PendingQuestion, at: usize) {
+    let Some(choice) = asked.question.choices.get_mut(at) else { return };
+    let name = std::mem::replace(&mut choice.name, ERASED.to_owned());
+    *choice = NamedDocument {
+        id: DocumentId(uuid::Uuid::nil()),
+        sha256: String::new(),
+        bytes: 0,
+        language: None,
+        heading: None,
+        ..choice.clone()
+    };
+    let (line, erased) = (format!("{}. {name} (", at + 1), format!("{}. {ERASED} (", at + 1));
+    for (text, replacement) in
+        [(&mut turn.answer, ERASED_ANSWER), (&mut asked.question.text, ERASED_QUESTION)]
+    {
+        *text = text.replacen(&line, &erased, 1);
+        if text.contains(&name) && !is_part_of_others(&name, &asked.question.choices) {
+            replacement.clone_into(text);
+        }
+    }
+}
+
+/// Whether the name is found in that of another document of a list.
+fn is_part_of_others(name: &str, choices: &[NamedDocument]) -> bool {
+    choices.iter().any(|choice| choice.name.contains(name))
 }
 
 /// Whether a call of a turn that named documents owes nothing to them, as far as the journal says.
@@ -315,7 +361,7 @@ mod tests {
 
     use super::*;
     use crate::memory::{FactLedger, LedgerFact, Memory, Options};
-    use crate::run::{DocumentQuote, DocumentSpan, RunStatus, Usage};
+    use crate::run::{DocumentQuote, DocumentSpan, Question, RunStatus, Usage};
 
     const REPORT: DocumentId = DocumentId(uuid::Uuid::from_u128(7));
 
@@ -444,6 +490,56 @@ mod tests {
         assert!(claims.iter().any(|claim| claim.contains("900 euros")), "{claims:?}");
         // Nothing named another document.
         assert_eq!(without_document(&events, DocumentId(uuid::Uuid::nil()), &BTreeSet::new()), []);
+    }
+
+    #[test]
+    fn name_of_a_listed_document_is_gone_and_the_others_keep_their_places() {
+        let choice = |id: u128, name: &str| NamedDocument {
+            id: DocumentId(uuid::Uuid::from_u128(id)),
+            sha256: "5a".to_owned(),
+            name: name.to_owned(),
+            media: "text/plain".to_owned(),
+            bytes: 900,
+            language: None,
+            heading: None,
+        };
+        let text = "Which document do you mean?\n1. old plan.md (1 kB)\n2. plan.md (1 kB)\n3. tax.md (1 kB)"
+            .to_owned();
+        let asked = PendingQuestion {
+            request: "Summarise it".to_owned(),
+            scene: "Summary".to_owned(),
+            purpose: "Summarise it".to_owned(),
+            question: Question {
+                text: text.clone(),
+                tool: None,
+                missing: vec!["document".to_owned()],
+                known: Value::Null,
+                choices: vec![choice(5, "old plan.md"), choice(7, "plan.md"), choice(9, "tax.md")],
+            },
+            unconfirmed: Vec::new(),
+            user: String::new(),
+            run: None,
+            documents: Vec::new(),
+        };
+        let mut listed = ended(1, ("Summarise it", &text), vec![], None);
+        if let SessionEvent::TurnEnded { pending, .. } = &mut listed {
+            *pending = Some(asked);
+        }
+        let other = ended(2, ("How many days?", "You have 22 days of plan 4101."), vec![], None);
+        let events = numbered(vec![
+            listed,
+            other.clone(),
+            summarised(2, "There are old plan.md, plan.md and tax.md."),
+        ]);
+        let after = forgotten(&events, &[]);
+        let SessionEvent::TurnEnded { turn, pending: Some(asked), .. } = &after[0].1 else { unreachable!() };
+        let expected = text.replace("2. plan.md", "2. [erased]");
+        assert_eq!((&turn.answer, &asked.question.text), (&expected, &expected));
+        let names: Vec<&str> = asked.question.choices.iter().map(|choice| choice.name.as_str()).collect();
+        assert_eq!(names, ["old plan.md", "[erased]", "tax.md"]);
+        assert_ne!(asked.question.choices[1].id, REPORT);
+        assert_eq!(after[1].1, other);
+        assert_eq!(after[2].1, summarised(2, ""));
     }
 
     #[test]

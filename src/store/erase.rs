@@ -183,6 +183,7 @@ pub(super) async fn delete_run(
         learned::FORGET_RUN,
         "DELETE FROM last_results WHERE run = ?",
         "DELETE FROM document_uses WHERE run = ?",
+        "DELETE FROM document_listings WHERE run = ?",
         "DELETE FROM journal WHERE stream = 'run:' || ?",
         // The owner of the conversation is kept while anything else of it is left.
         "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
@@ -244,6 +245,7 @@ async fn delete_session(
         "DELETE FROM learned_sources WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM last_results WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM document_uses WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM document_listings WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",

@@ -91,6 +91,8 @@ pub(crate) struct ListChange {
     pub(crate) remember: Option<String>,
     /// The documents that the run names from this event on.
     pub(crate) documents: Vec<DocumentId>,
+    /// The documents that a question of the run lists.
+    pub(crate) listed: Vec<DocumentId>,
     /// The human decision that the event records.
     pub(crate) audit_decision: Option<AuditDecision>,
 }
@@ -190,6 +192,9 @@ fn run_change(event: &Event) -> ListChange {
         Event::RunStarted(started) => {
             let pending = started.context.pending.iter().flat_map(|pending| &pending.documents);
             ListChange { documents: pending.map(|document| document.id).collect(), ..change }
+        }
+        Event::SummaryStopped { question: Some(question), .. } => {
+            ListChange { listed: question.choices.iter().map(|choice| choice.id).collect(), ..change }
         }
         Event::ToolCompleted { notes: Some(notes), .. } => {
             ListChange { remember: notes.remember.clone(), ..change }

@@ -28,6 +28,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0014_missing_nodes.sql"),
     include_str!("../../migrations/0015_learned_paths.sql"),
     include_str!("../../migrations/0016_documents.sql"),
+    include_str!("../../migrations/0017_document_listings.sql"),
 ];
 
 /// What a database file says about itself.

@@ -10,13 +10,14 @@ use super::super::error::{Error, ErrorCode};
 use super::super::read::{MAX_PAGE, Page, decode};
 use super::super::{erase, tenant_bytes};
 use super::content::blocking;
-use super::forget::{IS_ACTIVE, in_use, uses_of};
+use super::forget::{IS_ACTIVE, RememberingSession, in_use, uses_of};
 use super::{DocumentOwner, Documents, OWNED, nanoseconds};
 use crate::run::{DocumentId, RunId, SessionId, TenantId};
 
 /// What is deleted with document `?1`, in the same transaction, before its row. Each table that holds something derived
 /// from documents has a column with the document's id, and its statement here.
-const DERIVED: &[&str] = &["DELETE FROM document_uses WHERE document = ?1"];
+const DERIVED: &[&str] =
+    &["DELETE FROM document_uses WHERE document = ?1", "DELETE FROM document_listings WHERE document = ?1"];
 
 /// How often the conversations of a document are gone through, since requests may name it meanwhile.
 const MAX_ROUNDS: usize = 3;
@@ -24,10 +25,10 @@ const MAX_ROUNDS: usize = 3;
 /// What was deleted with a document, and what is left of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeletedDocument {
-    /// The runs that named it, which are erased.
+    /// The runs that named it, or that did nothing but to ask which one is meant and listed it: they are erased.
     pub runs: Vec<RunId>,
-    /// Their conversations. These forgot what the document said; the users' own words are kept, and so are the journals of
-    /// later runs, until a conversation is erased.
+    /// Their conversations. These forgot what the document said, and its name in lists; the users' own words are kept, and so are
+    /// the journals of later runs, and of runs that listed it and did something else, until a conversation is erased.
     pub sessions: Vec<SessionId>,
 }
 
@@ -194,10 +195,20 @@ impl Documents {
             if row.is_none_or(|row| !is_due(row.used)) {
                 return Ok(None);
             }
-            for session in self.remembering(id).await? {
-                let held = hold.hold(owner.tenant, &session).await?;
-                deleted.runs.extend(self.forget(owner.tenant, id, &session).await?);
-                drop(held);
+            for RememberingSession { session, only_lists } in self.remembering(id).await? {
+                let forgotten: Result<Vec<RunId>, H::Error> = async {
+                    let _held = hold.hold(owner.tenant, &session).await?;
+                    Ok(self.forget(owner.tenant, id, &session).await?)
+                }
+                .await;
+                match forgotten {
+                    Ok(runs) => deleted.runs.extend(runs),
+                    // It is at work: the name stays in its lists, and nothing else.
+                    Err(error) if only_lists && PASSED_OVER.contains(&H::code(&error)) => {
+                        tracing::warn!(document = %id, %session, code = H::code(&error), "the name of a deleted document is kept: {error}");
+                    }
+                    Err(error) => return Err(error),
+                }
                 if !deleted.sessions.contains(&session) {
                     deleted.sessions.push(session);
                 }

@@ -17,6 +17,10 @@ use crate::run::{DocumentId, RunId, SCHEMA, SessionEvent, SessionId, TenantId};
 pub(super) const IS_ACTIVE: &str = "(r.status IN ('queued', 'running', 'waiting') OR EXISTS (SELECT 1 FROM approvals AS a \
      WHERE a.run = r.run AND a.about = 'outcome' AND a.state = 'open'))";
 
+/// Whether run `r` ended with a question and called no tool: nothing is lost with it but the question.
+const ONLY_ASKS: &str = "(r.status = 'needs_input' AND NOT EXISTS (SELECT 1 FROM journal AS j \
+     WHERE j.stream = 'run:' || r.run AND j.body LIKE '%\"type\":\"tool_started\"%'))";
+
 /// A run that named a document.
 #[derive(Debug)]
 pub(super) struct DocumentUse {
@@ -26,28 +30,41 @@ pub(super) struct DocumentUse {
     pub(super) is_active: bool,
 }
 
+/// A conversation that remembers a document.
+#[derive(Debug)]
+pub(super) struct RememberingSession {
+    pub(super) session: SessionId,
+    /// Whether it only listed the document, in a question.
+    pub(super) only_lists: bool,
+}
+
 impl Documents {
-    /// The conversations of the runs that named a document.
+    /// The conversations of the runs that named or listed a document.
     ///
     /// # Errors
     /// `document.in_use` if one of these runs is not over.
-    pub(super) async fn remembering(&self, id: DocumentId) -> Result<Vec<SessionId>, Error> {
+    pub(super) async fn remembering(&self, id: DocumentId) -> Result<Vec<RememberingSession>, Error> {
         let mut connection = self.store.pool().acquire().await.map_err(|e| self.read_error(&e))?;
         let uses = uses_of(&mut connection, id).await.map_err(|e| self.read_error(&e))?;
-        let mut sessions: Vec<SessionId> = Vec::new();
+        let mut sessions: Vec<RememberingSession> = Vec::new();
         for used in uses {
             if used.is_active {
                 return Err(in_use(id, &format!("run {}, which names it,", used.run)));
             }
-            if !sessions.contains(&used.session) {
-                sessions.push(used.session);
+            if sessions.iter().all(|known| known.session != used.session) {
+                sessions.push(RememberingSession { session: used.session, only_lists: false });
+            }
+        }
+        for session in listing_sessions(&mut connection, id).await.map_err(|e| self.read_error(&e))? {
+            if sessions.iter().all(|known| known.session != session) {
+                sessions.push(RememberingSession { session, only_lists: true });
             }
         }
         Ok(sessions)
     }
 
-    /// Erases the runs of a conversation that named a document, and what it remembers of the document, in one transaction.
-    /// Returns these runs. The conversation must not be used meanwhile.
+    /// Erases the runs of a conversation that named a document, or only listed it and did nothing else, and what it remembers of
+    /// the document, in one transaction. Returns these runs. The conversation must not be used meanwhile.
     ///
     /// # Errors
     /// `document.in_use` if one of these runs, or a later one of the conversation, is not over; `store.unreadable` if the
@@ -63,11 +80,14 @@ impl Documents {
         // Nothing changes the stream meanwhile; appends to others do not wait while it is read.
         let events = self.store.session_events(tenant, session).await?;
         let last = events.last().map_or(0, |event| event.seq);
-        let runs = {
+        let (runs, listing) = {
             let mut connection = self.store.pool().acquire().await.map_err(failed)?;
-            runs_in(&mut connection, id, session).await.map_err(failed)?
+            let runs = runs_in(&mut connection, id, session).await.map_err(failed)?;
+            (runs, listing_in(&mut connection, (id, tenant, session), "TRUE").await.map_err(failed)?)
         };
-        let Some(first) = runs.first().copied() else { return Ok(Vec::new()) };
+        if runs.is_empty() && listing.is_empty() {
+            return Ok(Vec::new());
+        }
         let events = events.into_iter().map(|event| (event.seq, event.body)).collect::<Vec<_>>();
         let named = runs.clone();
         let changed =
@@ -80,7 +100,9 @@ impl Documents {
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         // A run that began later may have been told what the document says.
-        if let Some(run) = active_since(&mut tx, tenant, session, first).await.map_err(failed)? {
+        if let Some(first) = runs.first().copied()
+            && let Some(run) = active_since(&mut tx, tenant, session, first).await.map_err(failed)?
+        {
             return Err(in_use(id, &format!("run {run} of session {session}, which may know of it,")));
         }
         let is_same = runs_in(&mut tx, id, session).await.map_err(failed)? == runs
@@ -89,11 +111,13 @@ impl Documents {
             return Err(in_use(id, &format!("session {session}, which remembers it,")));
         }
         rewrite(&mut tx, tenant, session, &changed).await.map_err(failed)?;
-        for run in &runs {
+        let mut erased = runs;
+        erased.extend(listing_in(&mut tx, (id, tenant, session), ONLY_ASKS).await.map_err(failed)?);
+        for run in &erased {
             delete_run(&mut tx, tenant, &run.to_string()).await.map_err(failed)?;
         }
         tx.commit().await.map_err(failed)?;
-        Ok(runs.into_iter().collect())
+        Ok(erased.into_iter().collect())
     }
 }
 
@@ -105,6 +129,31 @@ async fn runs_in(
 ) -> Result<BTreeSet<RunId>, sqlx::Error> {
     let uses = uses_of(connection, id).await?;
     Ok(uses.into_iter().filter(|used| used.session == *session).map(|used| used.run).collect())
+}
+
+/// The conversations of the runs that listed a document.
+async fn listing_sessions(
+    connection: &mut SqliteConnection,
+    id: DocumentId,
+) -> Result<Vec<SessionId>, sqlx::Error> {
+    let sql = "SELECT DISTINCT r.session FROM document_listings AS l JOIN runs AS r ON r.run = l.run WHERE l.document = ?";
+    let sessions: Vec<String> = sqlx::query_scalar(sql).bind(id.to_string()).fetch_all(connection).await?;
+    sessions.iter().map(|session| decode(SessionId::new(session))).collect()
+}
+
+/// The runs `r` of a conversation that listed a document, and for which `condition` holds.
+async fn listing_in(
+    connection: &mut SqliteConnection,
+    (id, tenant, session): (DocumentId, &TenantId, &SessionId),
+    condition: &str,
+) -> Result<BTreeSet<RunId>, sqlx::Error> {
+    let sql = format!(
+        "SELECT r.run FROM document_listings AS l JOIN runs AS r ON r.run = l.run \
+         WHERE l.document = ? AND r.tenant = ? AND r.session = ? AND {condition}"
+    );
+    let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(id.to_string());
+    let runs: Vec<String> = query.bind(tenant.as_str()).bind(session.as_str()).fetch_all(connection).await?;
+    runs.iter().map(|run| decode(run.parse::<RunId>())).collect()
 }
 
 /// The last sequence number of the conversation's stream; 0 if it has none.
