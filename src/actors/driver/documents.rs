@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::Driver;
 use crate::conversation::DocumentChoices;
 use crate::run::{Context, DocumentId, NamedDocument};
-use crate::store::{self, DocumentOwner, DocumentRow, MAX_PAGE, Page};
+use crate::store::{self, DocumentOwner, DocumentRow, Documents, MAX_PAGE, Page};
 use crate::tools::Principal;
 
 /// The longest time that documents are looked for.
@@ -21,10 +21,15 @@ const MAX_REPLY_BYTES: usize = 2_000;
 
 impl Driver {
     /// A reply to a question that lists documents names some of the user's: the request is about these.
-    pub(super) async fn name_chosen_documents(&self, context: &mut Context, listed: &[NamedDocument]) {
+    pub(super) async fn name_chosen_documents(&mut self, context: &mut Context, listed: &[NamedDocument]) {
         let Some(pending) = context.pending.as_mut().filter(|_| !listed.is_empty()) else { return };
         let reply = self.state.request();
-        let named = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.documents_of_user()).await {
+        let named = match tokio::time::timeout(
+            LOOK_UP_TIMEOUT,
+            documents_of_user(&self.shared.documents, &self.principal),
+        )
+        .await
+        {
             Ok(Ok(all)) => {
                 let is_listed = |one: &NamedDocument| listed.iter().any(|listed| listed.id == one.id);
                 let is_newer = |one: &NamedDocument| listed.first().is_some_and(|first| one.id > first.id);
@@ -58,21 +63,23 @@ impl Driver {
             tracing::warn!(run = %self.state.run, code = error.code(), %error, "the use of a document is not noted");
         }
     }
+}
 
-    /// The documents of the run's user, the newest first. What is in them is shown only where they were named.
-    async fn documents_of_user(&self) -> Result<Vec<NamedDocument>, store::Error> {
-        let Principal { tenant, user } = &self.principal;
-        let owner = DocumentOwner::user(tenant, user);
-        let mut all: Vec<NamedDocument> = Vec::new();
-        while all.len() < MAX_LOOKED_AT {
-            let page = Page { limit: MAX_PAGE, after: all.last().map(|last| last.id) };
-            let rows = self.shared.documents.list(&owner, &page).await?;
-            let is_last = rows.len() < MAX_PAGE as usize;
-            all.extend(rows.iter().map(|row: &DocumentRow| NamedDocument { heading: None, ..row.named() }));
-            if is_last {
-                break;
-            }
+/// The documents of the run's user, the newest first. What is in them is shown only where they were named.
+async fn documents_of_user(
+    documents: &Documents,
+    user: &Principal,
+) -> Result<Vec<NamedDocument>, store::Error> {
+    let owner = DocumentOwner::user(&user.tenant, &user.user);
+    let mut all: Vec<NamedDocument> = Vec::new();
+    while all.len() < MAX_LOOKED_AT {
+        let page = Page { limit: MAX_PAGE, after: all.last().map(|last| last.id) };
+        let rows = documents.list(&owner, &page).await?;
+        let is_last = rows.len() < MAX_PAGE as usize;
+        all.extend(rows.iter().map(|row: &DocumentRow| NamedDocument { heading: None, ..row.named() }));
+        if is_last {
+            break;
         }
-        Ok(all)
     }
+    Ok(all)
 }
