@@ -55,7 +55,11 @@ pub async fn serve<W: Write>(
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            () = reloads.next() => reload(&engine, &cli, &address, notices).await,
+            // Scenes are read by workers, which takes time.
+            () = reloads.next() => tokio::select! {
+                name = signals.next() => break name,
+                () = reload(&engine, &cli, &address, notices) => {}
+            },
             () = tokio::time::sleep(REWRITE_INTERVAL), if !is_written => is_written = address.write(&defaults).is_ok(),
         }
     };

@@ -46,7 +46,9 @@ impl ConversationState {
                 // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
                 let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
                 let memory = self.history.memory();
-                let asks_again = document_choice::asks_again(&queued.request);
+                // A question that waits for a person's decision is the newer one.
+                let asks_again =
+                    self.runs.parked().next().is_none() && document_choice::asks_again(&queued.request);
                 let again = asks_again.then(|| memory.listing_again()).flatten();
                 let memory = again.as_ref().unwrap_or(memory);
                 let mut context = memory.context(budget - reserved);

@@ -1,10 +1,12 @@
 //! Builds and starts an engine from a configuration.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use sha2::{Digest, Sha256};
 
 use super::actor_system::ActorSystem;
 use super::cast::Cast;
@@ -52,7 +54,12 @@ pub(super) struct SceneSources {
     pub(super) replaced: ReplacedParts,
     /// What reads files of functions; that of the start, since only a restart changes it.
     pub(super) sandbox: sandbox::Options,
+    /// What files of functions have, by the SHA-256 of their text: equal text is read once.
+    pub(super) modules: Arc<Mutex<BTreeMap<[u8; 32], ReadModule>>>,
 }
+
+/// The most files of functions of which is known what they have.
+const MAX_MODULES: usize = 1_000;
 
 impl SceneSources {
     /// Reads the scenes, and waits for workers that read files of functions.
@@ -64,10 +71,21 @@ impl SceneSources {
 
     /// What a file of functions has, as the worker finds it, or as the interpreter does that takes its place.
     fn read_module(&self, source: &str) -> Result<ReadModule, Unavailable> {
-        match &self.replaced.interpreter {
-            Some(interpreter) if self.sandbox.worker.is_none() => interpreter.read_module(source),
-            _ => sandbox::read_module(&self.sandbox, source),
+        let known = || self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest: [u8; 32] = Sha256::digest(source).into();
+        if let Some(read) = known().get(&digest) {
+            return Ok(read.clone());
         }
+        let read = match &self.replaced.interpreter {
+            Some(interpreter) if self.sandbox.worker.is_none() => interpreter.read_module(source)?,
+            _ => sandbox::read_module(&self.sandbox, source)?,
+        };
+        let mut known = known();
+        if known.len() >= MAX_MODULES {
+            known.clear();
+        }
+        known.insert(digest, read.clone());
+        Ok(read)
     }
 }
 

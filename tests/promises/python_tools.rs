@@ -321,6 +321,10 @@ async fn without_a_worker_no_file_is_taken_and_no_call_is_executed() {
     let run = test.chat("s", "Lend Dune to Ada").await;
     assert_eq!(ends(&run), [("LendBook".to_owned(), json!("sandbox.unavailable"))]);
     assert_ne!(run.answer.status, RunStatus::Completed);
+    // What was read before is known.
+    test.engine.reload(test.config.clone()).await.unwrap();
+    let [toml, python] = loans();
+    write(dir.path(), "loans", [toml, &format!("{python}\n")]);
     refused(test.engine.reload(test.config.clone()).await.map(drop));
 
     // An interpreter of one's own reads them in its place, if it can.

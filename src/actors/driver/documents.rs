@@ -14,10 +14,10 @@ use crate::tools::Principal;
 const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many documents of a user are looked at, the newest first.
-const MAX_LOOKED_AT: usize = 10_000;
+const MAX_LOOKED_AT: usize = 2_000;
 
 /// The longest reply that may name a document that was not listed, in bytes.
-const MAX_REPLY_BYTES: usize = 2_000;
+const MAX_REPLY_BYTES: usize = 400;
 
 impl Driver {
     /// A reply to a question that lists documents names some of the user's: the request is about these.
@@ -59,7 +59,7 @@ impl Driver {
         let Principal { tenant, user } = &self.principal;
         let owner = DocumentOwner::user(tenant, user);
         let used = self.shared.documents.mark_used(&owner, &ids, Timestamp::now());
-        if let Err(error) = used.await {
+        if let Ok(Err(error)) = tokio::time::timeout(LOOK_UP_TIMEOUT, used).await {
             tracing::warn!(run = %self.state.run, code = error.code(), %error, "the use of a document is not noted");
         }
     }
