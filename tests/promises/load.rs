@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::process::{ProcessOutput, Workspace};
+use crate::process::{ProcessOutput, RunningProcess, Workspace};
 use crate::support::{ServedEngine, Setup};
 
 /// Runs `load` in a process, while the server of the test goes on.
@@ -115,6 +115,65 @@ async fn overloaded_server_sheds_and_what_it_accepted_ends() {
     let kept = ["--rate", "2000", "--requests", "10", "--max-in-flight", "1"];
     let ran = load(&workspace, format!("http://{}", served.addr()), &kept).await;
     assert!(ran.status == 1 && ran.out.contains("BROKEN      not_sent=0"), "{ran:#?}");
+}
+
+/// The short form of a load beyond what the server takes, with a model that takes its time: what was accepted ends once,
+/// the rest is told to come again, and another tenant's requests are served meanwhile.
+#[tokio::test]
+async fn flood_of_one_tenant_is_shed_and_another_tenant_is_served() {
+    let workspace = Workspace::new()
+        .with("PROSCENIUM__SERVER__MAX_IN_FLIGHT", "16")
+        .with("PROSCENIUM__SERVER__OPEN_METRICS", "true");
+    workspace.write("model.toml", "[latency.first_token]\nshape = \"fixed\"\nms = 40\n");
+    workspace.write("mix.yaml", MIX);
+    for tenant in ["flood", "other"] {
+        let key = workspace.run(&["keys", "create", "--tenant", tenant]).out;
+        workspace.write(tenant, &format!("{tenant} {key}"));
+    }
+    let mut model = workspace.spawn(&["simulate-llm", "--addr", "127.0.0.1:0", "--profile", "model.toml"]);
+    model.read_until("http://");
+    let address =
+        |process: &RunningProcess| process.output().trim_end().rsplit(' ').next().unwrap().to_owned();
+    let env = [("OPENAI_BASE_URL", address(&model))];
+    let mut server = workspace.spawn_with(&["serve", "--addr", "127.0.0.1:0"], &env);
+    server.read_until("http://");
+    let (url, workspace) = (address(&server), Arc::new(workspace));
+
+    let flood = [
+        "--keys",
+        "flood",
+        "--mix",
+        "mix.yaml",
+        "--rate",
+        "200",
+        "--requests",
+        "300",
+        "--json",
+        "flood.json",
+    ];
+    let other = [
+        "--keys",
+        "other",
+        "--mix",
+        "mix.yaml",
+        "--sessions",
+        "1",
+        "--requests",
+        "8",
+        "--json",
+        "other.json",
+    ];
+    let loads = tokio::join!(load(&workspace, url.clone(), &flood), load(&workspace, url, &other));
+    assert_eq!((loads.0.status, loads.1.status), (0, 0), "{loads:#?}");
+    let (flood, other) = (report(&workspace, "flood.json"), report(&workspace, "other.json"));
+    let count = |report: &Value, name: &str| report["requests"][name].as_u64().unwrap();
+    assert_eq!((count(&other, "answered"), count(&other, "shed")), (8, 0), "{other:#}");
+    assert!(count(&flood, "shed") > 0 && count(&flood, "answered") > 0, "{flood:#}");
+    assert_eq!((count(&flood, "errors"), count(&flood, "shed_without_retry_after")), (0, 0), "{flood:#}");
+    for ends in [&flood["ends"], &other["ends"]] {
+        assert_eq!((&ends["lost"], &ends["duplicates"]), (&json!(0), &json!(0)), "{ends:#}");
+    }
+    assert!(flood["measures"]["server_memory_max"].as_f64().unwrap() > 0.0, "{flood:#}");
 }
 
 /// What a server does with a request.
