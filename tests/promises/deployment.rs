@@ -72,7 +72,7 @@ fn values<'u>(unit: &'u str, key: &str) -> Vec<&'u str> {
 fn unit_waits_longer_than_the_server_and_its_proxy_longer_than_a_run() {
     let (unit, proxy) = (config("proscenium.service"), config("nginx.conf"));
     let production = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/production.toml");
-    let server = Config::load(Some(&production), [], ConfigFlags::default()).unwrap().config;
+    let server = Config::load(Some(&production), std::iter::empty(), ConfigFlags::default()).unwrap().config;
     let stop: u64 = values(&unit, "TimeoutStopSec")[0].parse().unwrap();
     assert!(stop * 1000 > server.server.drain_timeout_ms, "{stop}");
     let files: usize = values(&unit, "LimitNOFILE")[0].parse().unwrap();

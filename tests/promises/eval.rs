@@ -68,7 +68,7 @@ async fn report_keeps_what_was_executed_before_an_engine_failed_to_start() {
         set.conversations.truncate(1);
         set
     });
-    let config = Config::load(None, [], ConfigFlags::default()).unwrap().config;
+    let config = Config::load(None, std::iter::empty(), ConfigFlags::default()).unwrap().config;
     let built = AtomicUsize::new(0);
     // For the scenes, for the first repetition, and for the second one, whose data directory is a file.
     let fails_at_last = |mut config: Config| {
