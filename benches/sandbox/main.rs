@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use proscenium::program::{Interpreter, PastCall, PastOutcome, Program, ProgramCall, ProgramFunction, Stop};
-use proscenium::sandbox::{Options, Pool};
+use proscenium::program::{
+    Interpreter, PastCall, PastOutcome, Program, ProgramCall, ProgramEntry, ProgramFunction, Stop,
+};
+use proscenium::sandbox::{Options, Pool, read_module};
 use serde_json::json;
 
 use run::{Failure, run};
@@ -51,6 +53,62 @@ fn program(source: &str, pool: &Pool) -> Program {
         limits,
         entry: None,
     }
+}
+
+/// A tool in Python that reads a row.
+const TOOL: &str = "
+def total(item, pieces):
+    row = tables.get('items', key=item)
+    return {'item': item, 'total_cents': row['price_cents'] * pieces}
+";
+
+/// A call of the tool, in a run of its own.
+fn tool_call(pool: &Pool, run: u64) -> Program {
+    let parameters = vec!["table".to_owned(), "key".to_owned()];
+    let arguments = [("item".to_owned(), json!("pen")), ("pieces".to_owned(), json!(3))];
+    Program {
+        functions: vec![ProgramFunction { name: "tables.get".to_owned(), parameters }],
+        seed: run,
+        entry: Some(ProgramEntry {
+            function: "total".to_owned(),
+            arguments: arguments.into_iter().collect(),
+            context: json!({"user": "ada", "language": "en", "settings": {}}),
+            utc_offset_s: 0,
+        }),
+        ..program(TOOL, pool)
+    }
+}
+
+/// The time of a call of the tool: to its read of a row, and from its start to its end.
+async fn timed_tool(pool: &Pool, run: u64) -> Result<Duration, Failure> {
+    let mut call = tool_call(pool, run);
+    let (first, stop) = timed(pool, &call).await?;
+    let Stop::Call { call: read, .. } = stop else { return Err("the tool reads no row".into()) };
+    let row = json!({"item": "pen", "quantity": 120, "price_cents": 99, "shelf": "A-17"});
+    call.calls.push(PastCall { call: read, outcome: PastOutcome::Returned(row) });
+    let (second, stop) = timed(pool, &call).await?;
+    let Stop::Finished(_) = stop else { return Err("the tool does not end".into()) };
+    Ok(first + second)
+}
+
+/// Calls of a tool in Python, each in a run of its own, and the reading of its file.
+async fn measure_tools(options: &Options, rounds: usize) -> Result<(), Failure> {
+    let (mut cold, mut warm, mut read) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds / 10 {
+        cold.push(timed_tool(&Pool::new(options.clone()), round as u64).await?);
+    }
+    let pool = Pool::new(options.clone());
+    for round in 0..rounds / 10 {
+        pool.warm().await?;
+        warm.push(timed_tool(&pool, round as u64).await?);
+        let begun = Instant::now();
+        read_module(options, TOOL)?.map_err(|problem| problem.message)?;
+        read.push(begun.elapsed());
+    }
+    line("a tool in Python with one read of a row, cold", cold);
+    line("a tool in Python with one read of a row, warm", warm);
+    line("a file of tools is read, by a worker that is started for it", read);
+    Ok(())
 }
 
 fn recorded(calls: usize) -> Vec<PastCall> {
@@ -128,6 +186,7 @@ async fn measure(rounds: usize) -> Result<(), Failure> {
         let again = Program { calls: recorded(known), ..calls.clone() };
         repeated(&format!("again, with {known} recorded calls"), &pool, &again, rounds).await?;
     }
+    measure_tools(&options, rounds).await?;
     let begun = Instant::now();
     let mut growing = calls.clone();
     for call in recorded(100) {
