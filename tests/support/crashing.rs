@@ -50,6 +50,7 @@ mod points {
         proscenium::crash::install(Points { reached, most_events });
     }
 
+    #[expect(clippy::panic, reason = "a test program panics on purpose, with what a panic reports")]
     fn reached(when: &str, event: &str, request: &str) {
         static AT: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_AT").ok());
         static WORDS: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_WORDS").ok());

@@ -118,7 +118,7 @@ impl Drop for OtlpReceiver {
 }
 
 async fn take(state: Data<ReceiverState>, request: HttpRequest, body: Bytes) -> HttpResponse {
-    assert_eq!(request.headers()["content-type"], "application/x-protobuf");
+    assert_eq!(request.headers().get("content-type").unwrap(), "application/x-protobuf");
     let nth = {
         let mut exports = state.exports.lock().unwrap();
         *exports += 1;
