@@ -1,12 +1,14 @@
 //! Runs that were unfinished in a backup.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::script::Script;
 use super::sim::Sim;
 use super::world::worlds;
 use crate::run::{
     ApprovalSubject, Effect, Event, PlanMaker, Repeat, RunStatus, Settings, unreadable_restored_events,
+    writes_since,
 };
 
 /// A run with a write in flight, about which a person is asked after a restore.
@@ -64,6 +66,15 @@ fn open_approval_is_asked_anew_with_the_reason_once_the_run_continues() {
     assert!(
         run.state.approvals[&2].needed.why.iter().any(|why| why.contains("backup of 2026-05-04T03:00:00Z"))
     );
+}
+
+#[test]
+fn writes_that_a_backup_does_not_have_are_named_with_their_outcome() {
+    let mut later = books();
+    let backup = later.state.clone();
+    assert!(writes_since(&backup, &later.state).is_empty());
+    later.done(1, json!({"id": 7}));
+    assert_eq!(writes_since(&backup, &later.state), ["A.book: done"]);
 }
 
 #[test]
