@@ -180,7 +180,7 @@ impl DatabaseSnapshot {
                 StepResult::More => {}
                 _ if locked < MAX_LOCKED => {
                     locked += 1;
-                    std::thread::sleep(LOCK_PAUSE);
+                    watch.pause(LOCK_PAUSE);
                 }
                 _ => {
                     let what = format!(

@@ -140,7 +140,7 @@ impl<'a> DocumentCopies<'a> {
             }
             // Deleted after this moment: at the next one, it is not known any more.
             drop(snapshot);
-            std::thread::sleep(SNAPSHOT_PAUSE);
+            self.watch.pause(SNAPSHOT_PAUSE);
         }
         let id = gone.map(|id| id.to_string()).unwrap_or_default();
         let what = format!(

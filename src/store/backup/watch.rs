@@ -86,6 +86,14 @@ impl CopyWatch {
         Ok(())
     }
 
+    /// Waits before another try.
+    #[expect(clippy::disallowed_methods, reason = "on a thread for blocking work")]
+    pub(super) fn pause(&self, time: Duration) {
+        if !self.must_end() {
+            std::thread::sleep(time);
+        }
+    }
+
     /// Sets how many bytes there are in all.
     pub(super) fn expect(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
