@@ -57,6 +57,8 @@ async fn short_load_has_no_error_and_each_request_is_executed_once() {
     let p50 = |family: &str| first["measures"][format!("p50_{family}")].as_f64().unwrap();
     assert!(p50("latency") >= p50("overhead") && p50("overhead") >= p50("server_overhead"), "{first:#}");
     assert_eq!(first["usage"]["llm_calls"].as_u64().map(|calls| calls >= 40), Some(true), "{first:#}");
+    let server = |figure: &str| first["server"][figure].as_f64();
+    assert!(server("cpu_seconds") > Some(0.0) && server("memory_max_bytes") > Some(1e6), "{first:#}");
     let page = std::fs::read_to_string(workspace.path().join("a.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("40 answered"), "{page}");
 
