@@ -377,11 +377,12 @@ impl Engine {
         let written = self.system.journal.stop().await;
         // The last log lines of runs.
         self.system.kpis.stop().await;
+        self.system.shut_down();
+        self.parts.store.close().await;
+        // Last, so that the data directory is not held for a receiver.
         if let Some(traces) = &self.parts.traces {
             traces.sink.stop().await;
         }
-        self.system.shut_down();
-        self.parts.store.close().await;
         written
     }
 }

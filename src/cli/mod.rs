@@ -227,6 +227,9 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     // The API key for a server is not part of the configuration.
     let env = env.filter(|(name, _)| name != remote::KEY);
+    // What the environment says of traces is for a server: a command that ends at once waits for no receiver.
+    let serves = matches!(cli.command, CliCommand::Serve(_) | CliCommand::Check(_));
+    let env = env.filter(move |(name, _)| serves || !name.starts_with("OTEL_"));
     Config::read(cli.global.config.as_deref(), env, flags)
 }
 

@@ -51,7 +51,6 @@ pub(super) fn layer(env: &BTreeMap<String, String>, warnings: &mut Vec<ConfigFau
 #[cfg(test)]
 mod tests {
     use super::super::{Config, ConfigFlags, OtlpConfig};
-    use super::*;
 
     fn otlp(env: &[(&str, &str)]) -> OtlpConfig {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

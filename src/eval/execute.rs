@@ -403,7 +403,7 @@ fn eval_tenant(number: usize) -> Result<TenantId, EvalError> {
     tenant.map_err(|error| EvalError::new("eval.tenant", error.to_string(), ""))
 }
 
-/// The configuration of a set: nobody is notified, and nothing is spent beyond the limit.
+/// The configuration of a set: nobody is notified, no traces are sent, and nothing is spent beyond the limit.
 fn configured(
     config: &Config,
     surroundings: &Surroundings,
@@ -413,6 +413,7 @@ fn configured(
     let mut config = config.clone();
     config.approval.webhook = WebhookConfig::default();
     config.telemetry.metrics = false;
+    config.telemetry.otlp.endpoint.clear();
     config.budget.run_usd = [config.budget.run_usd, limits.cost_usd].into_iter().flatten().reduce(f64::min);
     if let Some(clock) = surroundings.clock {
         config.execution.fixed_now = Some(clock);

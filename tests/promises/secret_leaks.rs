@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::process::Workspace;
 use crate::support::model_script::ModelScript;
+use crate::support::otlp_receiver::{Answers, OtlpReceiver};
 use crate::support::{
     Gate, Reply, Scripted, ScriptedLlm, StreamEnd, arguments, finish, forced_tool, section, words,
 };
@@ -24,6 +25,7 @@ const HEADER: &str = "canary-of-the-backend-91b7d3e5c2a84f60";
 const QUERY: &str = "canary/of+the=address-7c5e1a9f3b82d640";
 const QUERY_WRITTEN: &str = "canary%2Fof%2Bthe%3Daddress-7c5e1a9f3b82d640";
 const WRONG: &str = "c0ffee00canary00c0ffee00canary00c0ffee00canary00c0ffee00canary00";
+const OTLP: &str = "canary-of-the-receiver-of-traces-6b0e";
 const BASIC: &str = "canary-of-another-scheme-2d6a";
 /// How much of a secret is too much: a truncated text may contain only a part of one.
 const PART: usize = 16;
@@ -286,15 +288,19 @@ async fn assert_nothing_leaks(format: &str, streamed: &str) {
         .with("CANARY_MODEL", MODEL)
         .with("CANARY_HEADER", HEADER)
         .with("CANARY_QUERY", QUERY)
+        .with("CANARY_OTLP", &format!("authorization=Bearer%20{OTLP}"))
         .with("RUST_BACKTRACE", "1");
     workspace.write("scenes/echo/scene.toml", &scene(&backend()));
+    let traces = OtlpReceiver::start([Answers::Takes]);
     workspace.write(
         "prod.toml",
         &format!(
-            "[telemetry]\nlog = \"trace\"\nlog_format = \"{format}\"\n[planning]\nfallback_enabled = false\n\
+            "[telemetry]\nlog = \"trace\"\nlog_format = \"{format}\"\n\
+             [telemetry.otlp]\nendpoint = \"{}\"\nheaders_env = \"CANARY_OTLP\"\ncontent = true\n[planning]\nfallback_enabled = false\n\
              [scenes]\nallow_private_addresses = true\n\
              [llm]\nbackoff_ms = 1\nmax_attempts = 2\n[llm.breaker]\nfailures = 0\n\
              [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\napi_key_env = \"CANARY_MODEL\"\nstream = {streamed}\n",
+            traces.address(),
             llm.base_url()
         ),
     );
@@ -401,6 +407,12 @@ async fn assert_nothing_leaks(format: &str, streamed: &str) {
     let log = std::fs::read(workspace.path().join("log")).unwrap();
     assert!(log.windows(5).any(|window| window == b"TRACE"), "everything is logged");
     outputs.add("the log", log);
+    let spans = format!("{:?}", traces.spans());
+    assert!(
+        spans.contains("Good day.") && spans.contains("gen_ai.tool.call.result"),
+        "content is switched on"
+    );
+    outputs.add("the spans of traces", spans);
     outputs.add("the data directory", workspace.stored());
     // One of every four is a different request.
     for run in runs.iter().step_by(4) {
@@ -417,6 +429,7 @@ async fn assert_nothing_leaks(format: &str, streamed: &str) {
         ("the backend's secret", HEADER),
         ("the secret in an address", QUERY),
         ("the secret in an address, as it is written there", QUERY_WRITTEN),
+        ("the key of the receiver of traces", OTLP),
         ("the caller's key", secret),
         ("a wrong key", WRONG),
         ("another scheme's secret", BASIC),

@@ -184,7 +184,8 @@ async fn busy_receiver_is_asked_again_and_what_it_rejects_is_counted() {
 #[tokio::test]
 async fn receiver_that_is_silent_or_down_costs_spans_and_no_time() {
     let silent = OtlpReceiver::start([Answers::Never]);
-    for (address, spans) in [(silent.address(), 3), ("http://127.0.0.1:9", 10_000)] {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (address, spans) in [(silent.address(), 3), (&*format!("http://{free}"), 10_000)] {
         let metrics = ServerMetrics::default();
         let exporter = exporter(address, &metrics);
         export(&exporter, spans);

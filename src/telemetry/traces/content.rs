@@ -1,11 +1,11 @@
-//! Texts of users, models and tools as attributes: bounded, and without the passwords of URLs. API keys of models and
-//! secrets of tools are struck before anything is in the journal.
+//! Texts of users, models and tools as attributes: bounded, and without the passwords of URLs and the API keys of this server.
+//! API keys of models and secrets of tools are struck before anything is in the journal.
 
 use serde_json::{Value, json};
 
 use super::span::SpanValue;
 use crate::run::Reply;
-use crate::setting::redact_passwords;
+use crate::setting::redact_secrets;
 
 /// The most bytes of one text.
 const MAX_BYTES: usize = 4096;
@@ -14,7 +14,7 @@ const MAX_CALLS: usize = 16;
 
 /// A text.
 pub(super) fn text(text: &str) -> String {
-    let mut shown = redact_passwords(text);
+    let mut shown = redact_secrets(text.to_owned());
     if shown.len() > MAX_BYTES {
         let end = (0..=MAX_BYTES).rev().find(|end| shown.is_char_boundary(*end)).unwrap_or_default();
         shown.truncate(end);

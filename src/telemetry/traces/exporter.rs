@@ -4,7 +4,6 @@
 //! counted: a receiver that is slow or down costs runs nothing.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::otlp;
@@ -36,8 +35,10 @@ const LINGER: Duration = Duration::from_secs(1);
 const MAX_ATTEMPTS: u32 = 4;
 /// The wait before the second attempt; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
-/// The longest wait that a receiver may ask for.
+/// The longest wait for which an export is kept. A receiver that asks for a longer one gets nothing for so long, and for
+/// an hour at most.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// The most bytes of a response that are read.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// How long the last spans may take when the server stops.
@@ -55,7 +56,8 @@ struct ExportQueue {
     filled: Notify,
     /// It is sent at once.
     urgent: Notify,
-    is_stopping: AtomicBool,
+    /// Fires when the exporter takes no more.
+    stopping: CancellationToken,
     /// Fires when everything was sent, or given up.
     stopped: CancellationToken,
     metrics: ServerMetrics,
@@ -98,7 +100,7 @@ impl SpanExporter {
             state: Mutex::default(),
             filled: Notify::new(),
             urgent: Notify::new(),
-            is_stopping: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
             metrics,
         });
@@ -108,6 +110,7 @@ impl SpanExporter {
             target,
             queue: queue.clone(),
             logged: None,
+            not_before: None,
         };
         runtime.spawn(sender.run());
         Ok(Self(queue))
@@ -119,7 +122,7 @@ impl SpanSink for SpanExporter {
         let size = span.size();
         let mut state = self.0.lock();
         let has_room = state.spans.len() < MAX_QUEUED && state.bytes + size <= MAX_QUEUED_BYTES;
-        if !has_room || self.0.is_stopping.load(Ordering::Acquire) {
+        if !has_room || self.0.stopping.is_cancelled() {
             drop(state);
             return self.0.metrics.record_spans(SpanFate::Dropped, 1);
         }
@@ -136,7 +139,7 @@ impl SpanSink for SpanExporter {
     fn stop(&self) -> BoxFuture<'static, ()> {
         let queue = self.0.clone();
         async move {
-            queue.is_stopping.store(true, Ordering::Release);
+            queue.stopping.cancel();
             queue.filled.notify_one();
             queue.urgent.notify_one();
             if timeout(STOP_TIMEOUT, queue.stopped.cancelled()).await.is_err() {
@@ -182,6 +185,8 @@ struct SpanSender {
     queue: Arc<ExportQueue>,
     /// When a failure was logged last.
     logged: Option<Instant>,
+    /// Until when the receiver wants nothing.
+    not_before: Option<Instant>,
 }
 
 /// How an attempt ended.
@@ -208,12 +213,18 @@ impl SpanSender {
         loop {
             self.queue.filled.notified().await;
             // Read before the queue is emptied: nothing is added to it afterwards.
-            let is_stopping = self.queue.is_stopping.load(Ordering::Acquire);
+            let is_stopping = self.queue.stopping.is_cancelled();
             if !is_stopping {
                 // The wait for others, unless there are enough.
                 let _ = timeout(LINGER, self.queue.urgent.notified()).await;
             }
             loop {
+                if let Some(at) = self.not_before.take()
+                    && self.queue.stopping.run_until_cancelled(sleep_until(at)).await.is_none()
+                {
+                    // What is left is dropped: the receiver does not want it now.
+                    return;
+                }
                 let batch = self.queue.next_batch();
                 if batch.is_empty() {
                     break;
@@ -244,12 +255,15 @@ impl SpanSender {
                     (why, FIRST_BACKOFF.saturating_mul(1 << (attempt - 1)).max(after.unwrap_or_default()))
                 }
             };
-            let is_last = attempt >= MAX_ATTEMPTS || self.queue.is_stopping.load(Ordering::Acquire);
-            if is_last || wait > MAX_BACKOFF {
+            if wait > MAX_BACKOFF {
+                self.not_before = Some(Instant::now() + wait.min(MAX_PAUSE));
+                break why;
+            }
+            if attempt >= MAX_ATTEMPTS || self.queue.stopping.run_until_cancelled(sleep(wait)).await.is_none()
+            {
                 break why;
             }
             attempt += 1;
-            sleep(wait).await;
         };
         self.warn(spans, &why);
     }

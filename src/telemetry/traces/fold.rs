@@ -38,8 +38,8 @@ pub struct TraceFold {
     calls: BTreeMap<u32, TracedCall>,
     tools: BTreeMap<u32, OpenSpan>,
     waits: BTreeMap<u32, (ApprovalSubject, OpenSpan)>,
-    /// The wait of a run in which nothing is to be decided: its plan is held, or it is quarantined.
-    pause: Option<OpenSpan>,
+    /// The wait of a run in which nothing is to be decided: its plan is held, or (true) it is quarantined.
+    pause: Option<(bool, OpenSpan)>,
     check: Option<OpenSpan>,
     answer: Option<OpenSpan>,
     finished: Vec<FinishedSpan>,
@@ -109,13 +109,13 @@ impl TraceFold {
             Event::RunResumed { epoch, .. } => self.resumed(*epoch, at),
             Event::RunReopened { .. } => self.reopened(seq, at),
             Event::Planning { version, .. } | Event::ModificationAsked { version, .. } => {
-                self.end_pause(at);
+                self.end_hold(at);
                 self.end_waits(at, "changed", |about| matches!(about, ApprovalSubject::Plan { .. }));
                 self.begin_plan(*version, seq, at);
             }
             Event::PlanCreated(made) | Event::Replanned(made) => self.planned(made, at),
             Event::PlanEdited(made) => {
-                self.end_pause(at);
+                self.end_hold(at);
                 self.end_waits(at, "changed", |about| matches!(about, ApprovalSubject::Plan { .. }));
                 self.planned(made, at);
             }
@@ -203,7 +203,7 @@ impl TraceFold {
                 self.begin_wait(*approval, *matter, needed, seq, at);
             }
             Event::Decided { approval, decision, .. } => {
-                self.end_pause(at);
+                self.end_hold(at);
                 self.end_wait(*approval, at, decision_name(decision));
             }
             Event::ApprovalLapsed { approval, .. } => self.end_wait(*approval, at, "lapsed"),
@@ -493,11 +493,18 @@ impl TraceFold {
         let mut span = self.span(SpanKey::Event { seq, part: 6 }, None, "wait_for_person".to_owned(), at);
         span.set_word("proscenium.wait", why);
         span.set_word("proscenium.code", code.unwrap_or_default());
-        self.pause = Some(span);
+        self.pause = Some((code.is_some(), span));
     }
 
     fn end_pause(&mut self, at: Timestamp) {
-        if let Some(span) = self.pause.take() {
+        if let Some((_, span)) = self.pause.take() {
+            self.finish(span, at);
+        }
+    }
+
+    /// Something was decided about the plan: it waits no longer, unless its run is quarantined.
+    fn end_hold(&mut self, at: Timestamp) {
+        if let Some((_, span)) = self.pause.take_if(|(is_quarantined, _)| !*is_quarantined) {
             self.finish(span, at);
         }
     }
