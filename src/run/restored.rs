@@ -42,7 +42,8 @@ impl RunState {
         let interrupted: Vec<Event> = after.interrupted_questions().map(|(_, event)| event).collect();
         let lapses = self.approvals.iter().filter_map(|(number, put)| lapse(*number, put, copied));
         for event in interrupted.into_iter().chain([put_aside(copied)]).chain(lapses) {
-            if after.check(&event).is_ok() {
+            // It is parked whatever today's rules say of its journal.
+            if matches!(event, Event::RunPutAside { .. }) || after.check(&event).is_ok() {
                 after.apply_checked(&event, after.at);
                 events.push(event);
             }

@@ -10,6 +10,7 @@ mod commit;
 mod confirmations;
 mod database;
 mod files;
+mod keys;
 mod manifest;
 mod partial;
 mod report;

@@ -12,6 +12,7 @@ use super::learned;
 use super::record::StreamId;
 use super::tenant_bytes::subtract_erased;
 use super::usage::SESSION_STREAMS;
+use super::writer::WriterGuard;
 use super::{BUSY_TIMEOUT, Store};
 use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
 
@@ -69,7 +70,7 @@ impl Store {
         subtract_erased(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
         let erased = delete_session(&mut tx, tenant, session).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
-        truncate_log(connection).await.map_err(failed)?;
+        truncate_log(&mut writing).await.map_err(failed)?;
         Ok(erased > 0)
     }
 
@@ -105,7 +106,7 @@ impl Store {
         }
         delete_run(&mut tx, tenant, &id).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
-        truncate_log(connection).await.map_err(failed)?;
+        truncate_log(&mut writing).await.map_err(failed)?;
         Ok(true)
     }
 
@@ -155,10 +156,14 @@ impl Store {
 
 /// Removes erased pages from the write-ahead log, which still holds them. If a reader blocks it, such as a backup, the next
 /// one removes them: nothing else is written while it waits, so it waits only shortly.
-pub(super) async fn truncate_log(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+pub(super) async fn truncate_log(writing: &mut WriterGuard<'_>) -> Result<(), sqlx::Error> {
+    // A connection with another timeout is not used again if this is given up halfway.
+    writing.begin_transaction();
+    let (connection, _) = writing.connection_and_heads().await?;
     set_busy_timeout(connection, LOG_TIMEOUT).await?;
     let truncated = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await;
     set_busy_timeout(connection, BUSY_TIMEOUT).await?;
+    writing.end_transaction();
     truncated.map(drop)
 }
 

@@ -1,5 +1,7 @@
 //! Runs that were unfinished in a backup.
 
+use std::path::Path;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -7,8 +9,8 @@ use super::script::Script;
 use super::sim::Sim;
 use super::world::worlds;
 use crate::run::{
-    ApprovalSubject, Effect, Event, PlanMaker, Repeat, RunStatus, Settings, unreadable_restored_events,
-    writes_since,
+    ApprovalSubject, Effect, Envelope, Event, PlanMaker, Repeat, RunState, RunStatus, Settings,
+    unreadable_restored_events, writes_since,
 };
 
 /// A run with a write in flight, about which a person is asked after a restore.
@@ -66,6 +68,32 @@ fn open_approval_is_asked_anew_with_the_reason_once_the_run_continues() {
     assert!(
         run.state.approvals[&2].needed.why.iter().any(|why| why.contains("backup of 2026-05-04T03:00:00Z"))
     );
+}
+
+#[test]
+fn every_recorded_journal_is_parked_wherever_it_is_cut() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replays");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut parked = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let events: Vec<Envelope<Event>> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for end in 1..=events.len() {
+            let mut state = RunState::from_journal(events[0].run.unwrap(), &events[..end]);
+            if state.status.is_terminal() {
+                assert!(state.restored_events(state.at).is_empty());
+                continue;
+            }
+            for event in state.restored_events(state.at) {
+                state.apply_checked(&event, state.at);
+            }
+            let rests = state.status == RunStatus::Waiting && state.next().is_empty();
+            assert!(state.is_quarantined() && rests, "{} at {end}: {:?}", file.display(), state.next());
+            parked += 1;
+        }
+    }
+    assert!(parked > 300, "{parked}");
 }
 
 #[test]

@@ -17,6 +17,15 @@ const SWITCHED: &str = "SELECT '' AS tenant, o.kind || ' ' || o.name AS id, iif(
      FROM old.switches AS o WHERE o.id > (SELECT coalesce(max(id), 0) FROM main.switches) AND o.id = \
      (SELECT max(id) FROM old.switches AS n WHERE n.kind = o.kind AND n.name = o.name) ORDER BY o.id";
 
+/// Whether the databases are of one installation.
+const RELATED: &str = "SELECT NOT EXISTS (SELECT 1 FROM main.runs) \
+     OR EXISTS (SELECT 1 FROM main.runs JOIN old.runs USING (run, created))";
+/// The requests that were accepted since, and the decisions in the audit log.
+const REQUESTS: &str =
+    "SELECT count(*) FROM old.runs AS o WHERE NOT EXISTS (SELECT 1 FROM main.runs AS c WHERE c.run = o.run)";
+const DECISIONS: &str = "SELECT count(*) FROM old.audit_chain \
+     WHERE seq > (SELECT coalesce(max(seq), 0) FROM main.audit_chain)";
+
 /// The changes of each kind, as rows of tenant, id and more: `main` is the backup, `old` the earlier directory.
 const CHANGES: [(ChangeSinceKind, &str); 9] = [
     (
@@ -42,8 +51,8 @@ const CHANGES: [(ChangeSinceKind, &str); 9] = [
     ),
     (
         ChangeSinceKind::KeyRevoked,
-        "SELECT c.tenant, c.id, c.user AS about FROM main.api_keys AS c LEFT JOIN old.api_keys AS o ON o.id = c.id \
-         WHERE c.revoked IS NULL AND (o.id IS NULL OR o.revoked IS NOT NULL) ORDER BY 1, 2",
+        "SELECT c.tenant, c.id, c.user AS about FROM main.api_keys AS c JOIN old.api_keys AS o ON o.id = c.id \
+         WHERE c.revoked IS NULL AND o.revoked IS NOT NULL ORDER BY 1, 2",
     ),
     (
         ChangeSinceKind::KeyCreated,
@@ -52,7 +61,7 @@ const CHANGES: [(ChangeSinceKind, &str); 9] = [
     ),
     (
         ChangeSinceKind::KeyChanged,
-        "SELECT c.tenant, c.id, c.user || ': now ' || c.role || ', was ' || o.role AS about FROM main.api_keys AS c \
+        "SELECT c.tenant, c.id, c.user || ': ' || c.role || ', later ' || o.role AS about FROM main.api_keys AS c \
          JOIN old.api_keys AS o ON o.id = c.id WHERE c.revoked IS NULL AND o.revoked IS NULL \
          AND (c.role IS NOT o.role OR c.expires IS NOT o.expires) ORDER BY 1, 2",
     ),
@@ -81,33 +90,37 @@ pub(super) async fn changes_since(restored: &Store, old: &Path) -> Result<Change
     // Attached with the flags of the connection: it is only read.
     let name = path.to_string_lossy();
     sqlx::query("ATTACH ? AS old").bind(name.as_ref()).execute(&mut connection).await.map_err(failed)?;
-    let mut found = ChangesSince { spent: spent?, ..ChangesSince::default() };
-    let related: bool = sqlx::query_scalar(
-        "SELECT NOT EXISTS (SELECT 1 FROM main.runs) OR EXISTS (SELECT 1 FROM main.runs JOIN old.runs USING (run, created))",
-    )
-    .fetch_one(&mut connection)
-    .await
-    .map_err(failed)?;
-    if !related {
-        let what =
-            format!("{}: it has no run of the backup, so it is of another installation", old.display());
-        return Err(Error::new(ErrorCode::Foreign, what));
-    }
-    let requests = "SELECT count(*) FROM old.runs AS o WHERE NOT EXISTS (SELECT 1 FROM main.runs AS c WHERE c.run = o.run)";
-    found.requests = count(&mut connection, requests).await.map_err(failed)?;
-    let decisions = "SELECT count(*) FROM old.audit_chain WHERE seq > (SELECT coalesce(max(seq), 0) FROM main.audit_chain)";
-    found.decisions = count(&mut connection, decisions).await.map_err(failed)?;
-    for (kind, sql) in CHANGES {
-        let rows = sqlx::query(sql).fetch_all(&mut connection).await.map_err(failed)?;
-        // Each of these is revoked again.
-        let most = if kind == ChangeSinceKind::KeyRevoked { usize::MAX } else { MAX_LISTED };
-        found.more += rows.len().saturating_sub(most) as u64;
-        for row in rows.iter().take(most) {
-            found.changes.push(changed(kind, row).map_err(failed)?);
+    let compared = compare(&mut connection).await;
+    connection.close().await.map_err(failed)?;
+    match compared.map_err(failed)? {
+        Some(found) => Ok(ChangesSince { spent: spent?, ..found }),
+        None => {
+            let what =
+                format!("{}: it has no run of the backup, so it is of another installation", old.display());
+            Err(Error::new(ErrorCode::Foreign, what))
         }
     }
-    connection.close().await.map_err(failed)?;
-    Ok(found)
+}
+
+/// The differences of both databases; `None` if they have no run in common.
+async fn compare(connection: &mut SqliteConnection) -> Result<Option<ChangesSince>, sqlx::Error> {
+    let related: bool = sqlx::query_scalar(RELATED).fetch_one(&mut *connection).await?;
+    if !related {
+        return Ok(None);
+    }
+    let mut found = ChangesSince {
+        requests: count(connection, REQUESTS).await?,
+        decisions: count(connection, DECISIONS).await?,
+        ..ChangesSince::default()
+    };
+    for (kind, sql) in CHANGES {
+        let rows = sqlx::query(sql).fetch_all(&mut *connection).await?;
+        found.more += rows.len().saturating_sub(MAX_LISTED) as u64;
+        for row in rows.iter().take(MAX_LISTED) {
+            found.changes.push(changed(kind, row)?);
+        }
+    }
+    Ok(Some(found))
 }
 
 async fn count(connection: &mut SqliteConnection, sql: &'static str) -> Result<u64, sqlx::Error> {

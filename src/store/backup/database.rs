@@ -27,6 +27,7 @@ const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
 /// How long to wait for a lock before the next try, and how often.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const MAX_LOCKED: u32 = 500;
+const MAX_FOLDS: u32 = 100;
 /// The schema version that added documents.
 const DOCUMENTS_VERSION: usize = 16;
 /// Virtual instructions between two looks at the watch.
@@ -130,19 +131,18 @@ impl DatabaseSnapshot {
         rows.map(document).collect()
     }
 
-    /// Copies the database into the empty file `to`, as one file without a log, and checks the copy for damage.
+    /// Copies the database into the empty file `to`.
     ///
     /// # Errors
-    /// `store.corrupt` if the source is damaged, those of the watch, and database errors.
-    pub(super) fn copy_to(&self, to: &Path, watch: &Arc<CopyWatch>) -> Result<(), Error> {
+    /// `backup.log_too_large`, those of the watch, and database errors.
+    pub(super) fn copy_to(&self, to: &Path, watch: &CopyWatch) -> Result<(), Error> {
         let failed = |error| Error::sqlite(to, "write the copy", &error);
         let mut target = open_copy(to)?;
         // It is synced as a whole at the end.
         target.pragma_update(None, "journal_mode", "OFF").map_err(failed)?;
         target.pragma_update(None, "synchronous", "OFF").map_err(failed)?;
         self.copy_pages(&mut target, to, watch)?;
-        target.close().map_err(|(_, error)| failed(error))?;
-        seal(to, watch)
+        target.close().map_err(|(_, error)| failed(error))
     }
 
     /// Gives up where the log of the source has grown too much, or has no room to grow.
@@ -202,8 +202,11 @@ fn open_copy(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Makes the copy one file that needs no log, and checks it.
-fn seal(path: &Path, watch: &Arc<CopyWatch>) -> Result<(), Error> {
+/// Makes a copy one file that needs no log, and checks it for damage.
+///
+/// # Errors
+/// `store.corrupt` if the source was damaged, those of the watch, and database errors.
+pub(super) fn seal(path: &Path, watch: &Arc<CopyWatch>) -> Result<(), Error> {
     let failed = |error| match watch.check() {
         Ok(()) => Error::sqlite(path, "check the copy", &error),
         Err(given_up) => given_up,
@@ -226,11 +229,36 @@ fn seal(path: &Path, watch: &Arc<CopyWatch>) -> Result<(), Error> {
     Err(Error::new(ErrorCode::Corrupt, what))
 }
 
-/// Brings the log of a database that no process uses into its file, and removes the log.
-pub(super) fn checkpoint(path: &Path) -> Result<(), Error> {
-    let failed = |error| Error::sqlite(path, "checkpoint the database", &error);
+/// Brings the log of a database into its file and removes the log, which only works where nothing else has it open.
+///
+/// # Errors
+/// `store.locked` if another process has it open, those of the watch, and database errors.
+pub(super) fn fold_log(path: &Path, watch: &CopyWatch) -> Result<(), Error> {
+    let mut tries = 0;
+    loop {
+        watch.check()?;
+        match try_fold_log(path) {
+            // A connection of this process may just be closing.
+            Err(error) if error.kind() == ErrorCode::Locked && tries < MAX_FOLDS => {
+                tries += 1;
+                watch.pause(LOCK_PAUSE);
+            }
+            folded => return folded,
+        }
+    }
+}
+
+fn try_fold_log(path: &Path) -> Result<(), Error> {
+    let failed = |error| Error::sqlite(path, "bring its log into the database", &error);
     let connection = open_copy(path)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)?;
-    // The last connection removes the log when it is closed.
-    connection.close().map_err(|(_, error)| failed(error))
+    connection.busy_timeout(LOCK_PAUSE).map_err(failed)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))
+        .map_err(failed)?;
+    connection.close().map_err(|(_, error)| failed(error))?;
+    if mode == "delete" {
+        return Ok(());
+    }
+    let what = format!("{}: another process has the database open: stop it and try again", path.display());
+    Err(Error::new(ErrorCode::Locked, what))
 }

@@ -100,9 +100,9 @@ impl PartialBackup {
     /// `backup.target` if something came there in the meantime, `store.io`.
     pub(super) fn publish(mut self, target: &Path) -> Result<(), Error> {
         let failed = |error: std::io::Error| file_error(&self.path, "finish the backup", &error);
-        std::fs::remove_file(self.path.join(LOCK)).map_err(failed)?;
         sync_dir(&self.path)?;
-        // An empty directory is replaced.
+        // With the lock file, so that no other backup takes the directory for one that was left. An empty directory is
+        // replaced.
         std::fs::rename(&self.path, target).map_err(|error| match error.kind() {
             ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists => {
                 let what = format!("{}: it is not empty any more", target.display());
@@ -110,7 +110,10 @@ impl PartialBackup {
             }
             _ => failed(error),
         })?;
+        // It means nothing there, so it may stay.
+        let _ = std::fs::remove_file(target.join(LOCK));
         self.lock = None;
+        sync_dir(target)?;
         sync_dir(parent(target))
     }
 }

@@ -110,14 +110,6 @@ pub struct ChangesSince {
     pub more: u64,
 }
 
-impl ChangesSince {
-    /// Whether this key was revoked.
-    pub(super) fn has_revoked(&self, key: &str) -> bool {
-        let revokes = |change: &ChangedSince| change.kind == ChangeSinceKind::KeyRevoked && change.id == key;
-        self.changes.iter().any(revokes)
-    }
-}
-
 /// What a tenant spent after the backup was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpentSince {
@@ -155,11 +147,11 @@ pub enum ChangeSinceKind {
     DocumentDeleted,
     /// A document was added, and is gone.
     DocumentAdded,
-    /// A key was revoked, and is valid again.
+    /// A key was revoked; it is revoked here, too.
     KeyRevoked,
     /// A key was created, and is gone.
     KeyCreated,
-    /// A key got another role or expiry, and has its earlier one.
+    /// A key got another role or expiry; it has it here, too.
     KeyChanged,
     /// A tool, model or tenant was switched, and is as before.
     Switched,
@@ -181,7 +173,8 @@ pub(super) fn unknown_since() -> Vec<UnknownSince> {
             "Erase them again.",
         ),
         unknown(
-            "Keys: those revoked later are valid again, those created later are gone, changed roles are the earlier ones.",
+            "Keys: those revoked later are valid again and changed roles are the earlier ones, unless a later data directory was \
+             compared; those created later are gone.",
             "Compare `proscenium keys list` with your records, and revoke them again before the server starts.",
         ),
         unknown(

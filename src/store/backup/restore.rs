@@ -10,12 +10,13 @@ use super::super::error::{Error, ErrorCode};
 use super::super::record::{JournalRow, Record};
 use super::super::{DATABASE_FILE, DOCUMENT_DIR, DataDir, RunRow, Store};
 use super::changes::changes_since;
-use super::commit::{RestorePlace, interrupted};
+use super::commit::{RestorePlace, interrupted, refuse_half_restored};
 use super::confirmations::lapse_questions;
-use super::database::checkpoint;
+use super::database::fold_log;
 use super::files;
+use super::keys::{carry_keys, revoke_all};
 use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, MANIFEST_HASH};
-use super::report::{ChangesSince, LaterRun, RestoreReport, RestoredRun, unknown_since};
+use super::report::{LaterRun, RestoreReport, RestoredRun, unknown_since};
 use super::watch::{CopyWatch, ProgressSink};
 use crate::run::recovery::CrashHistory;
 use crate::run::{Envelope, Event, RunState, SCHEMA, unreadable_restored_events, writes_since};
@@ -66,19 +67,14 @@ pub async fn restore_backup(
     data: &Path,
     options: RestoreOptions,
 ) -> Result<RestoreReport, Error> {
-    let manifest = verify_backup(backup, options.stop.clone(), options.progress.clone()).await?;
-    check_content(&RestorePlace::new(data), options.replace)?;
-    let dir = DataDir::lock(data)?;
-    let data = data.canonicalize().map_err(|error| files::file_error(data, "find the directory", &error))?;
-    let place = RestorePlace::new(&data);
-    if let Some(report) = place.unfinished()? {
-        if report.manifest_sha256 != manifest.sha256()? {
-            return Err(interrupted(&data));
-        }
-        let finished = report.clone();
-        blocking(move || place.finish(&finished)).await?;
+    if let Some(report) = finish_interrupted(backup, data).await? {
         return Ok(report);
     }
+    let manifest = verify_backup(backup, options.stop.clone(), options.progress.clone()).await?;
+    check_content(&RestorePlace::new(data), options.replace)?;
+    let dir = DataDir::open(data)?;
+    let data = data.canonicalize().map_err(|error| files::file_error(data, "find the directory", &error))?;
+    let place = RestorePlace::new(&data);
     check_content(&place, options.replace)?;
     let restored = restore_into(&place, backup, &data, &manifest, &options).await;
     let committed = match restored {
@@ -96,10 +92,33 @@ pub async fn restore_backup(
     committed
 }
 
-/// Refuses a directory with content, unless that is to be replaced or an interrupted restore is to be finished.
+/// Finishes a restore of the same backup that was interrupted while it put its files into place. It needs nothing of the
+/// backup any more.
+async fn finish_interrupted(backup: &Path, data: &Path) -> Result<Option<RestoreReport>, Error> {
+    if refuse_half_restored(data).is_ok() {
+        return Ok(None);
+    }
+    let dir = DataDir::lock(data)?;
+    let data = data.canonicalize().map_err(|error| files::file_error(data, "find the directory", &error))?;
+    let place = RestorePlace::new(&data);
+    let Some(report) = place.unfinished()? else { return Ok(None) };
+    let is_same = report.backup == backup.display().to_string()
+        || read_manifest(backup)
+            .and_then(|manifest| manifest.sha256())
+            .is_ok_and(|hash| hash == report.manifest_sha256);
+    if !is_same {
+        return Err(interrupted(&data));
+    }
+    let finished = report.clone();
+    blocking(move || place.finish(&finished)).await?;
+    drop(dir);
+    Ok(Some(report))
+}
+
+/// Refuses a directory with content, unless that is to be replaced.
 fn check_content(place: &RestorePlace, replace: bool) -> Result<(), Error> {
     let content = place.content();
-    if replace || content.is_empty() || place.unfinished()?.is_some() {
+    if replace || content.is_empty() {
         return Ok(());
     }
     let what = format!(
@@ -109,9 +128,12 @@ fn check_content(place: &RestorePlace, replace: bool) -> Result<(), Error> {
     Err(Error::new(ErrorCode::RestoreTarget, what))
 }
 
+fn read_manifest(backup: &Path) -> Result<BackupManifest, Error> {
+    BackupManifest::parse(&read(&backup.join(MANIFEST))?, &read(&backup.join(MANIFEST_HASH))?)
+}
+
 fn verify(backup: &Path, watch: &CopyWatch) -> Result<BackupManifest, Error> {
-    let (text, hash) = (read(&backup.join(MANIFEST))?, read(&backup.join(MANIFEST_HASH))?);
-    let manifest = BackupManifest::parse(&text, &hash)?;
+    let manifest = read_manifest(backup)?;
     watch.expect(manifest.bytes());
     for file in &manifest.files {
         let path = backup.join(&file.path);
@@ -162,11 +184,6 @@ async fn restore_into(
     let (preparing, source, named) = (place.clone(), backup.to_owned(), manifest.files.clone());
     let prepared = blocking(move || copy_files(&preparing, &source, &named, &watch)).await?;
     let has_content = !place.content().is_empty();
-    if has_content {
-        let database = data.join(DATABASE_FILE);
-        // A damaged database keeps its log, which is moved with it.
-        let _ = blocking(move || checkpoint(&database)).await;
-    }
     let old = options.compare.clone().or_else(|| has_content.then(|| data.to_owned()));
     let store = Store::open(DataDir::open(&prepared)?).await?;
     let filled = fill(&store, manifest, old.as_deref(), options.revoke_keys).await;
@@ -176,9 +193,19 @@ async fn restore_into(
     report.moved_to = has_content.then(|| place.kept_at(&report.stamp()));
     let lock = prepared.join("lock");
     std::fs::remove_file(&lock).map_err(|error| files::file_error(&lock, "remove the file", &error))?;
-    let database = prepared.join(DATABASE_FILE);
+    let (database, earlier) = (prepared.join(DATABASE_FILE), data.join(DATABASE_FILE));
     let watch = CopyWatch::new(None, options.stop.clone(), ProgressSink::default());
-    blocking(move || files::sync_and_digest(&database, &watch)).await?;
+    blocking(move || {
+        // What parks the runs must not stay in a log.
+        fold_log(&database, &watch)?;
+        files::sync_and_digest(&database, &watch)?;
+        match has_content.then(|| fold_log(&earlier, &watch)) {
+            Some(Err(error)) if error.kind() == ErrorCode::Locked => Err(error),
+            // A damaged database keeps its log, which is moved with it.
+            _ => Ok(()),
+        }
+    })
+    .await?;
     Ok(report)
 }
 
@@ -215,7 +242,17 @@ async fn fill(
     let compared = old.filter(|_| since.is_some());
     let parked = park_runs(store, manifest.taken, restored, compared).await?;
     let lapsed_questions = lapse_questions(store, manifest.taken, restored).await?;
-    let revoked_keys = revoke(store, since.as_ref(), revoke_keys).await?;
+    let mut revoked_keys = 0;
+    let mut not_compared = not_compared;
+    if let Some(old) = old {
+        match carry_keys(store, old).await {
+            Ok(revoked) => revoked_keys += revoked,
+            Err(error) => not_compared = Some(error.to_string()),
+        }
+    }
+    if revoke_keys {
+        revoked_keys += revoke_all(store).await?;
+    }
     // The server that ran when the backup was taken has not crashed.
     store.set_crash_history(&CrashHistory::default()).await?;
     Ok(RestoreReport {
@@ -234,17 +271,6 @@ async fn fill(
         not_compared,
         moved_to: None,
     })
-}
-
-/// Revokes the keys that were revoked since, or all of them; returns their number.
-async fn revoke(store: &Store, since: Option<&ChangesSince>, all: bool) -> Result<u64, Error> {
-    let keys = store.keys(None).await?;
-    let was_revoked = |id: &str| since.is_some_and(|since| since.has_revoked(id));
-    let mut revoked = 0;
-    for key in keys.iter().filter(|key| key.revoked.is_none() && (all || was_revoked(&key.id))) {
-        revoked += u64::from(store.revoke_key(&key.id).await?);
-    }
-    Ok(revoked)
 }
 
 /// Parks every unfinished run by events in its own stream.

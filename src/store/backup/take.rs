@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::error::{Error, ErrorCode};
 use super::super::{DATABASE_FILE, DOCUMENT_DIR};
-use super::database::{DatabaseSnapshot, StoredDocument};
+use super::database::{DatabaseSnapshot, StoredDocument, seal};
 use super::files::{self, FileDigest};
 use super::manifest::{BACKUP_FORMAT, BackedUpFile, BackupManifest, MANIFEST, MANIFEST_HASH, document_path};
 use super::partial::{PartialBackup, check_target};
@@ -68,16 +68,19 @@ fn take(data: &Path, target: &Path, watch: &Arc<CopyWatch>) -> Result<BackupMani
     let snapshot = documents.complete(&database)?;
     let copy = partial.path().join(DATABASE_FILE);
     files::write_new(&copy, &[])?;
+    let (schema, taken, counts) = (snapshot.schema, snapshot.taken, snapshot.counts()?);
     snapshot.copy_to(&copy, watch)?;
+    // From here on, the log of the database can be used again.
+    drop(snapshot);
+    seal(&copy, watch)?;
     let manifest = BackupManifest {
         format: BACKUP_FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        schema: snapshot.schema,
-        taken: snapshot.taken,
-        counts: snapshot.counts()?,
+        schema,
+        taken,
+        counts,
         files: documents.into_files(&copy)?,
     };
-    drop(snapshot);
     let (text, hash) = manifest.to_files()?;
     files::write_new(&partial.path().join(MANIFEST), text.as_bytes())?;
     files::write_new(&partial.path().join(MANIFEST_HASH), hash.as_bytes())?;

@@ -247,8 +247,7 @@ impl Documents {
         let doing = "truncate the log";
         let failed = |e| Error::database(self.store.path(), doing, &e);
         let mut writing = self.store.writer(doing).await?;
-        let connection = writing.connection().await.map_err(failed)?;
-        erase::truncate_log(connection).await.map_err(failed)
+        erase::truncate_log(&mut writing).await.map_err(failed)
     }
 
     async fn remove_file(&self, id: DocumentId) {
