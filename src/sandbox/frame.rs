@@ -68,6 +68,7 @@ mod tests {
 
     use super::*;
     use crate::program::Program;
+    use crate::program::module::ReadModule;
     use crate::sandbox::protocol::{Hello, WorkerReply};
 
     #[test]
@@ -106,6 +107,7 @@ mod tests {
                 prop_assert!(!matches!(read::<Program>(&mut input.as_slice()), Ok(Some(_))));
                 prop_assert!(received::<Hello>(input).is_err());
                 prop_assert!(received::<WorkerReply>(input).is_err());
+                prop_assert!(received::<ReadModule>(input).is_err());
             }
         }
 
