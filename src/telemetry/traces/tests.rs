@@ -103,10 +103,8 @@ fn shown(value: &SpanValue) -> String {
 }
 
 #[test]
-fn stored_journals_have_these_spans() {
-    for name in ["approved", "flow", "resumed-write", "undone"] {
-        insta::assert_snapshot!(name, tree(&spans(&[], &journal(name), &options())));
-    }
+fn stored_journal_of_an_approved_plan_has_these_spans() {
+    insta::assert_snapshot!("approved", tree(&spans(&[], &journal("approved"), &options())));
 }
 
 #[test]
@@ -215,7 +213,7 @@ fn run_that_goes_on_after_its_end_has_a_further_span_within_the_first() {
     let more = |journal: &mut Journal, body: Event| {
         let mut next = journal.last().unwrap().clone();
         (next.seq, next.body) = (next.seq + 1, body);
-        next.at = next.at + jiff::SignedDuration::from_secs(1);
+        next.at += jiff::SignedDuration::from_secs(1);
         journal.push(next);
     };
     let end = journal.last().unwrap().body.clone();
