@@ -21,19 +21,19 @@ pub struct Subscriber {
     /// Absent if only log lines are wanted.
     metrics: Option<RunMetrics>,
     /// The runs that have not ended. Ids sort by time.
-    runs: BTreeMap<RunId, TrackedRun>,
+    runs: BTreeMap<RunId, FoldedRun>,
     /// Where spans go, if there are traces.
     traces: Option<RunTraces>,
 }
 
 /// What is folded of one run.
-struct TrackedRun {
+struct FoldedRun {
     tracker: RunTracker,
     /// Absent if the run has no spans.
     spans: Option<Box<TraceFold>>,
 }
 
-impl TrackedRun {
+impl FoldedRun {
     /// By the first event that is known of it, which is folded next.
     fn new(first: &Envelope<Event>, traces: Option<&RunTraces>) -> Self {
         let spans = traces.and_then(|traces| TraceFold::new(&traces.options, first));
@@ -100,7 +100,7 @@ impl Subscriber {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
         self.stop_tracking(id);
         self.make_room();
-        let mut run = TrackedRun::new(first, self.traces.as_ref());
+        let mut run = FoldedRun::new(first, self.traces.as_ref());
         let uncounted = MetricSink { names: &self.names, metrics: None };
         tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
             for event in events {
@@ -139,7 +139,7 @@ impl Subscriber {
         }
         let to = MetricSink { names: &self.names, metrics: self.metrics.as_ref() };
         let traces = self.traces.as_ref();
-        let run = self.runs.entry(id).or_insert_with(|| TrackedRun::new(envelope, traces));
+        let run = self.runs.entry(id).or_insert_with(|| FoldedRun::new(envelope, traces));
         run.tracker.observe(envelope, to);
         if let (Some(traces), Some(spans)) = (traces, &mut run.spans) {
             spans.observe(envelope).into_iter().for_each(|span| traces.sink.export(span));

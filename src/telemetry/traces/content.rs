@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::span::SpanValue;
+use super::span::AttributeValue;
 use crate::run::Reply;
 use crate::setting::redact_secrets;
 
@@ -24,18 +24,18 @@ pub(super) fn text(text: &str) -> String {
 }
 
 /// A value, as JSON.
-pub(super) fn value(value: &Value) -> SpanValue {
-    SpanValue::Text(text(&value.to_string()))
+pub(super) fn value(value: &Value) -> AttributeValue {
+    AttributeValue::Text(text(&value.to_string()))
 }
 
 /// One message with one text, in the form of `gen_ai.input.messages`.
-pub(super) fn message(role: &str, said: &str) -> SpanValue {
+pub(super) fn message(role: &str, said: &str) -> AttributeValue {
     let message = json!([{"role": role, "parts": [{"type": "text", "content": text(said)}]}]);
-    SpanValue::Text(message.to_string())
+    AttributeValue::Text(message.to_string())
 }
 
 /// A model's reply, in the form of `gen_ai.output.messages`.
-pub(super) fn reply(reply: &Reply) -> SpanValue {
+pub(super) fn reply(reply: &Reply) -> AttributeValue {
     let said = (!reply.text.is_empty()).then(|| json!({"type": "text", "content": text(&reply.text)}));
     let calls = reply.calls.iter().take(MAX_CALLS).map(|call| {
         let (id, name, arguments) = (text(&call.id), text(&call.name), text(&call.arguments));
@@ -43,7 +43,7 @@ pub(super) fn reply(reply: &Reply) -> SpanValue {
     });
     let parts: Vec<Value> = said.into_iter().chain(calls).collect();
     let reason = reply.finish_reason.as_deref().map(text);
-    SpanValue::Text(json!([{"role": "assistant", "parts": parts, "finish_reason": reason}]).to_string())
+    AttributeValue::Text(json!([{"role": "assistant", "parts": parts, "finish_reason": reason}]).to_string())
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(text("see https://u:hunter2@host/"), "see https://u:***@host/");
         let long = text(&"é".repeat(MAX_BYTES));
         assert!(long.len() <= MAX_BYTES + '…'.len_utf8() && long.ends_with("é…"), "{}", long.len());
-        let SpanValue::Text(shown) = message("user", "say \"yes\"") else { panic!("no text") };
+        let AttributeValue::Text(shown) = message("user", "say \"yes\"") else { panic!("no text") };
         let read: Value = serde_json::from_str(&shown).unwrap();
         assert_eq!(read[0]["parts"][0]["content"], "say \"yes\"");
     }

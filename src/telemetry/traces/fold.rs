@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::content;
 use super::model_calls::OpenModelCall;
 use super::options::TraceOptions;
-use super::span::{FinishedSpan, OpenSpan, SpanAttribute, SpanValue};
+use super::span::{AttributeValue, FinishedSpan, OpenSpan, SpanAttribute};
 use crate::plan::{StepKind, StepStatus};
 use crate::run::{
     Adaptation, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, PlanMaker,
@@ -58,7 +58,7 @@ struct TracedCall {
     tool: String,
     provider_id: String,
     effect: Effect,
-    arguments: Option<SpanValue>,
+    arguments: Option<AttributeValue>,
 }
 
 impl TraceFold {
@@ -170,26 +170,26 @@ impl TraceFold {
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at),
             Event::ToolCompleted { call, outcome, .. } => self.tool_ended(*call, outcome, at),
             Event::ToolSkipped { call, first } => {
-                let first = SpanValue::count((*first).into());
+                let first = AttributeValue::count((*first).into());
                 self.note_call(*call, at, "tool_skipped", vec![("proscenium.first_call", first)]);
             }
             Event::ReplyRejected { call, problems } => {
-                let call = ("proscenium.model_call", SpanValue::count((*call).into()));
-                let problems = ("proscenium.problems", SpanValue::count(problems.len() as u64));
+                let call = ("proscenium.model_call", AttributeValue::count((*call).into()));
+                let problems = ("proscenium.problems", AttributeValue::count(problems.len() as u64));
                 self.note_root(at, "reply_rejected", vec![call, problems]);
             }
             Event::Unexpected {
                 subject: UnexpectedSubject::Call { call, .. }, class, code, chosen, ..
             } => {
                 let about = vec![
-                    ("error.type", SpanValue::word(code)),
-                    ("proscenium.class", SpanValue::word(class.name())),
-                    ("proscenium.chosen", SpanValue::word(chosen.action().name())),
+                    ("error.type", AttributeValue::word(code)),
+                    ("proscenium.class", AttributeValue::word(class.name())),
+                    ("proscenium.chosen", AttributeValue::word(chosen.action().name())),
                 ];
                 self.note_call(*call, at, "unexpected", about);
             }
             Event::BackedOff { call, delay_ms, .. } => {
-                let delay = vec![("proscenium.delay_ms", SpanValue::count(*delay_ms))];
+                let delay = vec![("proscenium.delay_ms", AttributeValue::count(*delay_ms))];
                 self.note_call(*call, at, "backed_off", delay);
             }
             event => self.observe_people(event, seq, at),
@@ -214,7 +214,7 @@ impl TraceFold {
                 self.end_pause(at);
                 let is_open = |about: &ApprovalSubject| !matches!(about, ApprovalSubject::Outcome { .. });
                 self.end_waits(at, "cancelled", is_open);
-                let deadline = vec![("proscenium.deadline", SpanValue::Flag(*deadline))];
+                let deadline = vec![("proscenium.deadline", AttributeValue::Flag(*deadline))];
                 self.note_root(at, "cancel_requested", deadline);
             }
             Event::Continuation { round, verdict, degraded } => {
@@ -254,10 +254,10 @@ impl TraceFold {
 
     fn say_request(&self, root: &mut OpenSpan, queued: &RunQueued) {
         if queued.plan_only {
-            root.set("proscenium.plan_only", SpanValue::Flag(true));
+            root.set("proscenium.plan_only", AttributeValue::Flag(true));
         }
         if queued.options.dry_run {
-            root.set("proscenium.dry_run", SpanValue::Flag(true));
+            root.set("proscenium.dry_run", AttributeValue::Flag(true));
         }
         if self.options.content {
             root.set("gen_ai.input.messages", content::message("user", &queued.request));
@@ -272,10 +272,10 @@ impl TraceFold {
 
     /// A note about a call, on the span of its step.
     fn note_call(&mut self, call: u32, at: Timestamp, name: &'static str, mut about: Vec<SpanAttribute>) {
-        about.push(("proscenium.call", SpanValue::count(call.into())));
+        about.push(("proscenium.call", AttributeValue::count(call.into())));
         let traced = self.calls.get(&call);
         if let Some(traced) = traced {
-            about.push(("gen_ai.tool.name", SpanValue::word(&traced.tool)));
+            about.push(("gen_ai.tool.name", AttributeValue::word(&traced.tool)));
         }
         match traced.and_then(|call| self.steps.get_mut(&call.step)) {
             Some(step) => step.note(at, name, about),
@@ -287,7 +287,7 @@ impl TraceFold {
     fn resumed(&mut self, epoch: u32, at: Timestamp) {
         self.end_interrupted(at);
         self.end_pause(at);
-        self.note_root(at, "run_resumed", vec![("proscenium.epoch", SpanValue::count(epoch.into()))]);
+        self.note_root(at, "run_resumed", vec![("proscenium.epoch", AttributeValue::count(epoch.into()))]);
     }
 
     fn end_interrupted(&mut self, at: Timestamp) {
@@ -304,7 +304,7 @@ impl TraceFold {
     /// The run goes on after its end: a span of its own, as part of the first one.
     fn reopened(&mut self, seq: u64, at: Timestamp) {
         let mut root = self.root_span(seq, Some(self.root_id), at);
-        root.set("proscenium.reopened", SpanValue::Flag(true));
+        root.set("proscenium.reopened", AttributeValue::Flag(true));
         self.root_id = root.id();
         self.usage = Usage::default();
         self.root = Some(root);
@@ -319,7 +319,7 @@ impl TraceFold {
         }
         let mut span = self.span(SpanKey::Event { seq, part: 1 }, None, "plan".to_owned(), at);
         span.set_word("gen_ai.operation.name", "plan");
-        span.set("proscenium.plan.version", SpanValue::count(version.into()));
+        span.set("proscenium.plan.version", AttributeValue::count(version.into()));
         self.plan = Some((version, span));
     }
 
@@ -337,7 +337,7 @@ impl TraceFold {
         self.end_plan(made.version, at, |span| {
             span.set_word("proscenium.plan.maker", maker_name(made.maker));
             span.set_word("proscenium.plan.cause", cause_name(made.cause));
-            span.set("proscenium.plan.steps", SpanValue::count(made.plan.steps.len() as u64));
+            span.set("proscenium.plan.steps", AttributeValue::count(made.plan.steps.len() as u64));
         });
     }
 
@@ -346,7 +346,7 @@ impl TraceFold {
         let mut span = self.span(SpanKey::Event { seq, part: 2 }, None, format!("invoke_agent {scene}"), at);
         span.set_word("gen_ai.operation.name", "invoke_agent");
         span.set_word("gen_ai.agent.name", &scene);
-        span.set("proscenium.step", SpanValue::count(step.into()));
+        span.set("proscenium.step", AttributeValue::count(step.into()));
         span.set_word("proscenium.step.kind", kind_name(kind));
         self.steps.insert(step, span);
     }
@@ -356,7 +356,7 @@ impl TraceFold {
         let mut span = self.span(SpanKey::Event { seq, part: 3 }, flow, format!("node {node}"), at);
         span.set_word("gen_ai.agent.name", scene);
         span.set_word("proscenium.node", node);
-        span.set("proscenium.step", SpanValue::count(step.into()));
+        span.set("proscenium.step", AttributeValue::count(step.into()));
         span.set_word("proscenium.step.kind", kind_name(StepKind::Node));
         self.planned.insert(step, (scene.to_owned(), StepKind::Node));
         self.steps.insert(step, span);
@@ -416,9 +416,9 @@ impl TraceFold {
         span.set_word("gen_ai.tool.type", "function");
         span.set_word("gen_ai.tool.call.id", &traced.provider_id);
         span.set_word("gen_ai.agent.name", &traced.scene);
-        span.set("proscenium.step", SpanValue::count(traced.step.into()));
-        span.set("proscenium.call", SpanValue::count(call.into()));
-        span.set("proscenium.attempt", SpanValue::count(attempt.into()));
+        span.set("proscenium.step", AttributeValue::count(traced.step.into()));
+        span.set("proscenium.call", AttributeValue::count(call.into()));
+        span.set("proscenium.attempt", AttributeValue::count(attempt.into()));
         let effect = if traced.effect == Effect::Write { "write" } else { "read" };
         span.set_word("proscenium.effect", effect);
         if let Some(arguments) = &traced.arguments {
@@ -436,8 +436,9 @@ impl TraceFold {
         };
         let Some(mut span) = self.tools.remove(&call) else {
             // It ended without being made.
-            let code = code.map(|code| ("error.type", SpanValue::word(code)));
-            let about = code.into_iter().chain([("proscenium.outcome", SpanValue::word(name))]).collect();
+            let code = code.map(|code| ("error.type", AttributeValue::word(code)));
+            let about =
+                code.into_iter().chain([("proscenium.outcome", AttributeValue::word(name))]).collect();
             return self.note_call(call, at, "tool_not_called", about);
         };
         span.set_word("proscenium.outcome", name);
@@ -465,8 +466,8 @@ impl TraceFold {
             ApprovalSubject::Outcome { call } => ("outcome", Some(call)),
         };
         span.set_word("proscenium.wait", name);
-        span.set("proscenium.approval", SpanValue::count(approval.into()));
-        span.set("proscenium.by_user", SpanValue::Flag(needed.by_user));
+        span.set("proscenium.approval", AttributeValue::count(approval.into()));
+        span.set("proscenium.by_user", AttributeValue::Flag(needed.by_user));
         if let Some(traced) = call.and_then(|call| self.calls.get(&call)) {
             span.set_word("gen_ai.tool.name", &traced.tool);
         }
@@ -513,10 +514,10 @@ impl TraceFold {
         let open = self.check.take();
         let mut span =
             open.unwrap_or_else(|| self.span(SpanKey::Event { seq, part: 4 }, None, "check".to_owned(), at));
-        span.set("proscenium.round", SpanValue::count(round.into()));
-        span.set("proscenium.should_continue", SpanValue::Flag(verdict.should_continue));
-        span.set("proscenium.can_answer_now", SpanValue::Flag(verdict.can_answer_now));
-        span.set("proscenium.degraded", SpanValue::Flag(degraded));
+        span.set("proscenium.round", AttributeValue::count(round.into()));
+        span.set("proscenium.should_continue", AttributeValue::Flag(verdict.should_continue));
+        span.set("proscenium.can_answer_now", AttributeValue::Flag(verdict.can_answer_now));
+        span.set("proscenium.degraded", AttributeValue::Flag(degraded));
         self.finish(span, at);
     }
 
@@ -524,7 +525,7 @@ impl TraceFold {
         let open = self.answer.take();
         let mut span =
             open.unwrap_or_else(|| self.span(SpanKey::Event { seq, part: 4 }, None, "answer".to_owned(), at));
-        span.set("proscenium.degraded", SpanValue::Flag(degraded));
+        span.set("proscenium.degraded", AttributeValue::Flag(degraded));
         if self.options.content
             && let Some(root) = &mut self.root
         {
@@ -548,8 +549,8 @@ impl TraceFold {
         }
         let Some(mut root) = self.root.take() else { return };
         root.set_word("proscenium.status", status);
-        root.set("proscenium.model_calls", SpanValue::count(self.usage.calls.into()));
-        root.set("proscenium.cost_usd", SpanValue::Real(usd(self.usage)));
+        root.set("proscenium.model_calls", AttributeValue::count(self.usage.calls.into()));
+        root.set("proscenium.cost_usd", AttributeValue::Real(usd(self.usage)));
         if let Some(code) = code {
             root.fail(code);
         }

@@ -24,4 +24,4 @@ mod tests;
 pub use exporter::SpanExporter;
 pub use fold::TraceFold;
 pub use options::{ModelServer, ModelServers, RunTraces, TraceOptions};
-pub use span::{FinishedSpan, SpanNote, SpanRole, SpanSink, SpanValue};
+pub use span::{AttributeValue, FinishedSpan, SpanNote, SpanRole, SpanSink};

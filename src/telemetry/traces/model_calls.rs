@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::content;
 use super::fold::{TraceFold, usd};
-use super::span::{OpenSpan, SpanRole, SpanValue, word};
+use super::span::{AttributeValue, OpenSpan, SpanRole, word};
 use crate::llm::OFFLINE;
 use crate::run::{Attempt, Fault, Purpose, Reply, Subject, Usage};
 use crate::trace_context::{SpanId, SpanKey};
@@ -30,8 +30,8 @@ impl OpenModelCall {
         let mut span = fold.span(SpanKey::ModelCall { call }, parent, operation.to_owned(), at);
         span.set_word("gen_ai.operation.name", operation);
         span.set_word("proscenium.purpose", purpose.name());
-        span.set("proscenium.model_call", SpanValue::count(call.into()));
-        span.set("proscenium.repair", SpanValue::count(repair.into()));
+        span.set("proscenium.model_call", AttributeValue::count(call.into()));
+        span.set("proscenium.repair", AttributeValue::count(repair.into()));
         Self { span, operation }
     }
 }
@@ -58,20 +58,23 @@ impl TraceFold {
             span.set_word("proscenium.cache", &attempt.outcome);
         }
         if usage != Usage::default() {
-            span.set("gen_ai.usage.input_tokens", SpanValue::count(usage.input_tokens));
-            span.set("gen_ai.usage.output_tokens", SpanValue::count(usage.output_tokens));
-            span.set("gen_ai.usage.cache_read.input_tokens", SpanValue::count(usage.cached_input_tokens));
-            span.set("proscenium.cost_usd", SpanValue::Real(usd(usage)));
+            span.set("gen_ai.usage.input_tokens", AttributeValue::count(usage.input_tokens));
+            span.set("gen_ai.usage.output_tokens", AttributeValue::count(usage.output_tokens));
+            span.set(
+                "gen_ai.usage.cache_read.input_tokens",
+                AttributeValue::count(usage.cached_input_tokens),
+            );
+            span.set("proscenium.cost_usd", AttributeValue::Real(usd(usage)));
         }
         match end {
             Ok(reply) => {
                 span.set_word("gen_ai.response.model", &self.model_id(&reply.model));
                 if let Some(reason) = &reply.finish_reason {
-                    span.set("gen_ai.response.finish_reasons", SpanValue::List(vec![word(reason)]));
+                    span.set("gen_ai.response.finish_reasons", AttributeValue::List(vec![word(reason)]));
                 }
                 if let Some(first) = asked.and_then(|attempt| attempt.first_token_millis) {
-                    span.set("gen_ai.request.stream", SpanValue::Flag(true));
-                    span.set("gen_ai.response.time_to_first_chunk", SpanValue::Real(first as f64 / 1e3));
+                    span.set("gen_ai.request.stream", AttributeValue::Flag(true));
+                    span.set("gen_ai.response.time_to_first_chunk", AttributeValue::Real(first as f64 / 1e3));
                 }
                 if self.options.content {
                     span.set("gen_ai.output.messages", content::reply(reply));
@@ -101,7 +104,7 @@ impl TraceFold {
         span.set_word("proscenium.model", model);
         if let Some((host, port)) = server.and_then(|server| server.address) {
             span.set_word("server.address", &host);
-            span.set("server.port", SpanValue::count(port.into()));
+            span.set("server.port", AttributeValue::count(port.into()));
         }
     }
 
@@ -127,18 +130,18 @@ impl TraceFold {
             span.set_role(SpanRole::Client);
             span.set_word("http.request.method", "POST");
             if sent > 0 {
-                span.set("http.request.resend_count", SpanValue::count(sent));
+                span.set("http.request.resend_count", AttributeValue::count(sent));
             }
             sent += 1;
             if let Some((host, port)) =
                 self.options.models.get(&attempt.model).and_then(|model| model.address)
             {
                 span.set_word("server.address", &host);
-                span.set("server.port", SpanValue::count(port.into()));
+                span.set("server.port", AttributeValue::count(port.into()));
             }
             span.set_word("proscenium.model", &attempt.model);
-            span.set("proscenium.attempt", SpanValue::count(u64::from(index) + 1));
-            span.set("proscenium.cost_usd", SpanValue::Real(usd(attempt.usage)));
+            span.set("proscenium.attempt", AttributeValue::count(u64::from(index) + 1));
+            span.set("proscenium.cost_usd", AttributeValue::Real(usd(attempt.usage)));
             if attempt.outcome != Attempt::OK {
                 span.fail(&attempt.outcome);
             }

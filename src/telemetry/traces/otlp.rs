@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, SpanFlags, Status};
 use prost::Message;
 
-use super::span::{FinishedSpan, SpanAttribute, SpanNote, SpanRole, SpanValue};
+use super::span::{AttributeValue, FinishedSpan, SpanAttribute, SpanNote, SpanRole};
 use crate::config::OtlpTarget;
 
 /// The name of what makes the spans.
@@ -28,7 +28,7 @@ pub(super) fn resource(target: &OtlpTarget) -> Resource {
         ("telemetry.sdk.language", "rust".to_owned()),
         ("telemetry.sdk.version", env!("CARGO_PKG_VERSION").to_owned()),
     ];
-    let attributes = attributes.into_iter().map(|(name, value)| key_value(name, SpanValue::Text(value)));
+    let attributes = attributes.into_iter().map(|(name, value)| key_value(name, AttributeValue::Text(value)));
     Resource { attributes: attributes.collect(), ..Resource::default() }
 }
 
@@ -102,18 +102,18 @@ fn key_values(attributes: Vec<SpanAttribute>) -> Vec<KeyValue> {
     attributes.into_iter().map(|(name, value)| key_value(name, value)).collect()
 }
 
-fn key_value(name: &str, value: SpanValue) -> KeyValue {
+fn key_value(name: &str, value: AttributeValue) -> KeyValue {
     KeyValue { key: name.to_owned(), value: Some(any_value(value)), ..KeyValue::default() }
 }
 
-fn any_value(value: SpanValue) -> AnyValue {
+fn any_value(value: AttributeValue) -> AnyValue {
     let text = |text: String| AnyValue { value: Some(Value::StringValue(text)) };
     let value = match value {
-        SpanValue::Text(value) => return text(value),
-        SpanValue::Int(value) => Value::IntValue(value),
-        SpanValue::Real(value) => Value::DoubleValue(value),
-        SpanValue::Flag(value) => Value::BoolValue(value),
-        SpanValue::List(values) => {
+        AttributeValue::Text(value) => return text(value),
+        AttributeValue::Int(value) => Value::IntValue(value),
+        AttributeValue::Real(value) => Value::DoubleValue(value),
+        AttributeValue::Flag(value) => Value::BoolValue(value),
+        AttributeValue::List(values) => {
             Value::ArrayValue(ArrayValue { values: values.into_iter().map(text).collect() })
         }
     };

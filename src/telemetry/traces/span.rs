@@ -12,7 +12,7 @@ const MAX_NOTES: usize = 64;
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SpanValue {
+pub enum AttributeValue {
     /// A text.
     Text(String),
     /// An integer.
@@ -25,29 +25,29 @@ pub enum SpanValue {
     List(Vec<String>),
 }
 
-impl SpanValue {
+impl AttributeValue {
     /// A name or code.
     pub(super) fn word(text: &str) -> Self {
-        SpanValue::Text(word(text))
+        AttributeValue::Text(word(text))
     }
 
     /// A count.
     pub(super) fn count(number: u64) -> Self {
-        SpanValue::Int(i64::try_from(number).unwrap_or(i64::MAX))
+        AttributeValue::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
     /// About how many bytes it has.
     fn size(&self) -> usize {
         match self {
-            SpanValue::Text(text) => text.len(),
-            SpanValue::List(texts) => texts.iter().map(String::len).sum(),
-            SpanValue::Int(_) | SpanValue::Real(_) | SpanValue::Flag(_) => 8,
+            AttributeValue::Text(text) => text.len(),
+            AttributeValue::List(texts) => texts.iter().map(String::len).sum(),
+            AttributeValue::Int(_) | AttributeValue::Real(_) | AttributeValue::Flag(_) => 8,
         }
     }
 }
 
 /// A name and its value.
-pub type SpanAttribute = (&'static str, SpanValue);
+pub type SpanAttribute = (&'static str, AttributeValue);
 
 /// Whether what the span is about happens in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl FinishedSpan {
     }
 
     /// An attribute.
-    pub fn attribute(&self, name: &str) -> Option<&SpanValue> {
+    pub fn attribute(&self, name: &str) -> Option<&AttributeValue> {
         self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
@@ -171,13 +171,13 @@ impl OpenSpan {
         self.0.role = role;
     }
 
-    pub(super) fn set(&mut self, name: &'static str, value: SpanValue) {
+    pub(super) fn set(&mut self, name: &'static str, value: AttributeValue) {
         self.0.attributes.push((name, value));
     }
 
     pub(super) fn set_word(&mut self, name: &'static str, text: &str) {
         if !text.is_empty() {
-            self.set(name, SpanValue::word(text));
+            self.set(name, AttributeValue::word(text));
         }
     }
 
@@ -192,7 +192,7 @@ impl OpenSpan {
     /// Says that it ended with an error of this code.
     pub(super) fn fail(&mut self, code: &str) {
         let code = word(code);
-        self.set("error.type", SpanValue::Text(code.clone()));
+        self.set("error.type", AttributeValue::Text(code.clone()));
         self.0.error = Some(code);
     }
 

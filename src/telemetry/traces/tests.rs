@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{FinishedSpan, ModelServers, SpanRole, SpanValue, TraceFold, TraceOptions};
+use super::{AttributeValue, FinishedSpan, ModelServers, SpanRole, TraceFold, TraceOptions};
 use crate::llm;
 use crate::run::{Attempt, Envelope, Event, PlanScore};
 use crate::trace_context::{SpanId, SpanKey, TraceSampler};
@@ -92,13 +92,13 @@ fn tree(spans: &[FinishedSpan]) -> String {
     text
 }
 
-fn shown(value: &SpanValue) -> String {
+fn shown(value: &AttributeValue) -> String {
     match value {
-        SpanValue::Text(text) => text.clone(),
-        SpanValue::Int(number) => number.to_string(),
-        SpanValue::Real(number) => number.to_string(),
-        SpanValue::Flag(yes) => yes.to_string(),
-        SpanValue::List(texts) => texts.join(","),
+        AttributeValue::Text(text) => text.clone(),
+        AttributeValue::Int(number) => number.to_string(),
+        AttributeValue::Real(number) => number.to_string(),
+        AttributeValue::Flag(yes) => yes.to_string(),
+        AttributeValue::List(texts) => texts.join(","),
     }
 }
 
@@ -198,7 +198,7 @@ fn attempts_are_placed_before_the_end_of_their_question_and_have_the_ids_that_we
     let placed: Vec<_> = attempts.iter().map(|span| (millis(span.started), millis(span.ended))).collect();
     assert_eq!(placed, [(700, 600), (400, 0)]);
     assert_eq!(attempts[0].error.as_deref(), Some("rate_limited"));
-    assert_eq!(attempts[1].attribute("http.request.resend_count"), Some(&SpanValue::Int(1)));
+    assert_eq!(attempts[1].attribute("http.request.resend_count"), Some(&AttributeValue::Int(1)));
     let sent = |index| {
         let trace = crate::trace_context::RunTrace::new(journal[0].run.unwrap().0, None, options().sampler);
         trace.span(SpanKey::ModelAttempt { call: 1, index })
