@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::template::{AttributeValue, RequestTemplate, TemplateSpan};
+use super::template::{RequestTemplate, SpanValue, TemplateSpan};
 use crate::language::text;
 use crate::plan::{Plan, PreparedCall, Reference, Step};
 use crate::run::{LearnedCall, LearnedPlan, LearnedStep, SpanForm, ValueBinding};
@@ -116,10 +116,10 @@ impl Binder<'_> {
 /// How the span's value is written as `value`, if that is its value.
 fn form(span: &TemplateSpan, value: &Value) -> Option<SpanForm> {
     let forms: &[SpanForm] = match span.value {
-        AttributeValue::Day(_) => &[SpanForm::Date],
-        AttributeValue::Time(_) => &[SpanForm::Time, SpanForm::TimeWithSeconds],
-        AttributeValue::Number(_) => &[SpanForm::Number, SpanForm::Text],
-        AttributeValue::Name | AttributeValue::Code => &[SpanForm::Text],
+        SpanValue::Day(_) => &[SpanForm::Date],
+        SpanValue::Time(_) => &[SpanForm::Time, SpanForm::TimeWithSeconds],
+        SpanValue::Number(_) => &[SpanForm::Number, SpanForm::Text],
+        SpanValue::Name | SpanValue::Code => &[SpanForm::Text],
     };
     forms.iter().copied().find(|form| {
         let written = super::filling::written(span, *form);
@@ -127,8 +127,7 @@ fn form(span: &TemplateSpan, value: &Value) -> Option<SpanForm> {
             (Some(Value::Number(own)), Value::Number(given)) => own.as_f64() == given.as_f64(),
             (Some(Value::String(own)), Value::String(given)) => {
                 own == *given
-                    || (span.value == AttributeValue::Name
-                        && text::fold(own.trim()) == text::fold(given.trim()))
+                    || (span.value == SpanValue::Name && text::fold(own.trim()) == text::fold(given.trim()))
             }
             _ => false,
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::template::{AttributeValue, RequestTemplate, TemplateSpan};
+use super::template::{RequestTemplate, SpanValue, TemplateSpan};
 use crate::plan::{Plan, PreparedCall, Step};
 use crate::run::{LearnedPlan, LearnedStep, SpanForm, ValueBinding};
 
@@ -62,13 +62,11 @@ fn value(binding: &ValueBinding, template: &RequestTemplate) -> Option<Value> {
 /// The value of a placeholder in this form; `None` if it has none.
 pub(super) fn written(span: &TemplateSpan, form: SpanForm) -> Option<Value> {
     Some(match (form, span.value) {
-        (SpanForm::Date, AttributeValue::Day(day)) => day.to_string().into(),
-        (SpanForm::Time, AttributeValue::Time(time)) => time.strftime("%H:%M").to_string().into(),
-        (SpanForm::TimeWithSeconds, AttributeValue::Time(time)) => {
-            time.strftime("%H:%M:%S").to_string().into()
-        }
-        (SpanForm::Number, AttributeValue::Number(number)) => json_number(number)?,
-        (SpanForm::Text, AttributeValue::Number(_) | AttributeValue::Name | AttributeValue::Code) => {
+        (SpanForm::Date, SpanValue::Day(day)) => day.to_string().into(),
+        (SpanForm::Time, SpanValue::Time(time)) => time.strftime("%H:%M").to_string().into(),
+        (SpanForm::TimeWithSeconds, SpanValue::Time(time)) => time.strftime("%H:%M:%S").to_string().into(),
+        (SpanForm::Number, SpanValue::Number(number)) => json_number(number)?,
+        (SpanForm::Text, SpanValue::Number(_) | SpanValue::Name | SpanValue::Code) => {
             span.text.clone().into()
         }
         _ => return None,

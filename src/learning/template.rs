@@ -53,12 +53,12 @@ pub(crate) struct TemplateSpan {
     /// As written.
     pub(crate) text: String,
     /// What it means.
-    pub(crate) value: AttributeValue,
+    pub(crate) value: SpanValue,
 }
 
 /// What the words of a placeholder mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum AttributeValue {
+pub(crate) enum SpanValue {
     /// A day.
     Day(Date),
     /// A time of day.
@@ -194,7 +194,7 @@ impl TemplateReader<'_> {
     fn placeholder(&self, at: usize) -> Option<Option<Placeholder>> {
         let found = self.entities;
         if let Some((_, last)) = found.quotes.iter().find(|(first, _)| *first == at) {
-            return Some(Some(("quote", *last, vec![self.span(at, *last, AttributeValue::Name)])));
+            return Some(Some(("quote", *last, vec![self.span(at, *last, SpanValue::Name)])));
         }
         if let Some(expression) = found.date_expressions.iter().find(|expression| expression.first == at) {
             return self.days(expression).map(Some);
@@ -205,14 +205,10 @@ impl TemplateReader<'_> {
                 RangeRole::From => "time from",
                 RangeRole::To => "time until",
             };
-            return Some(Some((
-                name,
-                hour.last,
-                vec![self.span(at, hour.last, AttributeValue::Time(hour.time))],
-            )));
+            return Some(Some((name, hour.last, vec![self.span(at, hour.last, SpanValue::Time(hour.time))])));
         }
         if let Some(number) = found.numbers.iter().find(|number| number.first == at) {
-            let span = self.span(at, number.last, AttributeValue::Number(number.value));
+            let span = self.span(at, number.last, SpanValue::Number(number.value));
             return Some(Some(("number", number.last, vec![span])));
         }
         // A word inside a day or a time that does not begin there: the readers overlap.
@@ -221,14 +217,14 @@ impl TemplateReader<'_> {
         }
         let token = self.tokens.get(at)?;
         if is_code(token) {
-            return Some(Some(("code", at, vec![self.span(at, at, AttributeValue::Code)])));
+            return Some(Some(("code", at, vec![self.span(at, at, SpanValue::Code)])));
         }
         let names = self.tokens.get(at..)?.iter().take_while(|token| self.is_name(token)).count();
         match names {
             0 => Some(None),
             1..=MAX_NAME_WORDS => {
                 let last = at + names - 1;
-                Some(Some(("name", last, vec![self.span(at, last, AttributeValue::Name)])))
+                Some(Some(("name", last, vec![self.span(at, last, SpanValue::Name)])))
             }
             _ => None,
         }
@@ -245,12 +241,11 @@ impl TemplateReader<'_> {
             | DateExpressionKind::BeforeOrAfter(..)
             | DateExpressionKind::Unclear => return None,
         };
-        let spans =
-            days.iter().map(|day| self.span(expression.first, expression.last, AttributeValue::Day(*day)));
+        let spans = days.iter().map(|day| self.span(expression.first, expression.last, SpanValue::Day(*day)));
         Some((name, expression.last, spans.collect()))
     }
 
-    fn span(&self, first: usize, last: usize, value: AttributeValue) -> TemplateSpan {
+    fn span(&self, first: usize, last: usize, value: SpanValue) -> TemplateSpan {
         let range = self.tokens.get(first).zip(self.tokens.get(last)).map(|(a, b)| a.start..b.end);
         let text = range.and_then(|range| self.request.get(range)).unwrap_or_default().to_owned();
         TemplateSpan { text, value }

@@ -1,5 +1,5 @@
-//! Texts of users, models and tools as attributes: bounded, and without the passwords of URLs and the API keys of this server.
-//! API keys of models and secrets of tools are struck before anything is in the journal.
+//! Texts of users, models and tools as attributes: bounded, and without the passwords of URLs and the API keys of this
+//! server. API keys of models and secrets of tools are struck before anything is in the journal.
 
 use serde_json::{Value, json};
 
