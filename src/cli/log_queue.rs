@@ -40,10 +40,16 @@ enum LogItem {
 impl LogQueue {
     /// Starts the thread that writes to standard error.
     pub fn start() -> io::Result<Self> {
+        Self::start_with(LogWriter)
+    }
+
+    fn start_with(writer: impl Write + Send + 'static) -> io::Result<Self> {
         let (sender, items) = sync_channel(MAX_LINES + 1);
         let waiting = Arc::new(WaitingLines::default());
         let shared = waiting.clone();
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || write_lines(&items, &shared))?;
+        std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || write_lines(&items, &shared, writer))?;
         Ok(Self { sender, waiting })
     }
 
@@ -94,16 +100,16 @@ impl Write for LogQueue {
     }
 }
 
-fn write_lines(items: &Receiver<LogItem>, waiting: &WaitingLines) {
+fn write_lines(items: &Receiver<LogItem>, waiting: &WaitingLines, mut writer: impl Write) {
     while let Ok(item) = items.recv() {
         // There is nowhere to report an error of standard error.
         match item {
             LogItem::Line(line) => {
-                let _ = LogWriter.write_all(&line);
+                let _ = writer.write_all(&line);
                 waiting.remove(line.len());
             }
             LogItem::Flush(done) => {
-                let _ = LogWriter.flush();
+                let _ = writer.flush();
                 let _ = done.try_send(());
             }
         }
@@ -114,5 +120,53 @@ fn write_lines(items: &Receiver<LogItem>, waiting: &WaitingLines) {
                 "log lines were dropped: standard error was not read fast enough"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A writer whose reader reads nothing until it is told to.
+    struct Blocked {
+        goes_on: Receiver<()>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Blocked {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // An error once the sender is gone: from then on nothing blocks.
+            let _ = self.goes_on.recv();
+            self.written.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_without_room_are_dropped_and_counted_and_the_others_written() {
+        let (go_on, goes_on) = sync_channel(0);
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let queue = LogQueue::start_with(Blocked { goes_on, written: written.clone() }).unwrap();
+        let sent = MAX_LINES + 100;
+        for _ in 0..sent {
+            queue.push(b"line\n");
+        }
+        let dropped = queue.waiting.dropped.load(Relaxed) as usize;
+        assert_eq!(dropped, 100);
+        assert_eq!(queue.waiting.take_dropped(), 0, "there is no room for a report");
+        drop(go_on);
+        queue.flush();
+        assert_eq!(written.lock().unwrap().len(), (sent - dropped) * b"line\n".len());
+        assert_eq!(queue.waiting.dropped.load(Relaxed), 0, "reported");
+        assert_eq!((queue.waiting.lines.load(Relaxed), queue.waiting.bytes.load(Relaxed)), (0, 0));
+        let long = vec![b'x'; MAX_BYTES + 1];
+        queue.push(&long);
+        assert_eq!(queue.waiting.lines.load(Relaxed), 0);
     }
 }
