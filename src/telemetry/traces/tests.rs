@@ -103,8 +103,10 @@ fn shown(value: &AttributeValue) -> String {
 }
 
 #[test]
-fn stored_journal_of_an_approved_plan_has_these_spans() {
-    insta::assert_snapshot!("approved", tree(&spans(&[], &journal("approved"), &options())));
+fn stored_journals_have_these_spans() {
+    for name in ["approved", "flow", "resumed-write", "undone"] {
+        insta::assert_snapshot!(name, tree(&spans(&[], &journal(name), &options())));
+    }
 }
 
 #[test]
