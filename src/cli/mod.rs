@@ -227,9 +227,10 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     // The API key for a server is not part of the configuration.
     let env = env.filter(|(name, _)| name != remote::KEY);
-    // What the environment says of traces is for a server: a command that ends at once waits for no receiver.
+    // The environment's receiver of traces is for a server: a command that ends at once waits for none.
     let serves = matches!(cli.command, CliCommand::Serve(_) | CliCommand::Check(_));
-    let env = env.filter(move |(name, _)| serves || !name.starts_with("OTEL_"));
+    let is_receiver = |name: &str| name.starts_with("OTEL_") && name.ends_with("_ENDPOINT");
+    let env = env.filter(move |(name, _)| serves || !is_receiver(name));
     Config::read(cli.global.config.as_deref(), env, flags)
 }
 
