@@ -22,7 +22,10 @@ fn model(gate: &Gate) -> ScriptedLlm {
         let cell = words.split("cell ").nth(1).and_then(|rest| rest.split_whitespace().next());
         let mut step = step(1, "Desk", &[tool], Value::Null);
         step["purpose"] = json!(words);
-        let arguments = json!({"cell": cell.unwrap_or_default()}).to_string();
+        let arguments = json!({"cell": cell.unwrap_or_default()});
+        // Writes of a plan that a person approves have their arguments as they are, others as text.
+        let is_shown = words.contains("approved");
+        let arguments = if is_shown { arguments } else { json!(arguments.to_string()) };
         step["prepared_calls"] = json!([{"tool": tool, "arguments": arguments}]);
         step["if_needed"] = json!([]);
         let planned = Scripted::forced(request, plan(json!([step])));

@@ -9,7 +9,7 @@ use super::commit::{RestorePlace, refuse_half_restored};
 use super::*;
 use crate::memory::{self, Memory};
 use crate::run::{DocumentMedia, Event, RunState, RunStatus, SessionEvent};
-use crate::store::tests::{envelope, open, record, run_id, session, tenant};
+use crate::store::tests::{envelope, event, open, record, run_id, session, tenant};
 use crate::store::{
     DATABASE_FILE, DOCUMENT_DIR, DataDir, DocumentLimits, DocumentOwner, ErrorCode, NewDocument, Page,
     Record, RunFilter, Store, SwitchKind,
@@ -250,7 +250,14 @@ async fn replaced_directory_tells_what_happened_since_and_its_revoked_keys_stay_
     let store = open(&data).await;
     append(&store, [record(1, 1)]).await;
     let ended = Event::RunCompleted { status: RunStatus::Completed };
-    append(&store, [record(2, 1), Record::Run(envelope(Some(run_id(2)), "s2", 2, ended).into())]).await;
+    append(
+        &store,
+        [
+            Record::Run(envelope(Some(run_id(2)), "s2", 1, event(2, 1).body).into()),
+            Record::Run(envelope(Some(run_id(2)), "s2", 2, ended).into()),
+        ],
+    )
+    .await;
     let (revoked, _) = store.create_key(&tenant(), "u", "").await.unwrap();
     let (valid, _) = store.create_key(&tenant(), "v", "").await.unwrap();
     take_backup(&data, &backup, options()).await.unwrap();
