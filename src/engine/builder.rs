@@ -24,7 +24,7 @@ use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
-use crate::program::module::ReadModule;
+use crate::program::module::{PythonModule, ReadModule};
 use crate::program::{Interpreter, Unavailable};
 use crate::run::{Fault, TenantId};
 use crate::sandbox;
@@ -55,7 +55,7 @@ pub(super) struct SceneSources {
     /// What reads files of functions; that of the start, since only a restart changes it.
     pub(super) sandbox: sandbox::Options,
     /// What files of functions have, by the SHA-256 of their text: equal text is read once.
-    pub(super) modules: Arc<Mutex<BTreeMap<[u8; 32], ReadModule>>>,
+    pub(super) modules: Arc<Mutex<BTreeMap<[u8; 32], PythonModule>>>,
 }
 
 /// The most files of functions of which is known what they have.
@@ -73,18 +73,21 @@ impl SceneSources {
     fn read_module(&self, source: &str) -> Result<ReadModule, Unavailable> {
         let known = || self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         let digest: [u8; 32] = Sha256::digest(source).into();
-        if let Some(read) = known().get(&digest) {
-            return Ok(read.clone());
+        if let Some(module) = known().get(&digest) {
+            return Ok(Ok(module.clone()));
         }
         let read = match &self.replaced.interpreter {
             Some(interpreter) if self.sandbox.worker.is_none() => interpreter.read_module(source)?,
             _ => sandbox::read_module(&self.sandbox, source)?,
         };
-        let mut known = known();
-        if known.len() >= MAX_MODULES {
-            known.clear();
+        // Its worker may have been killed from outside: a problem is looked for again.
+        if let Ok(module) = &read {
+            let mut known = known();
+            if known.len() >= MAX_MODULES {
+                known.clear();
+            }
+            known.insert(digest, module.clone());
         }
-        known.insert(digest, read.clone());
         Ok(read)
     }
 }

@@ -10,7 +10,7 @@ use super::super::error::{Error, ErrorCode};
 use super::super::read::{MAX_PAGE, Page, decode};
 use super::super::{erase, tenant_bytes};
 use super::content::blocking;
-use super::forget::{IS_ACTIVE, RememberingSession, in_use, uses_of};
+use super::forget::{IS_ACTIVE, in_use, uses_of};
 use super::{DocumentOwner, Documents, OWNED, nanoseconds};
 use crate::run::{DocumentId, RunId, SessionId, TenantId};
 
@@ -195,20 +195,10 @@ impl Documents {
             if row.is_none_or(|row| !is_due(row.used)) {
                 return Ok(None);
             }
-            for RememberingSession { session, only_lists } in self.remembering(id).await? {
-                let forgotten: Result<Vec<RunId>, H::Error> = async {
-                    let _held = hold.hold(owner.tenant, &session).await?;
-                    Ok(self.forget(owner.tenant, id, &session).await?)
-                }
-                .await;
-                match forgotten {
-                    Ok(runs) => deleted.runs.extend(runs),
-                    // It is at work: the name stays in its lists, and nothing else.
-                    Err(error) if only_lists && PASSED_OVER.contains(&H::code(&error)) => {
-                        tracing::warn!(document = %id, %session, code = H::code(&error), "the name of a deleted document is kept: {error}");
-                    }
-                    Err(error) => return Err(error),
-                }
+            for session in self.remembering(id).await? {
+                let held = hold.hold(owner.tenant, &session).await?;
+                deleted.runs.extend(self.forget(owner.tenant, id, &session).await?);
+                drop(held);
                 if !deleted.sessions.contains(&session) {
                     deleted.sessions.push(session);
                 }

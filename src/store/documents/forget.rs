@@ -30,34 +30,26 @@ pub(super) struct DocumentUse {
     pub(super) is_active: bool,
 }
 
-/// A conversation that remembers a document.
-#[derive(Debug)]
-pub(super) struct RememberingSession {
-    pub(super) session: SessionId,
-    /// Whether it only listed the document, in a question.
-    pub(super) only_lists: bool,
-}
-
 impl Documents {
     /// The conversations of the runs that named or listed a document.
     ///
     /// # Errors
     /// `document.in_use` if one of these runs is not over.
-    pub(super) async fn remembering(&self, id: DocumentId) -> Result<Vec<RememberingSession>, Error> {
+    pub(super) async fn remembering(&self, id: DocumentId) -> Result<Vec<SessionId>, Error> {
         let mut connection = self.store.pool().acquire().await.map_err(|e| self.read_error(&e))?;
         let uses = uses_of(&mut connection, id).await.map_err(|e| self.read_error(&e))?;
-        let mut sessions: Vec<RememberingSession> = Vec::new();
+        let mut sessions: Vec<SessionId> = Vec::new();
         for used in uses {
             if used.is_active {
                 return Err(in_use(id, &format!("run {}, which names it,", used.run)));
             }
-            if sessions.iter().all(|known| known.session != used.session) {
-                sessions.push(RememberingSession { session: used.session, only_lists: false });
+            if !sessions.contains(&used.session) {
+                sessions.push(used.session);
             }
         }
         for session in listing_sessions(&mut connection, id).await.map_err(|e| self.read_error(&e))? {
-            if sessions.iter().all(|known| known.session != session) {
-                sessions.push(RememberingSession { session, only_lists: true });
+            if !sessions.contains(&session) {
+                sessions.push(session);
             }
         }
         Ok(sessions)
