@@ -37,7 +37,7 @@ impl Driver {
                 let others = all.iter().filter(|one| is_short && !is_listed(one)).cloned();
                 let (newer, older): (Vec<_>, Vec<_>) = others.partition(is_newer);
                 let mut named = DocumentChoices { listed, older: &older, newer: &newer }.named(reply);
-                // What was deleted since is asked for again.
+                // What was deleted since is not named, and no other in its place.
                 named.retain(|one| all.iter().any(|known| known.id == one.id));
                 named
             }
