@@ -152,8 +152,9 @@ mod tests {
         let mut text = Exposition::default();
         text.add_http(&metrics);
         let text = text.text();
-        let counted: Vec<&str> =
+        let mut counted: Vec<&str> =
             text.lines().filter(|line| line.starts_with("proscenium_http_requests_total")).collect();
+        counted.sort_unstable();
         assert_eq!(
             counted,
             [
