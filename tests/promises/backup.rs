@@ -12,6 +12,8 @@ use crate::support::planner_engine::{plan, step};
 use crate::support::{FaultyBackend, Gate, Misbehaviour, Scripted, ScriptedLlm, eventually, section};
 
 const CLIENTS: usize = 4;
+/// The most requests of a client: one page of the list has all runs.
+const MOST: usize = 110;
 
 /// A model that plans the call which the request names; plans of `Pay` wait for the gate.
 fn model(gate: &Gate) -> ScriptedLlm {
@@ -130,7 +132,7 @@ async fn backup_under_load_is_restored_and_nothing_unfinished_goes_on_by_itself(
             let (client, stop) = (Client::new(&address), stop.clone());
             tokio::spawn(async move {
                 let mut cells = Vec::new();
-                while !stop.load(Ordering::Acquire) {
+                while !stop.load(Ordering::Acquire) && cells.len() < MOST {
                     cells.push(format!("{n}-{}", cells.len()));
                     let words = format!("Book cell {n}-{}", cells.len() - 1);
                     if client.try_post("/api/chat", &asking(&words, &format!("load{n}"))).await.is_none() {
