@@ -41,7 +41,7 @@ const ZERO: [(&str, &str); 12] = [
 ];
 
 /// Values in expressions that the load never produces.
-const UNSEEN: [(&str, &str); 6] = [
+const UNSEEN: [(&str, &str); 8] = [
     (
         "proscenium_plans_total kind=fallback",
         "the embedded rules do not plan here, so that requests without a plan are seen",
@@ -50,11 +50,14 @@ const UNSEEN: [(&str, &str); 6] = [
     ("proscenium_plan_quality_ratio_count outcome=needs_input", "nobody is asked for more"),
     ("proscenium_plan_quality_ratio_bucket outcome=needs_input", "nobody is asked for more"),
     ("proscenium_http_requests_total status=500", "the server has no internal error"),
+    ("proscenium_http_requests_total status=503", "no place is missing"),
+    ("proscenium_http_requests_total status=504", "nothing takes too long"),
     ("proscenium_http_requests_total status=507", "the disk has room"),
 ];
 
 /// Metrics that no panel shows, each with the reason.
-const NOT_SHOWN: [(&str, &str); 0] = [];
+const NOT_SHOWN: [(&str, &str); 1] =
+    [("process_virtual_memory_bytes", "addresses that are only reserved cost nothing")];
 
 #[derive(Deserialize)]
 struct Alerts {
