@@ -163,7 +163,7 @@ async fn flood_of_one_tenant_is_shed_and_another_tenant_is_served() {
         "--sessions",
         "1",
         "--requests",
-        "8",
+        "5",
         "--json",
         "other.json",
     ];
