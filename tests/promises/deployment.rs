@@ -24,7 +24,10 @@ async fn proxy_speaks_tls_and_passes_streams_as_they_are_written() {
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
         let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
-        Scripted::forced(request, plan).held(&held)
+        match request.get("tool_choice") {
+            Some(_) => Scripted::forced(request, plan).held(&held),
+            None => Scripted::Text("Ciao!".to_owned()),
+        }
     });
     let setup = Setup::scripted(&llm).set("server.allowed_hosts", format!("[{HOST:?}]"));
     let served = ServedEngine::start(setup).await;
