@@ -41,7 +41,8 @@ impl RunState {
         events.iter().for_each(|event| after.apply_checked(event, after.at));
         let interrupted: Vec<Event> = after.interrupted_questions().map(|(_, event)| event).collect();
         let lapses = self.approvals.iter().filter_map(|(number, put)| lapse(*number, put, copied));
-        for event in interrupted.into_iter().chain([put_aside(copied)]).chain(lapses) {
+        // Parked last: in lists a lapsed approval has a waiting run go on.
+        for event in interrupted.into_iter().chain(lapses).chain([put_aside(copied)]) {
             // It is parked whatever today's rules say of its journal.
             if matches!(event, Event::RunPutAside { .. }) || after.check(&event).is_ok() {
                 after.apply_checked(&event, after.at);
