@@ -11,8 +11,8 @@ use autoagents::core::agent::prebuilt::executor::{
     BasicAgent, BasicAgentOutput, ReActAgent, ReActAgentOutput,
 };
 use autoagents::core::agent::task::Task;
-use autoagents::core::agent::{AgentBuilder, AgentDeriveT, AgentOutputT, DirectAgent};
-use autoagents::core::tool::{ToolCallError, ToolInputT, ToolRuntime, ToolT};
+use autoagents::core::agent::{AgentBuilder, AgentOutputT, DirectAgent};
+use autoagents::core::tool::{ToolCallError, ToolRuntime, ToolT};
 use autoagents::llm::LLMProvider;
 use autoagents::llm::backends::openai::{OpenAI, OpenAIApiMode};
 use autoagents::llm::builder::LLMBuilder;
