@@ -48,7 +48,7 @@ pub(super) enum Lost {
 /// What a worker that did not reply used too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// Time, whoever used it: the machine may have been busy.
+    /// Elapsed time, in which other processes may have used the processor.
     Time,
     /// Time of the processor.
     Processor,
