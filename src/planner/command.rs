@@ -137,7 +137,8 @@ pub fn events_for_command(
     catalogue: &Catalogue,
     command: &Command,
 ) -> Result<Vec<Event>, CommandRefusal> {
-    let events = command_events(state, catalogue, command)?;
+    let mut events = command_events(state, catalogue, command)?;
+    events.extend(state.parked_again(&events));
     // Reasons that only the state machine knows: the run is being cancelled or about to end.
     let mut after = std::borrow::Cow::Borrowed(state);
     for (at, event) in events.iter().enumerate() {

@@ -59,7 +59,8 @@ impl RunState {
                 require(*epoch > self.epoch, "a later epoch has taken the run over")
             }
             Event::RunPutAside { copied, .. } => {
-                require(copied.is_some() || self.status != RunStatus::Waiting, "the run waits already")
+                let may_wait = copied.is_some() || self.aside.is_some();
+                require(may_wait || self.status != RunStatus::Waiting, "the run waits already")
             }
             Event::RunReopened { .. } | Event::PlanRated { .. } => Err("the run has not ended".to_owned()),
             Event::PlanRecalled(_) => {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject};
-use super::event::{Effect, Event, Fault, Outcome, Usage};
+use super::event::{Effect, Event, Fault, Outcome, StatusChange, Usage};
 use super::state::{CallState, CallStatus, RunState};
 
 /// The code of runs that wait because they were restored from a backup.
@@ -16,6 +16,20 @@ impl RunState {
     /// Whether the run waits until a person resumes or cancels it, whatever is decided about it meanwhile.
     pub fn is_quarantined(&self) -> bool {
         self.aside.is_some() && (self.cancel.is_none() || self.copied.is_some())
+    }
+
+    /// The event that has lists show the run as waiting again behind `events` of a command or a lapse, if it still waits
+    /// until a person resumes or cancels it; lists show a waiting run as running once something is decided about it.
+    #[must_use]
+    pub fn parked_again(&self, events: &[Event]) -> Option<Event> {
+        let is_shown_as_running = |event: &Event| event.facts().status == Some(StatusChange::Resume);
+        if !self.is_quarantined() || !events.iter().any(is_shown_as_running) {
+            return None;
+        }
+        let mut after = self.clone();
+        events.iter().for_each(|event| after.apply_checked(event, after.at));
+        let error = after.aside.clone().filter(|_| after.is_quarantined())?;
+        Some(Event::RunPutAside { error, copied: after.copied })
     }
 
     /// The ends of the questions that were in flight when the run was taken over, each with what it may have cost.

@@ -193,6 +193,13 @@ async fn backup_under_load_is_restored_and_nothing_unfinished_goes_on_by_itself(
     }
     assert!(backend.requests(&place("Pay", "held")).is_empty());
 
+    // What people decide about it meanwhile is recorded, and it waits as before.
+    let words = json!({"feedback": "Book cell other"});
+    client.post(&format!("/api/plans/{task}/modify"), &words).await;
+    let shown: Value = serde_json::from_str(&client.get(&format!("/api/plans/{task}")).await).unwrap();
+    assert_eq!((&shown["status"], &shown["run_status"]), (&json!("draft"), &json!("waiting")), "{shown:#}");
+    let listed = client.runs("parked=true&limit=500").await;
+    assert_eq!(listed.iter().filter(|run| run["status"] == "waiting").count(), parked.len());
     gate.open();
     let held = waits.iter().find(|run| run["request"] == "Pay cell held").unwrap();
     let run = held["run_id"].as_str().unwrap();

@@ -128,6 +128,8 @@ async fn run_that_waits_for_a_person_over_a_restart_is_one_trace_with_each_span_
         assert_eq!(spans.iter().filter(|span| span.name == name).count(), 1, "{name}: {spans:#?}");
     }
     let wait = spans.iter().find(|span| span.name == "wait_for_person").unwrap();
+    let step = spans.iter().find(|span| span.id == wait.parent).unwrap();
+    assert!(step.name.starts_with("invoke_agent "), "{spans:#?}");
     assert_eq!(
         (&*wait.attributes["proscenium.wait"], &*wait.attributes["proscenium.decision"]),
         ("call", "yes")

@@ -44,9 +44,16 @@ fn cost_nano_usd(event: &Event) -> u64 {
 impl Driver {
     /// Appends the event, applies it, and publishes it once it is committed.
     pub(super) async fn record(&mut self, event: Event) -> Result<(), Fault> {
+        self.record_together(vec![event]).await
+    }
+
+    /// Like [`record`](Self::record) for an event and what follows from it, written atomically.
+    pub(super) async fn record_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
         let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
-        self.state.check(&event).map_err(illegal)?;
-        self.append(event).await
+        if let Some(first) = events.first() {
+            self.state.check(first).map_err(illegal)?;
+        }
+        self.append_together(events).await
     }
 
     /// Like [`record`](Self::record), for an event that the machine has just requested and that is

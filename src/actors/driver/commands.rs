@@ -30,7 +30,7 @@ impl Driver {
             Ok(events) => events,
             Err(mut refused) => {
                 if let Some(lapse) = refused.record.take() {
-                    self.record(lapse.0).await?;
+                    self.record_lapse(lapse.0).await?;
                     // The approver then finds the current approval request.
                     self.record_approval_requests().await?;
                 }
@@ -57,9 +57,14 @@ impl Driver {
     /// Records the lapse of approvals whose tools have changed.
     pub(super) async fn record_lapsed_approvals(&mut self) -> Result<(), Fault> {
         while let Some(event) = planner::lapsed_approval(&self.state, &self.shared.catalogue) {
-            self.record(event).await?;
+            self.record_lapse(event).await?;
         }
         Ok(())
+    }
+
+    async fn record_lapse(&mut self, lapse: Event) -> Result<(), Fault> {
+        let again = self.state.parked_again(std::slice::from_ref(&lapse));
+        self.record_together(std::iter::once(lapse).chain(again).collect()).await
     }
 
     /// Records the approval requests that are due.

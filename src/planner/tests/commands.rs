@@ -127,6 +127,25 @@ fn unknown(ends: bool) -> RunState {
 }
 
 #[test]
+fn quarantined_run_waits_as_before_after_a_decision_about_it() {
+    for copied in [None, Some("2026-05-04T03:00:00Z".parse().unwrap())] {
+        let mut state = unknown(false);
+        let error = Fault::new("run.put_aside", "waits");
+        let open = *state.approvals.iter().find(|(_, put)| put.is_open()).unwrap().0;
+        // Quarantined where it continued after a crash.
+        state.status = RunStatus::Running;
+        apply(&mut state, Event::RunPutAside { error: error.clone(), copied });
+        let events =
+            events_for_command(&state, &scenes(), &by("hockney", say(open, ApproverChoice::NotDone)))
+                .unwrap();
+        let again = Event::RunPutAside { error, copied };
+        assert!(matches!(&events[..], [Event::Decided { .. }, last] if *last == again), "{events:?}");
+        let released = events_for_command(&state, &scenes(), &by("hockney", CommandAction::Reopen)).unwrap();
+        assert!(matches!(&released[..], [Event::Released { .. }]), "{released:?}");
+    }
+}
+
+#[test]
 fn invalid_commands_on_a_waiting_plan_are_refused_with_their_codes() {
     let state = waits();
     let seen = |version, hash: Option<&str>| CommandAction::Approve {

@@ -214,9 +214,10 @@ impl ConsentChecker {
             );
             let outcome =
                 matches!(event, Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. });
+            let put_aside = matches!(event, Event::RunPutAside { .. });
             let restored = matches!(event, Event::RunPutAside { copied: Some(_), .. });
             assert!(
-                somebody || restored || (self.aside && outcome),
+                somebody || restored || (self.aside && (outcome || put_aside)),
                 "{event:?} while the run waits for a person"
             );
             let cancels = matches!(event, Event::CancelRequested { deadline: false, .. });

@@ -137,11 +137,16 @@ proptest! {
             let begins = |e: &&Event| matches!(e, Event::ModelAsked { .. } | Event::ToolStarted { .. });
             sim.events.iter().filter(begins).count()
         };
+        let listed = |sim: &Sim| {
+            let changes = sim.events.iter().filter_map(|event| event.facts().status);
+            changes.fold(RunStatus::Queued, |now, change| change.apply(now))
+        };
         let before = begun(&sim);
         for _ in 0..8 {
             prop_assert!(sim.state.is_quarantined());
             prop_assert_eq!((sim.state.status, sim.state.next()), (RunStatus::Waiting, [].as_slice()));
             prop_assert_eq!((sim.state.next_timer(), begun(&sim)), (None, before));
+            prop_assert_eq!(listed(&sim), RunStatus::Waiting);
             // Whatever is approved, refused, edited or asked for; only a resumption or a cancellation ends it.
             sim.person_command();
             if !sim.state.is_quarantined() {

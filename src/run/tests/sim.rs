@@ -324,8 +324,14 @@ impl Sim {
         self.wishes += 1;
         self.reloaded = !self.reloaded;
         while let Some(event) = planner::lapsed_approval(&self.state, self.catalogue()) {
-            self.record(event);
+            self.lapses(event);
         }
+    }
+
+    /// Records a lapse as the driver does.
+    fn lapses(&mut self, lapse: Event) {
+        let again = self.state.parked_again(std::slice::from_ref(&lapse));
+        [lapse].into_iter().chain(again).for_each(|event| self.record(event));
     }
 
     /// Executes a command, or checks its refusal. `record` checks that each event is legal.
@@ -338,7 +344,7 @@ impl Sim {
             Err(refused) => {
                 assert!(!refused.fault.code.is_empty() && !refused.fault.message.is_empty());
                 if let Some(lapse) = refused.record {
-                    self.record(lapse.0);
+                    self.lapses(lapse.0);
                 }
             }
         }

@@ -58,6 +58,8 @@ struct TracedCall {
     tool: String,
     provider_id: String,
     effect: Effect,
+    /// The call that it undoes.
+    undoes: Option<u32>,
     arguments: Option<AttributeValue>,
 }
 
@@ -166,6 +168,9 @@ impl TraceFold {
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |call| call.step);
                 self.requested(step, requested);
+                if let Some(call) = self.calls.get_mut(&requested.call) {
+                    call.undoes = Some(*undoes);
+                }
             }
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at),
             Event::ToolCompleted { call, outcome, .. } => self.tool_ended(*call, outcome, at),
@@ -401,6 +406,7 @@ impl TraceFold {
             tool: if call.problem.is_some() { "other".to_owned() } else { call.tool.clone() },
             provider_id: call.provider_id.clone(),
             effect: call.effect,
+            undoes: None,
             arguments: self.options.content.then(|| content::value(&call.arguments)),
         };
         self.calls.insert(call.call, traced);
@@ -421,6 +427,9 @@ impl TraceFold {
         span.set("proscenium.attempt", AttributeValue::count(attempt.into()));
         let effect = if traced.effect == Effect::Write { "write" } else { "read" };
         span.set_word("proscenium.effect", effect);
+        if let Some(undone) = traced.undoes {
+            span.set("proscenium.undoes", AttributeValue::count(undone.into()));
+        }
         if let Some(arguments) = &traced.arguments {
             span.set("gen_ai.tool.call.arguments", arguments.clone());
         }
@@ -459,17 +468,20 @@ impl TraceFold {
         seq: u64,
         at: Timestamp,
     ) {
-        let mut span = self.span(SpanKey::Event { seq, part: 5 }, None, "wait_for_person".to_owned(), at);
         let (name, call) = match about {
             ApprovalSubject::Plan { .. } => ("plan", None),
             ApprovalSubject::Call { call } => ("call", Some(call)),
             ApprovalSubject::Outcome { call } => ("outcome", Some(call)),
         };
+        let traced = call.and_then(|call| self.calls.get(&call));
+        let step = traced.and_then(|call| self.steps.get(&call.step)).map(OpenSpan::id);
+        let mut span = self.span(SpanKey::Event { seq, part: 5 }, step, "wait_for_person".to_owned(), at);
         span.set_word("proscenium.wait", name);
         span.set("proscenium.approval", AttributeValue::count(approval.into()));
         span.set("proscenium.by_user", AttributeValue::Flag(needed.by_user));
-        if let Some(traced) = call.and_then(|call| self.calls.get(&call)) {
+        if let Some(traced) = traced {
             span.set_word("gen_ai.tool.name", &traced.tool);
+            span.set("proscenium.step", AttributeValue::count(traced.step.into()));
         }
         self.waits.insert(approval, (about, span));
     }
