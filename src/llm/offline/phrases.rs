@@ -166,8 +166,17 @@ pub(super) const NOT: &[&str] = &[
     "don t you/ever/even/yet?",
     "dont",
     "do not ever/yet/even?",
-    "never <verb>",
+    "never ever? <verb>",
     "not to? <verb>",
+    "by no means",
+    "in no way",
+    "on no account",
+    "nobody/noone should/must/may/can/shall/will",
+    "no one should/must/may/can/shall/will",
+    "<verb> nobody/nothing",
+    "<verb> no one",
+    "i/we forbid/prohibit you/anyone/anybody? to/from?",
+    "it would/d be a/an? mistake/error/wrong to",
     "no need",
     "there s/is no need",
     "you/u don/do/dont/needn t/not? need/have? to",
@@ -208,7 +217,12 @@ pub(super) const NOT: &[&str] = &[
     "inutile <inf>",
     "meglio/guai/attento a? non <inf>",
     "in nessun caso",
-    "per nessun motivo",
+    "per nessun/nessuna motivo/ragione",
+    "mai <inf>",
+    "mai e poi mai",
+    "vietato/proibito <inf>",
+    "ti/vi/le proibisco/vieto/impedisco/sconsiglio di?",
+    "sarebbe un errore/sbaglio",
     "niente/nessun/nessuna/nessuno *",
     "no <verb>",
     "better not",
@@ -332,6 +346,14 @@ pub(super) const SAID: &[&str] = &[
     "dice/dicono/diceva/chiede/chiedono/scrive/sostiene/disse",
     "è scritto",
     "c è scritto",
+];
+
+/// Orders to say the words after them.
+pub(super) const SAY_AFTER_ME: &[&str] = &[
+    "repeat/echo/recite/pronounce/spell/say after? me/this/that/it/aloud?",
+    "repeat/echo/recite/pronounce/spell/say the following? words/word/sentence",
+    "ripeti/ripetete/ripetimi/recita/pronuncia dopo? di? me/questo/questa?",
+    "ripeti/ripetete/recita/pronuncia le/la/questa/queste seguente/seguenti? parole/parola/frase",
 ];
 
 /// Nouns for texts; a clause after such a noun and a colon is quoted.

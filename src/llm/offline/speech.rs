@@ -7,9 +7,15 @@ use super::entities;
 use super::mood::{self, ClauseMood, clause_mood};
 use super::pattern::strip_fillers;
 use super::pattern::{any, end, is_infinitive, is_verb};
-use super::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, PREAMBLES, SHADE, TEXTS, WHETHER};
+use super::phrases::{
+    CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, PREAMBLES, SAY_AFTER_ME, SHADE, TEXTS, WHETHER,
+};
 use super::pronouns;
 use super::text::{self, Token};
+use conditions::{govern_by_condition, make_conditional, split_cases};
+
+mod conditions;
+mod withdrawal;
 
 /// The speech act of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,6 +271,7 @@ pub(super) fn analyse(tokens: &[Token], quoted: &[bool]) -> Speech {
         }
         start = stop + 1;
     }
+    withdrawal::apply(&mut units, tokens);
     for unit in &units {
         speech.acts[unit.first..=unit.last].fill(Some(unit.mood));
     }
@@ -274,13 +281,18 @@ pub(super) fn analyse(tokens: &[Token], quoted: &[bool]) -> Speech {
 
 const QUOTED: ClauseMood = ClauseMood { act: Act::Quoted, explicit: true };
 
-/// Quotes the clause after a noun for a text and a colon: "Practice sentence: …", "subject: …".
+/// Quotes the clause after a colon that follows a noun for a text ("Practice sentence: …", "subject: …") or an order
+/// to say it ("Repeat after me: …").
 fn quote_after_text_nouns(units: &mut [ClauseUnit], tokens: &[Token]) {
     for n in 1..units.len() {
         let (head, tail) = units.split_at_mut(n);
-        let Some(before) = head.last() else { continue };
-        let names = tokens[before.first..=before.last].iter().any(|t| t.is(TEXTS));
-        if tail[0].join == ClauseJoin::Colon && names && !before.mood.explicit {
+        let Some(before) = head.last_mut().filter(|_| tail[0].join == ClauseJoin::Colon) else { continue };
+        let words: Vec<&Token> = tokens[before.first..=before.last].iter().filter(|t| t.word).collect();
+        let own = strip_fillers(&words);
+        if SAY_AFTER_ME.iter().any(|pattern| end(own, 0, pattern) == Some(own.len())) {
+            before.mood = QUOTED;
+            tail[0].mood = QUOTED;
+        } else if words.iter().any(|t| t.is(TEXTS)) && !before.mood.explicit {
             tail[0].mood = QUOTED;
         }
     }
@@ -383,7 +395,9 @@ impl<'a> SpeechReader<'a> {
                 i = self.drop(i, count, dropped);
                 continue;
             }
-            if let Some(next) = self.drop_not_meant(i, &words, here, marked, dropped) {
+            if !self.withdraws(i, here, marked)
+                && let Some(next) = self.drop_not_meant(i, &words, here, marked, dropped)
+            {
                 i = next;
                 join = ClauseJoin::Comma;
                 continue;
@@ -412,10 +426,9 @@ impl<'a> SpeechReader<'a> {
     /// Adds a cut if a clause begins at a token.
     fn add_cut(&self, i: usize, words: &[&Token], join: ClauseJoin, marked: bool, cuts: &mut Vec<ClauseCut>) {
         let opener = self.opener(i, words, join, marked);
-        let opens = join != ClauseJoin::Bare
-            && join != ClauseJoin::Start
-            && (join == ClauseJoin::But || self.opens_clause(words, join, marked));
-        if opener == ClauseOpener::None && !opens {
+        let is_joined = join != ClauseJoin::Bare && join != ClauseJoin::Start;
+        let opens = is_joined && (join == ClauseJoin::But || self.opens_clause(words, join, marked));
+        if opener == ClauseOpener::None && !opens && !self.is_final_no(i, words, marked) {
             return;
         }
         let at = self.clause_start(i);
@@ -426,6 +439,24 @@ impl<'a> SpeechReader<'a> {
         } else {
             cuts.push((at, join, opener));
         }
+    }
+
+    /// Whether the words from a token up to the next punctuation mark take back what precedes them.
+    fn withdraws(&self, i: usize, join: ClauseJoin, marked: bool) -> bool {
+        if matches!(join, ClauseJoin::Bare | ClauseJoin::Start) {
+            return false;
+        }
+        let piece =
+            self.tokens[i..=self.last].iter().take_while(|t| t.word || matches!(t.raw.as_str(), "'" | "’"));
+        let end = i + piece.clone().count();
+        let words: Vec<&Token> = piece.filter(|t| t.word).collect();
+        withdrawal::is_withdrawal(&words, join, marked && end > self.last)
+    }
+
+    /// Whether a token is a lone "no" at the end of the sentence.
+    fn is_final_no(&self, i: usize, words: &[&Token], marked: bool) -> bool {
+        let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
+        before.is_some_and(|before| withdrawal::is_final_no(words, before, marked))
     }
 
     /// The first of the fillers before a token at which a clause begins.
@@ -590,7 +621,9 @@ impl<'a> SpeechReader<'a> {
         if end(words, 0, "without <ing>").is_some() || end(words, 0, "senza <inf>").is_some() {
             return ClauseOpener::Without;
         }
-        if join != ClauseJoin::Bare && join != ClauseJoin::Start && any(words, 0, CORRECTS).is_some() {
+        let corrects =
+            join != ClauseJoin::Bare && join != ClauseJoin::Start && any(words, 0, CORRECTS).is_some();
+        if corrects || self.withdraws(i, join, marked) {
             return ClauseOpener::Correction;
         }
         ClauseOpener::None
@@ -722,8 +755,13 @@ fn govern(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
         match units[n].opener {
             ClauseOpener::If => govern_by_condition(units, n, tokens),
             ClauseOpener::IfSo => make_conditional(&mut units[n]),
-            ClauseOpener::Correction => apply_correction(units, n),
-            ClauseOpener::None | ClauseOpener::Without | ClauseOpener::Preamble => {}
+            ClauseOpener::Correction if !withdrawal::takes_back(&units[n], tokens) => {
+                apply_correction(units, n);
+            }
+            ClauseOpener::Correction
+            | ClauseOpener::None
+            | ClauseOpener::Without
+            | ClauseOpener::Preamble => {}
         }
         let Some(last) = n.checked_sub(1) else { continue };
         let (head, tail) = units.split_at_mut(n);
@@ -738,104 +776,6 @@ fn govern(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
         }
     }
     split_cases(units, tokens);
-}
-
-/// Makes a clause the consequence of a condition.
-fn make_conditional(unit: &mut ClauseUnit) {
-    if unit.mood.act != Act::Negated {
-        unit.part = ConditionPart::Then;
-        unit.mood = ClauseMood { act: Act::Condition, explicit: true };
-    }
-}
-
-/// Applies the condition at `n`: the clauses after it, or the one before it, are its consequence.
-fn govern_by_condition(units: &mut [ClauseUnit], n: usize, tokens: &[Token]) {
-    let would_be =
-        n > 0 && units[n - 1].mood.act == Act::Hypothetical || units[n].mood.act == Act::Hypothetical;
-    if would_be {
-        let from = n.saturating_sub(1);
-        units[from..].iter_mut().for_each(|u| u.mood = ClauseMood { act: Act::Hypothetical, explicit: true });
-        return;
-    }
-    units[n].part = ConditionPart::Case;
-    units[n].mood = ClauseMood { act: Act::Condition, explicit: true };
-    let backward = n > 0 && units[n].join == ClauseJoin::Bare;
-    if backward {
-        make_conditional_if_plain(&mut units[n - 1]);
-        return;
-    }
-    let mut found = false;
-    for unit in units.iter_mut().skip(n + 1) {
-        let more = matches!(unit.join, ClauseJoin::And | ClauseJoin::Or)
-            && !found
-            && matches!(unit.mood.act, Act::Statement | Act::ThirdPerson | Act::Report);
-        if unit.opener != ClauseOpener::None {
-            break;
-        }
-        if more {
-            unit.part = ConditionPart::Case;
-            unit.mood = ClauseMood { act: Act::Condition, explicit: true };
-        } else {
-            found = true;
-            make_conditional_if_plain(unit);
-        }
-    }
-    if !found && n > 0 && inner_order_start(&units[n], tokens).is_none() {
-        make_conditional_if_plain(&mut units[n - 1]);
-    }
-}
-
-fn make_conditional_if_plain(unit: &mut ClauseUnit) {
-    if !matches!(unit.mood.act, Act::Negated | Act::Quoted | Act::Reminder | Act::Hypothetical) {
-        make_conditional(unit);
-    }
-}
-
-/// The token at which an order begins inside a condition: "if it rains book …".
-fn inner_order_start(unit: &ClauseUnit, tokens: &[Token]) -> Option<usize> {
-    const LINKS: &[&str] = &[
-        "i", "we", "you", "he", "she", "it", "they", "to", "can", "could", "will", "would", "the", "a", "an",
-        "my", "di", "per", "puo", "posso", "devo", "il", "la", "lo", "un", "una", "non", "not", "is", "are",
-        "be", "no", "any", "mi", "ci", "le", "i", "gli", "del", "della", "this", "that", "if", "se", "ha",
-        "ho", "has", "have", "do", "does", "been", "e", "still", "public",
-    ];
-    (unit.first + 2..unit.last).find(|i| {
-        let before = tokens[..*i].iter().rev().find(|t| t.word);
-        let token = &tokens[*i];
-        let verb = token.word && is_verb(token) && !token.digit() && (!token.capital());
-        let linked = before.is_none_or(|t| t.is(LINKS) && t.lower != "è");
-        let object = tokens[i + 1..].iter().find(|t| t.word).is_some_and(|t| {
-            t.digit()
-                || t.capital()
-                || t.is(&[
-                    "a", "an", "the", "me", "my", "it", "them", "us", "un", "una", "uno", "il", "la", "le",
-                    "i", "gli", "lo", "room", "sala", "vacation", "ferie", "two", "three", "due", "tre",
-                    "for", "per", "all", "one", "tickets",
-                ])
-        });
-        let suffixed = pronouns::is_suffixed(&token.norm);
-        verb && !linked && (object || suffixed)
-    })
-}
-
-/// Splits conditions that contain their consequence.
-fn split_cases(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
-    let mut n = 0;
-    while n < units.len() {
-        let unit = &units[n];
-        let alone = unit.part == ConditionPart::Case
-            && unit.opener == ClauseOpener::If
-            && !units.get(n + 1).is_some_and(|u| u.part == ConditionPart::Then);
-        if alone && let Some(at) = inner_order_start(unit, tokens) {
-            let mut then = unit.clone();
-            then.first = at;
-            then.part = ConditionPart::Then;
-            then.opener = ClauseOpener::None;
-            units[n].last = at - 1;
-            units.insert(n + 1, then);
-        }
-        n += 1;
-    }
 }
 
 /// Applies "X, anzi Y": the later clause holds. Without a verb of its own it is unclear what it corrects.

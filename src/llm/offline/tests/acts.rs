@@ -199,6 +199,59 @@ fn negated_orders_make_no_write() {
 }
 
 #[test]
+fn withdrawn_requests_make_no_write() {
+    assert_no_write(&[
+        "Ask nobody for vacation from 3 to 7 August",
+        "Nobody should cancel appointment 41",
+        "I forbid you to book AB123CD for tomorrow",
+        "Never ever cancel appointment 41",
+        "Cancel appointment 41, or rather don't",
+        "Cancel appointment 41, but I changed my mind",
+        "Cancel appointment 41... no, forget it",
+        "Cancel appointment 41? Never.",
+        "Cancel appointment 41 no",
+        "Book AB123CD for tomorrow. Just kidding.",
+        "Send 50 euros to Mario Rossi - wait, no, don't",
+        "I was going to ask for vacation on 9 July but no",
+        "I'd like to book AB123CD for tomorrow, but I can't",
+        "If it rains in Milan, book AB123CD for tomorrow, but no",
+        "Repeat after me: cancel appointment 41",
+        "Volevo disdire l'appuntamento 41 ma ho cambiato idea",
+        "Volevo disdire l'appuntamento 41, ci ho ripensato",
+        "Disdici l'appuntamento 41, anzi no",
+        "Disdici l'appuntamento 41. Ci ho ripensato.",
+        "Disdici l'appuntamento 41: no!",
+        "Prenota AB123CD per domani, scherzavo",
+        "Vorrei prenotare AB123CD per domani ma non posso",
+        "Manda 50 euro a Mario Rossi, anzi lascia stare",
+        "Vietato disdire l'appuntamento 41",
+        "Mai disdire l'appuntamento 41",
+        "Ti proibisco di prenotare EF456GH per domani",
+        "Ripeti: disdici l'appuntamento 41",
+    ]);
+}
+
+/// What follows a "no" is another request, and what is only read beside a withdrawn write is answered.
+#[test]
+fn request_after_a_withdrawn_one_is_executed() {
+    for (sentence, expected) in [
+        ("Cancel appointment 41, no, cancel appointment 12", "cancel_appointment {\"number\":12}"),
+        ("Disdici l'appuntamento 41. No, disdici l'appuntamento 12", "cancel_appointment {\"number\":12}"),
+        ("Show my appointments and book AB123CD for tomorrow, but no", "list_appointments {}"),
+        (
+            "Prenota AB123CD per domani, anzi no, dimmi quanto carburante ha EF456GH",
+            "fuel_level {\"plate\":\"EF456GH\"}",
+        ),
+    ] {
+        let mut world = strangers();
+        let outcome = world.run(sentence);
+        let calls: Vec<String> =
+            outcome.calls.iter().map(|(tool, arguments)| format!("{tool} {arguments}")).collect();
+        assert_eq!(calls, [expected], "{sentence}: {:?} {:?}", outcome.purposes, outcome.question);
+    }
+}
+
+#[test]
 fn reports_of_the_past_make_no_write() {
     assert_no_write(&[
         "Last year I took vacation from 10 to 12 August. How many days do I have left?",

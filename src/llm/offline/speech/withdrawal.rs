@@ -1,0 +1,172 @@
+//! Words that take back what was asked before them: "…, but no", "…, anzi no", "…. Just kidding."
+
+use super::{Act, ClauseJoin, ClauseMood, ClauseOpener, ClauseUnit, ConditionPart};
+use crate::llm::offline::lexicon;
+use crate::llm::offline::pattern::{any, is_verb, strip_fillers};
+use crate::llm::offline::text::Token;
+
+/// Phrases that take back a request, however they are joined to it.
+const WITHDRAWS: &[&str] = &[
+    "no way/thanks/no?",
+    "nope/nah/never",
+    "never mind",
+    "nevermind",
+    "forget about? it/that",
+    "scratch/strike that",
+    "not now/yet/anymore",
+    "don/do t/not do? it/that/this?",
+    "dont do? it/that/this?",
+    "not",
+    "i/we ve/have? changed my/our mind/minds",
+    "i/we ve/have? decided against it/that?",
+    "i/we ve/have? decided not to",
+    "i/we take it/that back",
+    "i/we won t/not",
+    "i m/am/was? only? kidding/joking",
+    "kidding/joking",
+    "it/that was a joke",
+    "let s/us not",
+    "stop",
+    "lascia/lasciate/lasciamo stare/perdere",
+    "lascialo/lasciala/lasciali/lasciale stare/perdere",
+    "ho/abbiamo cambiato idea",
+    "ci? ho/abbiamo ripensato",
+    "non importa",
+    "non fa niente/nulla",
+    "fa niente",
+    "non ora/adesso/ancora",
+    "non farlo/farla/fatelo/fare",
+    "scherzo/scherzavo",
+    "sto/stavo scherzando",
+    "neanche/nemmeno/neppure per sogno/idea/scherzo",
+    "meglio di? no",
+    "mai",
+    "giammai/macche/niente",
+    "come non detto",
+];
+
+/// Phrases that take back a request only after "but".
+const WITHDRAWS_AFTER_BUT: &[&str] = &[
+    "i/we can/could t/not",
+    "i/we cannot/cant",
+    "i/we couldn t",
+    "i/we don/do/didn/did t/not want/need it/that? anymore?",
+    "it s/is/was too late",
+    "no longer",
+    "non posso/possiamo/potevo/riesco piu?",
+    "non voglio/serve/occorre piu?",
+    "è troppo tardi",
+];
+
+/// Words around a withdrawal that take nothing back by themselves.
+const LEADS: &[&str] = &[
+    "anzi/aspetta/ripensandoci/forse/magari/insomma",
+    "wait/hmm/hm/maybe/perhaps/better",
+    "hold on",
+    "o meglio",
+    "i mean",
+    "on second thought/thoughts",
+];
+
+/// Whether words take back what precedes them, and say nothing else. `asked`: whether a question mark follows.
+pub(super) fn is_withdrawal(words: &[&Token], join: ClauseJoin, asked: bool) -> bool {
+    // "…, no?", "… or not?".
+    let is_alternative = join == ClauseJoin::Or && words.len() == 1;
+    let is_tag = asked && words.iter().any(|t| t.is(&["no", "not"]));
+    if is_alternative || is_tag {
+        return false;
+    }
+    let mut rest = strip_fillers(words);
+    let mut takes_back = false;
+    while !rest.is_empty() {
+        let phrase = any(rest, 0, WITHDRAWS)
+            .or_else(|| any(rest, 0, WITHDRAWS_AFTER_BUT).filter(|_| join == ClauseJoin::But));
+        let Some(at) = phrase.or_else(|| lead(rest)) else { return false };
+        takes_back |= phrase.is_some();
+        rest = strip_fillers(&rest[at..]);
+    }
+    takes_back
+}
+
+/// Whether a lone "no" ends a sentence: "Annulla la richiesta 1 no". `before` is the word before it.
+pub(super) fn is_final_no(words: &[&Token], before: &Token, asked: bool) -> bool {
+    let [no] = words else { return false };
+    no.is(&["no"]) && !asked && !lexicon::is_stop_word(&before.norm) && !is_verb(before)
+}
+
+/// The end of words at the beginning that say nothing by themselves.
+fn lead(words: &[&Token]) -> Option<usize> {
+    any(words, 0, LEADS).or_else(|| words.first().filter(|t| lexicon::is_pleasantry(&t.norm)).map(|_| 1))
+}
+
+/// Whether a clause takes back what precedes it, and says nothing else.
+pub(super) fn takes_back(unit: &ClauseUnit, tokens: &[Token]) -> bool {
+    let asked = tokens.get(unit.last + 1).is_some_and(|t| t.raw == "?");
+    unit.mood.act != Act::Quoted && is_withdrawal(&words(unit, tokens), unit.join, asked)
+}
+
+/// Forbids what withdrawals take back. Earlier requests of the same sentence become questions: it is not clear
+/// whether they are meant, too.
+pub(super) fn apply(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
+    let mut n = 1;
+    while n < units.len() {
+        if !takes_back(&units[n], tokens) {
+            n += 1;
+            continue;
+        }
+        let target = withdrawn(&units[..n], tokens);
+        let begin = sentence_start(units, target);
+        for earlier in &mut units[begin..target] {
+            if earlier.mood.act == Act::Request {
+                earlier.mood = ClauseMood { act: Act::Question, explicit: true };
+            }
+        }
+        let last = units[n].last;
+        let unit = &mut units[target];
+        unit.last = last;
+        unit.mood = ClauseMood { act: Act::Negated, explicit: true };
+        unit.part = ConditionPart::Whole;
+        unit.opener = ClauseOpener::None;
+        unit.verb = None;
+        units.drain(target + 1..=n);
+        n = target + 1;
+    }
+}
+
+/// The clause that a withdrawal after `units` takes back: the last one that asks for something; of a conditional
+/// sentence its first clause.
+fn withdrawn(units: &[ClauseUnit], tokens: &[Token]) -> usize {
+    let asks = |unit: &ClauseUnit| {
+        let is_background =
+            matches!(unit.mood.act, Act::Report | Act::Statement | Act::ThirdPerson | Act::Hypothetical);
+        !is_background && !is_empty(&words(unit, tokens))
+    };
+    let Some(mut at) = units.iter().rposition(asks) else { return units.len() - 1 };
+    let conditional = |unit: &ClauseUnit| unit.mood.act == Act::Condition;
+    while at > 0
+        && units[at].join != ClauseJoin::Start
+        && conditional(&units[at])
+        && conditional(&units[at - 1])
+    {
+        at -= 1;
+    }
+    at
+}
+
+/// Whether words say nothing by themselves.
+fn is_empty(words: &[&Token]) -> bool {
+    let mut rest = strip_fillers(words);
+    while let Some(at) = lead(rest) {
+        rest = strip_fillers(&rest[at..]);
+    }
+    rest.is_empty()
+}
+
+/// The first clause of the sentence of a clause.
+fn sentence_start(units: &[ClauseUnit], at: usize) -> usize {
+    units[..=at].iter().rposition(|unit| unit.join == ClauseJoin::Start).unwrap_or(0)
+}
+
+fn words<'a>(unit: &ClauseUnit, tokens: &'a [Token]) -> Vec<&'a Token> {
+    tokens[unit.first..=unit.last].iter().filter(|t| t.word).collect()
+}
