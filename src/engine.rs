@@ -316,6 +316,7 @@ impl Engine {
         telemetry::add_tools(&mut text, breakers.filter(|(tool, _)| known(tool)));
         telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending, kpis.backlog());
         telemetry::add_spans(&mut text, outside);
+        telemetry::add_log(&mut text, outside);
         let stored = self.parts.store.count_sessions().await;
         telemetry::add_sessions(&mut text, outside, stored.ok());
         telemetry::add_facts(&mut text, outside);

@@ -29,6 +29,8 @@ struct WaitingLines {
     bytes: AtomicUsize,
     /// Lines dropped since the last report.
     dropped: AtomicU64,
+    /// Lines dropped since the start.
+    dropped_ever: Arc<AtomicU64>,
 }
 
 enum LogItem {
@@ -62,7 +64,13 @@ impl LogQueue {
         if !has_room || self.sender.try_send(LogItem::Line(line.to_vec())).is_err() {
             waiting.remove(line.len());
             waiting.dropped.fetch_add(1, Relaxed);
+            waiting.dropped_ever.fetch_add(1, Relaxed);
         }
+    }
+
+    /// How many lines were dropped since the start; the queue goes on counting in it.
+    pub fn dropped_lines(&self) -> Arc<AtomicU64> {
+        self.waiting.dropped_ever.clone()
     }
 
     /// Waits until everything is written, within bounds.
@@ -168,5 +176,6 @@ mod tests {
         let long = vec![b'x'; MAX_BYTES + 1];
         queue.push(&long);
         assert_eq!(queue.waiting.lines.load(Relaxed), 0);
+        assert_eq!(queue.dropped_lines().load(Relaxed), 101, "a report takes nothing off the metric");
     }
 }

@@ -1,6 +1,9 @@
 //! What a server says about itself on standard error: lines for people, or log lines if the log is JSON, so that
 //! everything on standard error is JSON then.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use proscenium::config::{ConfigFaults, LogFormat};
 
 use super::failure::{Exit, Failure};
@@ -20,6 +23,11 @@ impl ServerNotices {
     /// Writes to the queue of the log, which has this format.
     pub fn new(queue: LogQueue, format: LogFormat) -> Self {
         Self { queue, format }
+    }
+
+    /// How many lines the queue has dropped since the start.
+    pub fn dropped_lines(&self) -> Arc<AtomicU64> {
+        self.queue.dropped_lines()
     }
 
     /// Says what the server does.

@@ -42,8 +42,8 @@ pub use names::LabelNames;
 pub use process::add_process;
 pub use run_metrics::RunMetrics;
 pub use scrape::{
-    add_approvals, add_build, add_data_dir, add_facts, add_gateway, add_learned, add_queues, add_sessions,
-    add_spans, add_tools,
+    add_approvals, add_build, add_data_dir, add_facts, add_gateway, add_learned, add_log, add_queues,
+    add_sessions, add_spans, add_tools,
 };
 pub use server_metrics::{Component, QueueGuard, ServerMetrics, SpanFate};
 pub use subscriber::{JournalTelemetry, RecordSink, Subscriber};

@@ -169,6 +169,16 @@ pub fn add_spans(to: &mut Exposition, outside: &ServerMetrics) {
     );
 }
 
+/// Adds how many lines of the log were dropped.
+pub fn add_log(to: &mut Exposition, outside: &ServerMetrics) {
+    to.counter(
+        "log_lines_dropped_total",
+        "Log lines that were dropped because nobody read standard error fast enough.",
+        &[],
+        [(vec![], outside.dropped_log_lines() as f64)],
+    );
+}
+
 /// Adds the open approvals.
 pub fn add_approvals(to: &mut Exposition, waiting: WaitingCounts) {
     to.gauge(

@@ -1,7 +1,7 @@
 //! Metrics outside of runs: load shedding, queue depths, journal commits, and the facts of conversations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use prometheus::core::Collector;
@@ -110,6 +110,8 @@ struct ServerMetricsInner {
     waits: WaitMetrics,
     programs: ProgramCounts,
     spans: [AtomicU64; SpanFate::ALL.len()],
+    /// Counted by the queue of the log, where there is one.
+    dropped_log_lines: OnceLock<Arc<AtomicU64>>,
 }
 
 /// What the data directory held when it was last looked at.
@@ -285,6 +287,17 @@ impl ServerMetrics {
     /// How many spans have met this fate.
     pub fn spans(&self, fate: SpanFate) -> u64 {
         self.0.spans[fate as usize].load(Relaxed)
+    }
+
+    /// Has the metrics read how many log lines were dropped, from where the log's queue counts them.
+    pub fn count_dropped_log_lines(&self, counter: Arc<AtomicU64>) {
+        // Of one process there is one log; another counter would be of the same queue.
+        let _ = self.0.dropped_log_lines.set(counter);
+    }
+
+    /// How many log lines were dropped since the start.
+    pub fn dropped_log_lines(&self) -> u64 {
+        self.0.dropped_log_lines.get().map_or(0, |dropped| dropped.load(Relaxed))
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

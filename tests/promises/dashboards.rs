@@ -25,7 +25,7 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Se
 const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
-const ZERO: [(&str, &str); 12] = [
+const ZERO: [(&str, &str); 13] = [
     ("Slow requests", "no request takes 30 seconds"),
     ("Documents", "there are none"),
     ("Tool breakers", "no tool fails four times in a row"),
@@ -38,6 +38,7 @@ const ZERO: [(&str, &str); 12] = [
     ("Runs resumed after a restart", "no server was restarted with unfinished runs"),
     ("Restarts of actors", "no actor panicked"),
     ("Spans of traces", "there is no receiver of traces"),
+    ("Log lines dropped", "the log is read"),
 ];
 
 /// Values in expressions that the load never produces.
