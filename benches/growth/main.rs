@@ -2,6 +2,8 @@
 //! conversation. Each point is measured in a process of its own. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
+#[path = "../shared/command_line.rs"]
+mod command_line;
 mod cost;
 mod curve;
 mod fill;
@@ -44,39 +46,26 @@ fn main() -> ExitCode {
         }
         _ => plan(&arguments).and_then(|plan| plan.map_or(Ok(()), |plan| plan.carry_out())),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    command_line::end(done)
 }
 
 fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
     let mut plan = Plan { quick: false, rounds: 3, events: None, only: None };
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
-        match argument.as_str() {
-            // cargo passes this to every benchmark.
-            "--bench" => {}
-            "--quick" => plan = Plan { quick: true, rounds: 1, ..plan },
+    let has_work = command_line::read(arguments, HELP, |option, value| {
+        match option {
+            "--quick" => (plan.quick, plan.rounds) = (true, 1),
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
             "--events" => plan.events = Some(value()?.parse::<u32>()?.clamp(1_000, 100_000_000)),
             "--only" => {
-                let curve = value()?.clone();
+                let curve = value()?;
                 if !CURVES.contains(&curve.as_str()) {
                     return Err(fail(format!("there is no curve {curve}\n{HELP}")));
                 }
                 plan.only = Some(curve);
             }
-            "--help" => {
-                println!("{HELP}");
-                return Ok(None);
-            }
-            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
+            _ => return Ok(false),
         }
-    }
-    Ok(Some(plan))
+        Ok(true)
+    })?;
+    Ok(has_work.then_some(plan))
 }

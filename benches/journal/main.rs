@@ -6,6 +6,8 @@ mod appends;
 #[expect(dead_code, reason = "only the other benchmark uses the bare client")]
 #[path = "../requests/child.rs"]
 mod child;
+#[path = "../shared/command_line.rs"]
+mod command_line;
 mod disk;
 #[expect(dead_code, reason = "only the disk is disabled here")]
 #[path = "../requests/flow.rs"]
@@ -65,8 +67,8 @@ impl Plan {
         Self { rounds: 5, slice_ms: 1000, unfinished: 10_000, sleeping: 100_000, only: None }
     }
 
-    fn quick(self) -> Self {
-        Self { rounds: 3, slice_ms: 250, unfinished: 1_000, sleeping: 4_000, ..self }
+    fn shorten(&mut self) {
+        (self.rounds, self.slice_ms, self.unfinished, self.sleeping) = (3, 250, 1_000, 4_000);
     }
 
     fn has(&self, part: &str) -> bool {
@@ -101,41 +103,28 @@ fn main() -> ExitCode {
         Some(worker::WORD) => worker::main(),
         _ => plan(&arguments).and_then(|plan| plan.map_or(Ok(()), |plan| plan.carry_out())),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    command_line::end(done)
 }
 
 fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
     let mut plan = Plan::whole();
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
-        match argument.as_str() {
-            // cargo passes this to every benchmark.
-            "--bench" => {}
-            "--quick" => plan = plan.quick(),
+    let has_work = command_line::read(arguments, HELP, |option, value| {
+        match option {
+            "--quick" => plan.shorten(),
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
             "--slice-ms" => plan.slice_ms = value()?.parse::<u64>()?.clamp(100, 10_000),
             "--unfinished" => plan.unfinished = value()?.parse::<u32>()?.clamp(10, 100_000),
             "--sleeping" => plan.sleeping = value()?.parse::<u32>()?.clamp(100, 1_000_000),
             "--only" => {
-                let part = value()?.clone();
+                let part = value()?;
                 if !["appends", "disk", "recovery", "sleeping"].contains(&part.as_str()) {
                     return Err(fail(format!("there is no part {part}\n{HELP}")));
                 }
                 plan.only = Some(part);
             }
-            "--help" => {
-                println!("{HELP}");
-                return Ok(None);
-            }
-            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
+            _ => return Ok(false),
         }
-    }
-    Ok(Some(plan))
+        Ok(true)
+    })?;
+    Ok(has_work.then_some(plan))
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 mod child;
+#[path = "../shared/command_line.rs"]
+mod command_line;
 mod flow;
 mod latency;
 mod load;
@@ -43,37 +45,24 @@ fn main() -> ExitCode {
     } else {
         plan(&arguments).and_then(|plan| plan.map_or(Ok(()), |plan| plan.carry_out()))
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    command_line::end(done)
 }
 
 fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
-    let mut plan = Plan::default();
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
-        match argument.as_str() {
-            // cargo passes this to every benchmark.
-            "--bench" => {}
-            "--quick" => plan = plan.quick(),
+    let (mut plan, mut is_done) = (Plan::default(), false);
+    let has_work = command_line::read(arguments, HELP, |option, value| {
+        match option {
+            "--quick" => plan.shorten(),
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
             "--slice-ms" => plan.slice_ms = value()?.parse::<u64>()?.clamp(100, 10_000),
-            "--only" => plan.only = Some(value()?.clone()),
+            "--only" => plan.only = Some(value()?),
             "--latency-ms" => {
                 latency::measure(value()?.parse::<u64>()?.min(60_000))?;
-                return Ok(None);
+                is_done = true;
             }
-            "--help" => {
-                println!("{HELP}");
-                return Ok(None);
-            }
-            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
+            _ => return Ok(false),
         }
-    }
-    Ok(Some(plan))
+        Ok(true)
+    })?;
+    Ok((has_work && !is_done).then_some(plan))
 }

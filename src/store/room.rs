@@ -1,5 +1,7 @@
 //! What the data directory takes on its disk, and the free space there.
 
+use std::path::Path;
+
 use super::Store;
 use super::error::{Error, ErrorCode};
 
@@ -22,18 +24,13 @@ impl Store {
     /// What the database takes on its disk, and what is free there. Reads the sizes of two files.
     pub fn disk_usage(&self) -> DiskUsage {
         let wal = std::fs::metadata(self.wal_path());
-        let disk = rustix::fs::statvfs(self.path().parent().unwrap_or(self.path()));
         DiskUsage {
             database_bytes: std::fs::metadata(self.path()).ok().map(|file| file.len()),
             wal_bytes: match wal {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(0),
                 wal => wal.ok().map(|file| file.len()),
             },
-            // A file system without blocks does not say.
-            free_bytes: disk
-                .ok()
-                .filter(|disk| disk.f_blocks > 0)
-                .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+            free_bytes: self.free_space().map(|free| free.usable),
         }
     }
 
@@ -42,20 +39,35 @@ impl Store {
     /// # Errors
     /// `store.full`.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
-        let Ok(disk) = rustix::fs::statvfs(self.path().parent().unwrap_or(self.path())) else {
-            return Ok(());
-        };
-        // Blocks that are reserved for root count: whether they can be used, only a write can tell.
-        let free = disk.f_bfree.saturating_mul(disk.f_frsize);
-        if disk.f_blocks == 0 || free >= MIN_FREE_BYTES {
-            return Ok(());
-        }
+        // Whether what is reserved for root can be used, only a write can tell.
+        let free = self.free_space().map(|free| free.with_reserved);
+        let Some(free) = free.filter(|free| *free < MIN_FREE_BYTES) else { return Ok(()) };
         let message = format!(
             "the disk of {} has {free} bytes free: free some space on the disk of the data directory",
             self.path().display()
         );
         Err(Error::new(ErrorCode::Full, message))
     }
+
+    fn free_space(&self) -> Option<FreeSpace> {
+        free_space(self.path().parent().unwrap_or(self.path()))
+    }
+}
+
+/// The free bytes of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FreeSpace {
+    /// What this process may still write.
+    pub(super) usable: u64,
+    /// With the blocks that are reserved for root.
+    pub(super) with_reserved: u64,
+}
+
+/// The free bytes on the disk of a directory; `None` if its file system does not say, as one without blocks.
+pub(super) fn free_space(dir: &Path) -> Option<FreeSpace> {
+    let disk = rustix::fs::statvfs(dir).ok().filter(|disk| disk.f_blocks > 0)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    Some(FreeSpace { usable: bytes(disk.f_bavail), with_reserved: bytes(disk.f_bfree) })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::dir::private_no_follow;
 use super::super::error::{Error, ErrorCode};
+use super::super::room::free_space;
 use super::watch::CopyWatch;
 
 /// How much is read at once, in bytes.
@@ -133,10 +134,9 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The free bytes on the disk of a directory; `None` if its file system does not say.
+/// What this process may still write on the disk of a directory, in bytes; `None` if its file system does not say.
 fn free_bytes(dir: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(dir).ok().filter(|disk| disk.f_blocks > 0)?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    free_space(dir).map(|free| free.usable)
 }
 
 /// Whether the disk of a directory has at least so many bytes free.
