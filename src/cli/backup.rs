@@ -167,9 +167,19 @@ fn write_report(out: &mut impl Write, data: &Path, report: &RestoreReport) -> st
     match (&report.since, &report.not_compared) {
         (Some(since), _) => write_since(out, since)?,
         (None, Some(why)) => {
-            writeln!(out, "\nThe earlier data directory was not compared: {}", one_line(why))?
+            writeln!(out, "\nThe earlier data directory was not compared: {}", one_line(why))?;
+            if report.keys_not_carried.is_none() {
+                writeln!(out, "Only the roles, limits and revocations of its API keys were carried over.")?;
+            }
         }
         (None, None) => {}
+    }
+    if let Some(why) = &report.keys_not_carried {
+        writeln!(out, "\nIts API keys were not carried over: {}", one_line(why))?;
+        writeln!(
+            out,
+            "Revoke what was revoked there: `proscenium keys list` shows the keys, `keys revoke` ends one."
+        )?;
     }
     if report.lapsed_questions > 0 {
         let asked = usize::try_from(report.lapsed_questions).unwrap_or(usize::MAX);

@@ -64,9 +64,13 @@ const MAX_MODULES: usize = 1_000;
 impl SceneSources {
     /// Reads the scenes, and waits for workers that read files of functions.
     pub(super) fn load(&self, options: &scene::Options) -> scene::LoadedScenes {
-        let embedded = self.builtin.map(|dir| EmbeddedScenes::of("scenes", dir)).unwrap_or_default();
+        let embedded = self.embedded();
         let (folders, scenes) = (self.folders.clone(), self.scenes.clone());
         scene::load(options, &|source| self.read_module(source), embedded, folders, &self.native, scenes)
+    }
+
+    fn embedded(&self) -> EmbeddedScenes {
+        self.builtin.map(|dir| EmbeddedScenes::of("scenes", dir)).unwrap_or_default()
     }
 
     /// What a file of functions has, as the worker finds it, or as the interpreter does that takes its place.
@@ -105,6 +109,12 @@ impl Builder {
     pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
         self.sources.builtin = Some(folders);
         self
+    }
+
+    /// The folders inside the program that `shipped:NAME` names, or the fault that there are none.
+    #[cfg(feature = "eval")]
+    pub(crate) fn shipped_scenes(&self, name: &str) -> (Vec<SceneFolder>, Vec<scene::SceneFault>) {
+        self.sources.embedded().optional(name)
     }
 
     /// Adds folders of scenes that were read before; they replace built-in and configured scenes of the same name.

@@ -95,7 +95,7 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
     ) -> Result<Self, EvalError> {
         let limits = options.limits.within(config);
         limits.check(config)?;
-        let mut scenes = EvalScenes::read(&sets)?;
+        let mut scenes = EvalScenes::read(&sets, &builder(config.clone()))?;
         let (mut prepared, mut faults, mut real_tools) = (Vec::new(), Vec::new(), Vec::new());
         for (set, folders) in sets.into_iter().zip(std::mem::take(&mut scenes.folders)) {
             let config = configured(config, &set.surroundings, &scenes, limits);

@@ -28,7 +28,8 @@ pub struct Surroundings {
     pub clock: Option<Timestamp>,
     /// The time zone, an IANA name.
     pub time_zone: Option<String>,
-    /// Folders of scenes, in addition to the built-in ones: each is the folder of a scene, or contains such folders.
+    /// Folders of scenes, in addition to the built-in ones: each is the folder of a scene, or contains such folders, or is
+    /// `shipped:NAME`.
     pub scenes: Vec<PathBuf>,
     /// Whether the built-in scenes are loaded.
     pub builtin: Option<bool>,

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::fault::EvalFileFault;
 use super::labels::{EvalSet, LabelledConversation, LabelledRequest, Surroundings};
 use super::scenario::Scenario;
+use crate::scene::shipped_folder;
 
 /// The largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -159,11 +160,19 @@ pub(super) fn read_file(file: &Path, text: &str) -> Result<EvalSet, Vec<EvalFile
     let surroundings = Surroundings {
         clock,
         time_zone: read.time_zone,
-        scenes: read.scenes.iter().map(|folder| base.join(folder)).collect(),
+        scenes: read.scenes.iter().map(|folder| located(base, folder)).collect(),
         builtin: read.builtin,
         settings: read.settings,
     };
     Ok(EvalSet { surroundings, conversations })
+}
+
+/// A folder of scenes, relative to that of the file unless it is inside the program.
+fn located(base: &Path, folder: &Path) -> PathBuf {
+    match shipped_folder(folder) {
+        Some(_) => folder.to_owned(),
+        None => base.join(folder),
+    }
 }
 
 fn clock(file: &Path, text: &str, given: Option<&str>, faults: &mut Vec<EvalFileFault>) -> Option<Timestamp> {
@@ -270,9 +279,12 @@ mod tests {
 
     #[test]
     fn requests_know_their_lines_and_paths_are_relative_to_the_file() {
-        let text = "scenes: [scenes/bank, /abs]\nrequests:\n  - id: a-1\n    say: x\n  - {id: a, say: y}\n";
+        let text = "scenes: [scenes/bank, /abs, 'shipped:lending']\nrequests:\n  - id: a-1\n    say: x\n  - {id: a, say: y}\n";
         let set = read(text).unwrap();
-        assert_eq!(set.surroundings.scenes, [PathBuf::from("dir/scenes/bank"), PathBuf::from("/abs")]);
+        assert_eq!(
+            set.surroundings.scenes,
+            ["dir/scenes/bank", "/abs", "shipped:lending"].map(PathBuf::from)
+        );
         let lines: Vec<(&str, usize)> = set.requests().map(|one| (one.id.as_str(), one.line)).collect();
         assert_eq!(lines, [("a-1", 3), ("a", 5)]);
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::counts::EvalCounts;
 use super::executed::ExecutedRequest;
@@ -180,10 +181,13 @@ impl EvalReport {
     /// # Errors
     /// What is wrong with the document.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let report: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        match report.format == REPORT_FORMAT {
-            true => Ok(report),
-            false => Err(format!("its format is {:?}, and not {REPORT_FORMAT:?}", report.format)),
+        // First, since a report of another format may have other fields.
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+        match document["format"].as_str() {
+            Some(REPORT_FORMAT) => serde_json::from_value(document).map_err(|error| error.to_string()),
+            Some(other) => Err(format!("its format is {other:?}, and not {REPORT_FORMAT:?}")),
+            None => Err(format!("it has no format, and is no report of {REPORT_FORMAT:?}")),
         }
     }
 

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::backend::{RepliesServer, ScriptedReplies};
 use super::fault::EvalError;
 use super::labels::EvalSet;
-use crate::scene::{SceneFolder, SceneTool, Severity};
+use crate::Builder;
+use crate::scene::{SceneFault, SceneFolder, SceneTool, Severity, shipped_folder};
 
 /// The file with the replies of a scene's HTTP tools.
 const REPLIES_FILE: &str = "replies.json";
@@ -23,17 +24,24 @@ pub(super) struct EvalScenes {
 }
 
 impl EvalScenes {
-    /// Reads the folders of the sets, and starts their back end if one of them has replies.
+    /// Reads the folders of the sets, those inside the program from `program`, and starts their back end if one of them has
+    /// replies.
     ///
     /// # Errors
-    /// Unreadable folders and replies; the address of the back end.
-    pub(super) fn read(sets: &[EvalSet]) -> Result<Self, EvalError> {
+    /// Unreadable folders and replies; folders that the program does not have; the address of the back end.
+    pub(super) fn read(sets: &[EvalSet], program: &Builder) -> Result<Self, EvalError> {
         let mut replies: Vec<ScriptedReplies> = Vec::new();
         // A folder with the number of its replies.
         let mut all: Vec<Vec<(SceneFolder, Option<usize>)>> = Vec::new();
         for set in sets {
             let mut of_set = Vec::new();
             for dir in &set.surroundings.scenes {
+                if let Some(name) = shipped_folder(dir) {
+                    let (folders, faults) = program.shipped_scenes(name);
+                    let folders = without_fault(folders, &faults)?;
+                    of_set.extend(folders.into_iter().map(|folder| (folder, None)));
+                    continue;
+                }
                 for folder in read_folders(dir)? {
                     let own = read_replies(&folder)?;
                     let number = own.is_some().then_some(replies.len());
@@ -90,6 +98,10 @@ fn listen() -> Result<TcpListener, EvalError> {
 
 fn read_folders(dir: &Path) -> Result<Vec<SceneFolder>, EvalError> {
     let (folders, faults) = SceneFolder::read(dir);
+    without_fault(folders, &faults)
+}
+
+fn without_fault(folders: Vec<SceneFolder>, faults: &[SceneFault]) -> Result<Vec<SceneFolder>, EvalError> {
     match faults.iter().find(|fault| fault.severity == Severity::Error) {
         Some(fault) => {
             Err(EvalError::new(&fault.code, fault.to_string(), "correct `scenes` of the labelled file"))

@@ -17,6 +17,8 @@ pub struct RequestOutcome {
     pub usage: RequestUsage,
     /// Whether the server said that an earlier request with the same key had been answered.
     pub is_replay: bool,
+    /// Whether it was refused for its API key, with 401 or 403.
+    pub is_denied: bool,
 }
 
 /// How a request ended.
@@ -85,7 +87,14 @@ impl ServerTimes {
 impl RequestOutcome {
     /// An end without anything else.
     pub fn of(end: RequestEnd) -> Self {
-        Self { end, run: None, first_token: None, usage: RequestUsage::default(), is_replay: false }
+        Self {
+            end,
+            run: None,
+            first_token: None,
+            usage: RequestUsage::default(),
+            is_replay: false,
+            is_denied: false,
+        }
     }
 
     /// A failure with this code.

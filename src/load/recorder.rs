@@ -144,6 +144,9 @@ impl LoadRecorder {
             }
             RequestEnd::Failed { code } => {
                 count(|counts| counts.errors += 1);
+                if outcome.is_denied {
+                    count(|counts| counts.denied += 1);
+                }
                 interval.errors += 1;
                 add(&mut self.codes, code);
             }

@@ -116,6 +116,8 @@ pub enum LoadEnd {
     Requests,
     /// A threshold of `--abort` was reached.
     Aborted,
+    /// Every request was refused for its API key, so none further was sent.
+    Denied,
     /// A person stopped it.
     Interrupted,
     /// A part of the load test itself failed; its message is on standard error.
@@ -131,6 +133,9 @@ pub struct RequestCounts {
     pub answered: u64,
     /// Failures, and refusals other than sheds.
     pub errors: u64,
+    /// Those of them that were refused for their API key, with 401 or 403.
+    #[serde(default)]
+    pub denied: u64,
     /// Requests refused with 429 or 503 before they were accepted.
     pub shed: u64,
     /// Those of them that did not say when to come again.
@@ -139,6 +144,13 @@ pub struct RequestCounts {
     pub not_sent: u64,
     /// Answers of an earlier request with the same key.
     pub replayed: u64,
+}
+
+impl RequestCounts {
+    /// Whether at least so many requests have ended, and all of them were refused for their API key.
+    pub fn are_denied(&self, least: u64) -> bool {
+        self.denied >= least && self.answered + self.shed == 0 && self.errors == self.denied
+    }
 }
 
 /// Calls of models, tokens and costs.

@@ -44,6 +44,11 @@ impl LoadSummary {
                 figures.push((label, counts.iter().map(|(name, count)| format!("{name} {count}")).collect()));
             }
         }
+        if report.requests.are_denied(1) {
+            let what = "every request was refused for its key (401 or 403)".to_owned();
+            let remedy = "set PROSCENIUM_API_KEY to a key that may send requests, or give --keys".to_owned();
+            figures.push(("keys", vec![what, remedy]));
+        }
         figures.push(("models", models(report)));
         figures.push(("runs", runs(report)));
         figures.push(("server", server(report)));
@@ -75,6 +80,7 @@ fn ending(ended: LoadEnd) -> &'static str {
     match ended {
         LoadEnd::Duration | LoadEnd::Requests => "",
         LoadEnd::Aborted => ", aborted by a threshold",
+        LoadEnd::Denied => ", ended: no request was permitted",
         LoadEnd::Interrupted => ", interrupted",
         LoadEnd::Failed => ", failed by a defect of the load test",
     }

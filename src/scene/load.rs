@@ -132,7 +132,7 @@ impl EmbeddedScenes {
     }
 
     /// The scenes of an optional folder, or the fault that there is none.
-    fn optional(mut self, name: &str) -> (Vec<SceneFolder>, Vec<SceneFault>) {
+    pub(crate) fn optional(mut self, name: &str) -> (Vec<SceneFolder>, Vec<SceneFault>) {
         if let Some(folders) = self.optional.remove(name) {
             return (folders, Vec::new());
         }

@@ -98,6 +98,17 @@ fn nothing_is_executed_if_labels_are_wrong_or_it_could_write_or_cost() {
     refused(&["--rules", "--only", "wether"], "eval.unknown_request");
     refused(&["--rules", "--against", "labels.yaml"], "eval.against");
     refused(&["--rules", "--json", "absent/run.json"], "eval.output");
+    let of = |scenes: &str, tool: &str| {
+        let request =
+            format!("{{id: a, say: How many espresso cups do we have?, calls: [{{tool: {tool}}}]}}");
+        workspace.write("labels.yaml", &format!("scenes: ['shipped:{scenes}']\nrequests:\n  - {request}\n"));
+    };
+    of("invntory", "GetStock");
+    assert!(refused(&["--rules"], "scene.unreadable").contains("one of: inventory, lending"));
+    of("inventory", "GetStock");
+    let ran = eval(&workspace, &["--rules"]);
+    assert!(ran.status == 0 && ran.out.contains("right: 100.0%"), "{ran:#?}");
+    workspace.write("labels.yaml", LABELS);
     std::fs::remove_file(workspace.path().join("library/replies.json")).unwrap();
     let real = refused(&["--rules"], "eval.http_writes");
     assert!(real.contains("called for real: Library.FindBooks (reads, http://library.invalid)"), "{real}");

@@ -95,6 +95,23 @@ async fn short_load_has_no_error_and_each_request_is_executed_once() {
 }
 
 #[tokio::test]
+async fn load_ends_and_says_why_where_every_request_is_refused_for_its_key() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    let workspace = Arc::new(Workspace::bare());
+    workspace.write("keys", "mistyped psk_none\n");
+    let long = ["--duration", "10m", "--keys", "keys", "--json", "a.json"];
+    let ran = load(&workspace, format!("http://{}", served.addr()), &long).await;
+    assert!(ran.status == 1 && ran.out.contains("set PROSCENIUM_API_KEY to a key"), "{ran:#?}");
+    let report = report(&workspace, "a.json");
+    assert_eq!((&report["ended"], &report["requests"]["answered"]), (&json!("denied"), &json!(0)));
+    let requests = &report["requests"];
+    assert!(
+        requests["denied"] == requests["errors"] && requests["denied"].as_u64() < Some(100),
+        "{report:#}"
+    );
+}
+
+#[tokio::test]
 async fn overloaded_server_sheds_and_what_it_accepted_ends() {
     let served = ServedEngine::start(Setup::offline().set("server.max_in_flight", 1)).await;
     let workspace = Arc::new(Workspace::bare());

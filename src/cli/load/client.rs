@@ -7,7 +7,7 @@ use proscenium::load::outcome::{
     CONNECT, CUT, REPLY, RequestEnd, RequestOutcome, RequestUsage, ServerTimes, TIMEOUT,
 };
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -159,7 +159,8 @@ impl LoadClient {
             true => RequestEnd::Shed { code, retry_after_s: head.retry_after_s },
             false => RequestEnd::Failed { code },
         };
-        LoadReply { outcome: head.outcome(end), answer: String::new() }
+        let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        LoadReply { outcome: RequestOutcome { is_denied, ..head.outcome(end) }, answer: String::new() }
     }
 
     fn body(&self, request: &LoadRequest<'_>) -> Value {

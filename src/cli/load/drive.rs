@@ -26,6 +26,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const RECONNECT: Duration = Duration::from_millis(100);
 /// Least wait of a conversation whose request failed: a server that fails at once is not asked without end.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
+/// After so many requests of which none was permitted, no further one is sent.
+const LEAST_DENIED: u64 = 20;
 /// Most earlier turns that are sent to a server that keeps no conversations.
 const MAX_HISTORY: usize = 50;
 
@@ -363,6 +365,10 @@ impl LoadDriver {
         };
         self.note_run(number, &outcome, times.latency);
         self.recorder.borrow_mut().ended(conversation.key, times, &outcome);
+        let is_denied = self.recorder.borrow().counts().are_denied(LEAST_DENIED);
+        if is_denied {
+            self.end(LoadEnd::Denied);
+        }
         conversation.turn += 1;
         if !outcome.is_answered() {
             conversation.turn = conversation.turns;

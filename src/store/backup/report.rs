@@ -40,6 +40,9 @@ pub struct RestoreReport {
     /// Why the earlier data directory was not compared, if it was to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
+    /// Why what the earlier data directory says of API keys was not carried over, if it was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_not_carried: Option<String>,
     /// Where the earlier content of the data directory is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,

@@ -243,11 +243,11 @@ async fn fill(
     let parked = park_runs(store, manifest.taken, restored, compared).await?;
     let lapsed_questions = lapse_questions(store, manifest.taken, restored).await?;
     let mut revoked_keys = 0;
-    let mut not_compared = not_compared;
+    let mut keys_not_carried = None;
     if let Some(old) = old {
         match carry_keys(store, old).await {
             Ok(revoked) => revoked_keys += revoked,
-            Err(error) => not_compared = Some(error.to_string()),
+            Err(error) => keys_not_carried = Some(error.to_string()),
         }
     }
     if revoke_keys {
@@ -269,6 +269,7 @@ async fn fill(
         unknown: unknown_since(),
         since,
         not_compared,
+        keys_not_carried,
         moved_to: None,
     })
 }

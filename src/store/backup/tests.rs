@@ -303,6 +303,26 @@ async fn replaced_directory_tells_what_happened_since_and_its_revoked_keys_stay_
     assert_eq!(report.revoked_keys, 2);
 }
 
+#[tokio::test]
+async fn directory_of_another_schema_is_not_compared_and_its_keys_are_carried_over() {
+    let (_tmp, data, backup, target) = places();
+    let store = open(&data).await;
+    append(&store, [record(1, 1)]).await;
+    let (revoked, _) = store.create_key(&tenant(), "u", "").await.unwrap();
+    take_backup(&data, &backup, options()).await.unwrap();
+    store.revoke_key(&revoked.id).await.unwrap();
+    sqlx::query("PRAGMA user_version = 16").execute(store.pool()).await.unwrap();
+    store.close().await;
+    let comparing = RestoreOptions { compare: Some(data.clone()), ..RestoreOptions::default() };
+    let report = restore_backup(&backup, &target, comparing.clone()).await.unwrap();
+    assert!(report.not_compared.unwrap().contains("schema version 16"));
+    assert_eq!((report.keys_not_carried, report.revoked_keys), (None, 1));
+    // A directory that cannot be read tells nothing of keys.
+    let absent = RestoreOptions { compare: Some(data.with_file_name("absent")), ..comparing };
+    let report = restore_backup(&backup, &data.with_file_name("second"), absent).await.unwrap();
+    assert!(report.not_compared.is_some() && report.keys_not_carried.is_some() && report.revoked_keys == 0);
+}
+
 /// The renames of a commit, one by one, as [`RestorePlace::finish`] makes them.
 fn renames(data: &Path, report: &RestoreReport) -> Vec<(PathBuf, PathBuf)> {
     let (new, old) = (data.join("restoring/new"), data.join("restoring/old"));
