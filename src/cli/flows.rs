@@ -123,9 +123,11 @@ fn write_flow(out: &mut impl Write, flow: &FlowDocument) -> std::io::Result<()> 
             }
         }
         for edge in flow.edges.iter().filter(|edge| edge.from == node.name) {
-            let when =
-                if edge.when.is_empty() { String::new() } else { format!(" if {}", edge.when.join(" and ")) };
-            writeln!(out, "  then {}{}", edge.to, one_line(&when))?;
+            let when = match edge.when.is_empty() {
+                true => String::new(),
+                false => format!(" if {}", one_line(&edge.when.join(" and "))),
+            };
+            writeln!(out, "  then {}{when}", edge.to)?;
         }
     }
     writeln!(out, "\n{}", clean(&flow.mermaid))?;

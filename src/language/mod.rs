@@ -7,6 +7,7 @@ mod actions;
 pub(crate) mod date_expression;
 mod date_expression_reader;
 pub(crate) mod dates;
+mod denials;
 mod detection;
 pub(crate) mod entities;
 pub(crate) mod figures;
@@ -24,6 +25,7 @@ pub(crate) mod times;
 use serde_json::Value;
 
 pub(crate) use actions::names_action;
+pub(crate) use denials::denies;
 pub use detection::{detect, of_request};
 pub use number_words::number_word;
 pub(crate) use text::{first_sentence, fold};

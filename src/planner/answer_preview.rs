@@ -21,7 +21,7 @@ pub struct AnswerPreview {
 
 #[derive(Debug)]
 enum PreviewSource {
-    /// The text of the reply, without surrounding whitespace.
+    /// The text of the reply, without thoughts at its beginning and surrounding whitespace.
     Text,
     /// A field of the forced call, or of the JSON in its place from models that are forced by a schema.
     Call {
@@ -82,7 +82,10 @@ impl AnswerPreview {
         }
         self.held.push_str(piece);
         if !self.begun {
-            self.held = self.held.trim_start().to_owned();
+            match reader::after_thoughts(&self.held) {
+                Some(text) => self.held = text.trim_start().to_owned(),
+                None => return String::new(),
+            }
         }
         // Trailing whitespace is part of the answer only if text follows.
         let end = self.held.trim_end().len();
@@ -128,7 +131,7 @@ impl AnswerPreview {
     pub fn whole_reply(&mut self, reply: &Reply) -> String {
         self.restart();
         let PreviewSource::Call { partial, request, .. } = &mut self.source else {
-            return reply.text.trim().to_owned();
+            return reader::without_thoughts(&reply.text).trim().to_owned();
         };
         let arguments = match reply.calls.first() {
             Some(call) if reader::same(CHECK_CONTINUATION, &call.name) => &call.arguments,
@@ -188,6 +191,20 @@ mod tests {
         assert_eq!(given, ["", "It", " is", "", " \n\nso.", ""]);
         assert_eq!(shown.whole_reply(&reply(" It is. \n", &[])), "It is.");
         assert_eq!(shown.push_arguments(0, CHECK_CONTINUATION, &verdict("no")), "");
+    }
+
+    #[test]
+    fn thoughts_before_a_text_answer_are_not_shown() {
+        let state = RunState::new(RunId(uuid::Uuid::nil()));
+        let mut shown = AnswerPreview::of(&state, Subject::Answer).unwrap();
+        let pieces = [" <", "thi", "nk>Hm", "m.</th", "ink>", "\n It", " is."];
+        let given: Vec<String> = pieces.iter().map(|p| shown.push_text(p)).collect();
+        assert_eq!(given, ["", "", "", "", "", "It", " is."]);
+        let whole = reply("<think>Hmm.</think>\n It is.", &[]);
+        assert_eq!(shown.whole_reply(&whole), "It is.");
+        // What only begins like thoughts is shown.
+        let mut shown = AnswerPreview::of(&state, Subject::Answer).unwrap();
+        assert_eq!(["<t", "d>1"].map(|piece| shown.push_text(piece)), ["", "<td>1"]);
     }
 
     #[test]

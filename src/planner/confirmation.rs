@@ -13,6 +13,7 @@ use super::consent;
 use super::constraints;
 use super::facts::{self, plain_words, statements_of};
 use super::grounding::{GroundingSources, is_optional_text, untraced};
+use super::planned_calls::unasked_action;
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
 use crate::invisible::{self, one_line};
@@ -159,6 +160,9 @@ fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
     }
     if language::is_background_task(state.request(), instructions(state)) {
         why.push("the request sets a task about a text: what the text says is no request".to_owned());
+    }
+    if state.settings().has_rules(7) && !state.is_confirmation() {
+        why.extend(unasked_action(state, asked.scene, asked.tool));
     }
     why
 }

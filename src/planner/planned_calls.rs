@@ -10,12 +10,13 @@ use super::flow_node;
 use super::prompt::binding_calls;
 use super::read::{SceneReplyCall, missing_arguments, question_for, read_call, unusable};
 use crate::language;
+use crate::llm::offline::{self, Unasked};
 use crate::llm::reader;
 use crate::plan::{self, Plan, Reference};
 use crate::run::{
     Effect, Event, Fault, Question, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall,
 };
-use crate::scene::{Catalogue, Scene};
+use crate::scene::{Catalogue, Scene, SceneTool};
 
 /// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is
 /// dropped: its scene makes it.
@@ -228,10 +229,28 @@ fn second_opinion(
 /// Why the request does not clearly ask for what a write does: no word of it names that.
 pub(super) fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Option<String> {
     let tool = scene.tool(tool).filter(|tool| tool.effect == Effect::Write)?;
+    let named = names_action(scene, tool, &requested_in_words(state));
+    (!named).then(|| format!("the request does not name what {} does", tool.name))
+}
+
+/// Why the request does not ask for what a write does although it names that: it forbids it, or only asks about it.
+/// `None` where a person has changed the plan since.
+pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) -> Option<String> {
+    if state.plans.iter().any(|made| made.why.is_some()) {
+        return None;
+    }
+    let why = match offline::unasked(state.request(), |clause| names_action(scene, tool, clause))? {
+        Unasked::Forbidden => "the request forbids what",
+        Unasked::Question => "the request is only a question about what",
+    };
+    Some(format!("{why} {} does", tool.name))
+}
+
+/// Whether words name what a tool does.
+fn names_action(scene: &Scene, tool: &SceneTool, said: &str) -> bool {
     let examples = scene.examples.iter().filter(|example| example.tool.as_ref() == Some(&tool.name));
     let about = examples.map(|example| example.say.as_str()).chain([tool.description.as_str()]);
-    let named = language::names_action(&requested_in_words(state), &tool.name, about);
-    (!named).then(|| format!("the request does not name what {} does", tool.name))
+    language::names_action(said, &tool.name, about)
 }
 
 /// Whether the plan lists a write among those that may turn out unnecessary.

@@ -75,7 +75,7 @@ fn read_answer(
     reply: &Reply,
     fallback: bool,
 ) -> Result<Event, Vec<PlanProblem>> {
-    let text = reply.text.trim();
+    let text = own_words(state, reply);
     let sent_back = |code: &str, what: String| Err(vec![PlanProblem::new(code, what)]);
     if text.is_empty() {
         return sent_back(EMPTY_REPLY, "the answer was empty: write it in words".to_owned());
@@ -176,7 +176,7 @@ pub(super) fn read_scene(
     let last_round = state.is_last_round(number);
     let required = required_reply(state, catalogue, number);
     let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
-    let (mut written, text) = written_calls(reply, &names, &required);
+    let (mut written, text) = written_calls(reply, own_words(state, reply), &names, &required);
     if written.len() > MAX_CALLS_IN_REPLY {
         return Err(vec![PlanProblem::new(
             "reply.too_many_calls",
@@ -208,10 +208,20 @@ pub(super) fn read_scene(
     Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
 }
 
-/// The calls that a reply contains, and its text. A model may also write its calls, or the arguments of the
+/// The text of a reply without the thoughts of its model.
+fn own_words<'a>(state: &RunState, reply: &'a Reply) -> &'a str {
+    let text = reply.text.as_str();
+    if state.settings().has_rules(7) { reader::without_thoughts(text).trim() } else { text.trim() }
+}
+
+/// The calls that a reply contains, and its `text`. A model may also write its calls, or the arguments of the
 /// call it was forced to make, as text.
-fn written_calls(reply: &Reply, names: &[&str], required: &RequiredReply) -> (Vec<ReplyCall>, String) {
-    let text = reply.text.trim();
+fn written_calls(
+    reply: &Reply,
+    text: &str,
+    names: &[&str],
+    required: &RequiredReply,
+) -> (Vec<ReplyCall>, String) {
     if !reply.calls.is_empty() {
         return (reply.calls.clone(), text.to_owned());
     }

@@ -18,6 +18,7 @@ mod decision;
 mod document;
 mod event;
 mod fact;
+mod failed_writes;
 mod failure;
 mod failure_text;
 mod flow;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::event::{Effect, Outcome};
 use super::state::{CallState, CallStatus, RunState};
 use crate::invisible;
+use crate::language;
 use crate::plan::StepStatus;
 use crate::sentences::OmissionTexts;
 
@@ -44,12 +45,16 @@ impl RunState {
     /// Like [`Self::with_omissions`] from revision 2 of the rules on: only visible text mentions something,
     /// and the open questions are the last lines, so that a yes can mean nothing else.
     fn with_visible_omissions(&self, answer: &str, words: &OmissionTexts) -> String {
-        let text = NormalisedAnswer::of(&visible(answer));
+        let shown = visible(answer);
+        let text = NormalisedAnswer::of(&shown);
         let questions = self.open_questions();
         let mut lines: Vec<String> = Vec::new();
         for (number, call) in &self.calls {
             let line = self.omitted_write(*number, call, &text, words);
             lines.extend(line.map(|line| separate_lines(&line, &call.requested.arguments)));
+        }
+        if self.settings().has_rules(7) && !language::denies(&shown) {
+            lines.extend(self.failed_write_lines(&text, words));
         }
         for part in self.unserved().filter(|part| !text.mentions(part)) {
             lines.push(format!("{} {part}", words.unserved));
@@ -107,6 +112,16 @@ impl RunState {
             || (!own.is_empty() && own.iter().filter(|value| text.has_value(value)).count() > own.len() / 2)
             || (own.is_empty() && text.names_tool(&call.requested.tool));
         (!is_mentioned).then_some(line)
+    }
+
+    /// The lines for writes that failed and that the text does not mention.
+    fn failed_write_lines(&self, text: &NormalisedAnswer, words: &OmissionTexts) -> Vec<String> {
+        let untold = self.failed_writes().into_iter().filter(|(_, told)| !text.has(told));
+        untold
+            .map(|(call, told)| {
+                separate_lines(&format!("{} {told}", words.unserved), &call.requested.arguments)
+            })
+            .collect()
     }
 
     /// Whether another executed write has the same value.

@@ -3,7 +3,7 @@
 /// What introduces or follows the lines that an answer lacks, in one language.
 pub(crate) struct OmissionTexts {
     language: &'static str,
-    /// Precedes a part of the request that no scene serves.
+    /// Precedes a part of the request that no scene serves, and what users read about a write that failed.
     pub(crate) unserved: &'static str,
     /// Precedes the tools whose calls a limit refused.
     pub(crate) cut: &'static str,

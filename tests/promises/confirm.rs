@@ -106,6 +106,21 @@ async fn clearly_requested_write_runs_without_confirmation() {
 }
 
 #[tokio::test]
+async fn write_that_the_request_forbids_or_only_asks_about_is_confirmed() {
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(50))])));
+    let test = start_bank(&llm, &log).await;
+    for (session, words) in
+        [("s-1", "Do not send 50 euros to Anna."), ("s-2", "Can I send 50 euros to Anna?")]
+    {
+        let asked = test.chat(session, words).await;
+        assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{words}: {:#?}", asked.answer);
+        assert!(log.calls().is_empty(), "{words}");
+    }
+    test.chat("s-2", "Yes").await;
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(50))]);
+}
+
+#[tokio::test]
 async fn untraced_write_is_confirmed_and_runs_once_after_a_yes() {
     let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let test = start_bank(&llm, &log).await;

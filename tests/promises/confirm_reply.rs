@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one_step_model, sent, setup};
 use crate::server_api::ask;
-use crate::support::planner_engine::{CallLog, ModelRules, has_results, plan, step};
+use crate::support::planner_engine::{CallLog, ModelRules, final_verdict, has_results, plan, step};
 use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// A server whose only scene is a bank that sends money.
@@ -32,6 +32,34 @@ fn send_tool(log: &CallLog, description: &str) -> ToolBuilder {
     let schema = json!({"type": "object", "required": ["recipient", "amount"], "properties":
         {"recipient": {"type": "string"}, "amount": {"type": "number"}, "note": {"type": ["string", "null"]}}});
     SceneTool::dynamic("Send", description, Effect::Write, schema, called)
+}
+
+#[tokio::test]
+async fn answer_that_denies_nothing_names_a_write_that_failed() {
+    for (answer, shown) in [
+        ("<think>Closed? Never mind.</think>All done.", "All done.\nNot done: that account is closed"),
+        (
+            "The account of Bob is closed: nothing was sent.",
+            "The account of Bob is closed: nothing was sent.",
+        ),
+    ] {
+        let bob = json!({"recipient": "Bob", "amount": 50});
+        let llm = ModelRules::of(plan(json!([step(1, "Bank", &["Send"], Value::Null)])))
+            .scene(move |request, _| match has_results(request) {
+                true => Scripted::Text("Done.".into()),
+                false => calls(&[("Send", bob.clone())]),
+            })
+            .check(|request, _| {
+                let mut verdict = final_verdict();
+                verdict["answer"] = Value::Null;
+                Scripted::forced(request, verdict)
+            })
+            .answer(move |_, _| Scripted::Text(answer.into()))
+            .start();
+        let test = with_bank(&llm, send_tool(&CallLog::default(), "Sends it.")).start().await;
+        let finished = test.chat("s-1", "Send 50 euros to Bob, please.").await;
+        assert_eq!(finished.answer.answer, shown, "{:#?}", finished.answer);
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::actors::driver::RunServices;
 use crate::actors::scene;
 use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
-use crate::llm::Caller;
+use crate::llm::{Caller, reader};
 use crate::memory::{self, SummaryJob};
 use crate::run::{Attempt, Fault, SessionEvent, Usage};
 use crate::store;
@@ -83,7 +83,8 @@ impl SummaryTask {
             match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
                 Ok(done) => {
                     let (usage, attempts) = (done.usage, done.attempts);
-                    let summary = verified(&job, &done.reply.text, language).await;
+                    let written = reader::without_thoughts(&done.reply.text);
+                    let summary = verified(&job, written, language).await;
                     if !summary.is_empty() {
                         done.confirm.accepted();
                         let through = job.through;

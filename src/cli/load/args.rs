@@ -56,7 +56,8 @@ pub struct LoadArgs {
     /// File of scenarios with the requests to send, instead of the built-in questions
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
     pub mix: Option<PathBuf>,
-    /// A request to send. May be repeated; {n} is its number
+    // In a help text, `{n}` is a line break.
+    /// A request to send. May be repeated; `n` in braces becomes its number
     #[arg(long = "message", value_name = "TEXT")]
     pub messages: Vec<String>,
     /// File of API keys: NAME KEY [SHARE] on each line; conversations are divided by the shares

@@ -1,5 +1,5 @@
 //! Whether a text only asks for something by itself: each clause is a plain request or question, and none needs the
-//! conversation.
+//! conversation. And whether it forbids an action, or only asks about it.
 
 use super::speech::{self, Act};
 use super::{entities, lexicon, pronouns, text};
@@ -50,9 +50,94 @@ pub(crate) fn plain_ask(text: &str) -> Option<PlainAsk> {
     (is_whole && said().next().is_some()).then_some(asked)
 }
 
+/// How a text speaks of an action that it does not ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unasked {
+    /// It forbids the action: "do not book the room".
+    Forbidden,
+    /// It asks about the action: "can I book the room?".
+    Question,
+}
+
+/// How `text` speaks of an action, if it names the action (`names`, given a clause) and no clause may ask for it. A
+/// clause that names it in any other way than by forbidding it or by a question may ask for it.
+pub(crate) fn unasked(text: &str, names: impl Fn(&str) -> bool) -> Option<Unasked> {
+    let tokens = text::tokens(text);
+    let mut quoted = vec![false; tokens.len()];
+    for (first, last) in entities::quoted_spans(&tokens) {
+        quoted[first..=last].fill(true);
+    }
+    let speech = speech::analyse(&tokens, &quoted);
+    if speech.runs.iter().any(|run| run.verb.is_some()) {
+        // "Not the red one but the blue one": the verb of one clause serves the next.
+        return None;
+    }
+    let (mut forbids, mut questions, mut orders) = (false, false, false);
+    for (first, last, act, explicit) in speech.clauses() {
+        orders |= act == Act::Request && explicit;
+        if !names(text::span(text, &tokens, first, last)) {
+            continue;
+        }
+        match act {
+            Act::Negated => forbids = true,
+            Act::Question => questions = true,
+            _ => return None,
+        }
+    }
+    match (forbids, questions && !orders) {
+        (true, _) => Some(Unasked::Forbidden),
+        (false, true) => Some(Unasked::Question),
+        (false, false) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn action_that_a_text_does_not_ask_for_is_forbidden_or_a_question() {
+        let vacation = |said: &str| {
+            unasked(said, |clause| {
+                let about = ["Requests vacation for given days.", "Ask for a day off"];
+                crate::language::names_action(clause, "MakeRequest", about.into_iter())
+            })
+        };
+        for said in [
+            "Do not request vacation on 30 July",
+            "What is the weather in Milan? Please don't request vacation on 30 July.",
+            "Non richiedere ferie il 30 luglio",
+            "Tell me the weather, and never request vacation for me",
+        ] {
+            assert_eq!(vacation(said), Some(Unasked::Forbidden), "{said}");
+        }
+        for said in [
+            "Can I request vacation on 31 July?",
+            "Hello! Is it possible to request vacation from 15 to 17 June?",
+            "Posso richiedere ferie il 31 luglio?",
+        ] {
+            assert_eq!(vacation(said), Some(Unasked::Question), "{said}");
+        }
+        for said in [
+            "Request vacation on 30 July",
+            "Can you request vacation on 31 July?",
+            "Don't forget to request vacation from 15 to 17 June",
+            "I don't want to work on 30 July, so request vacation for that day",
+            "Request vacation on 30 July, not on 31 July",
+            "Don't request the 30th, but request the 31st",
+            "How many vacation days do I have? Then ask for vacation from 15 to 17 June",
+            "Non voglio lavorare il 30 luglio: richiedi ferie",
+            "Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano",
+            "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno",
+            "What is the weather in Milan, and then ask for three days off from 15 to 17 June",
+            "If it rains in Milan, request vacation on 30 July",
+            "Can I take that day off? If so, request it",
+            "Milan on Friday",
+            "",
+        ] {
+            assert_eq!(vacation(said), None, "{said}");
+        }
+    }
 
     #[test]
     fn only_plain_requests_and_questions_are_asks() {

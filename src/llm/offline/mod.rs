@@ -52,7 +52,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asks::{PlainAsk, plain_ask};
+pub(crate) use asks::{PlainAsk, Unasked, plain_ask, unasked};
 use prompt::PromptText;
 use serde_json::{Value, json};
 

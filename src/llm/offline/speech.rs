@@ -101,6 +101,33 @@ impl Speech {
         self.acts.iter().flatten().map(|mood| mood.act)
     }
 
+    /// The clauses, as their first and last tokens with their act and whether some word expresses it. Neighbouring
+    /// plain clauses with one act are one.
+    pub fn clauses(&self) -> Vec<(usize, usize, Act, bool)> {
+        let mut clauses: Vec<(usize, usize, Act, bool)> = Vec::new();
+        for run in &self.runs {
+            if !run.plain {
+                clauses.push((run.first, run.last, run.act, true));
+                continue;
+            }
+            let mut open: Option<(usize, usize, Act, bool)> = None;
+            for at in run.first..=run.last {
+                let Some(mood) = self.acts.get(at).copied().flatten() else { continue };
+                open = match open {
+                    Some((first, _, act, explicit)) if (act, explicit) == (mood.act, mood.explicit) => {
+                        Some((first, at, act, explicit))
+                    }
+                    ended => {
+                        clauses.extend(ended);
+                        Some((at, at, mood.act, mood.explicit))
+                    }
+                };
+            }
+            clauses.extend(open);
+        }
+        clauses
+    }
+
     /// The act of the plain words between two tokens.
     pub fn between(&self, first: usize, last: usize) -> Act {
         let moods: Vec<ClauseMood> =

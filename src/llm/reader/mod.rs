@@ -283,12 +283,24 @@ pub(crate) fn same(tool: &str, written: &str) -> bool {
 
 /// The text after a model's thoughts in `<think>` … `</think>`, which contain drafts. An unclosed thought extends to
 /// the end.
-fn without_thoughts(text: &str) -> &str {
+pub(crate) fn without_thoughts(text: &str) -> &str {
     match text.rfind("</think>") {
         Some(end) => text.get(end + "</think>".len()..).unwrap_or_default(),
         None if text.trim_start().starts_with("<think>") => "",
         None => text,
     }
+}
+
+/// The text after the thoughts at the beginning of a reply that is still being written; `None` while these, or their
+/// opening tag, may continue.
+pub(crate) fn after_thoughts(so_far: &str) -> Option<&str> {
+    const OPENS: &str = "<think>";
+    let text = so_far.trim_start();
+    if !text.starts_with(OPENS) {
+        let may_open = !text.is_empty() && OPENS.starts_with(text);
+        return (!may_open).then_some(text);
+    }
+    text.split_once("</think>").map(|(_, after)| after)
 }
 
 fn no_json(tool: &str) -> PlanProblem {
