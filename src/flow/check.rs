@@ -11,6 +11,9 @@ use super::{Flow, FlowProblem, Invariant, MAX_FLOW_BYTES, Node, NodeKind, STANDA
 /// Most nodes of one flow.
 pub const MAX_NODES: usize = 64;
 
+/// What a name of a node or a value is made of.
+const NAME_REMEDY: &str = "use letters, digits and `_`, at most 64";
+
 /// The virtual node before all entries.
 const ROOT: usize = usize::MAX;
 
@@ -30,7 +33,8 @@ pub fn check(flow: &Flow) -> Vec<FlowProblem> {
             "shorten its templates and schemas, or split it: each plan keeps the definitions of its flows";
         checker.flow_problem("flow.too_large", "nodes", message, remedy.to_owned());
     }
-    checker.check_names();
+    checker.check_nodes();
+    checker.check_extent();
     checker.check_edges();
     // The graph means nothing with unknown nodes in it.
     if checker.problems.is_empty() {
@@ -100,89 +104,67 @@ impl<'a> Checker<'a> {
         self.problems.push(FlowProblem { code, node: None, key, message, remedy });
     }
 
-    fn check_names(&mut self) {
+    fn check_nodes(&mut self) {
         let mut seen = BTreeSet::new();
         for node in &self.flow.nodes {
-            if !is_name(&node.name) {
-                let message = format!("{:?} is no name of a node", node.name);
-                self.problem(
-                    "flow.name",
-                    node,
-                    "name",
-                    message,
-                    "use letters, digits and `_`, at most 64".to_owned(),
-                );
-            }
-            if !seen.insert(node.name.to_lowercase()) {
-                let message = format!("there are two nodes named {:?}", node.name);
-                self.problem(
-                    "flow.duplicate_node",
-                    node,
-                    "name",
-                    message,
-                    "give each node a unique name".to_owned(),
-                );
-            }
+            self.check_name(node, &mut seen);
             if node.description.trim().is_empty() {
                 let message = format!("{} has no description", node.name);
                 let remedy = "the path planner chooses nodes by it: say what the node does".to_owned();
                 self.problem("flow.no_description", node, "description", message, remedy);
             }
-            let lists = [
-                ("inputs", &node.inputs),
-                ("optional_inputs", &node.optional_inputs),
-                ("outputs", &node.outputs),
-            ];
-            for (key, names) in lists {
-                for name in names.iter().filter(|name| !is_name(name)) {
-                    let message = format!("{name:?} is no name of a value");
-                    self.problem(
-                        "flow.name",
-                        node,
-                        key,
-                        message,
-                        "use letters, digits and `_`, at most 64".to_owned(),
-                    );
-                }
-            }
-            for name in node.outputs.iter().filter(|name| STANDARD_INPUTS.contains(&name.as_str())) {
-                let message = format!("{name} is a value of every flow and cannot be an output");
-                self.problem(
-                    "flow.name",
-                    node,
-                    "outputs",
-                    message,
-                    "give the output another name".to_owned(),
-                );
-            }
+            self.check_value_names(node);
             if node.max_visits == Some(0) {
                 let message = format!("{} may never be entered", node.name);
-                self.problem(
-                    "flow.max_visits",
-                    node,
-                    "max_visits",
-                    message,
-                    "use a number from 1".to_owned(),
-                );
+                let remedy = "use a number from 1".to_owned();
+                self.problem("flow.max_visits", node, "max_visits", message, remedy);
             }
         }
+    }
+
+    /// Checks the name of a node; `seen` has those of the nodes before it, in lower case.
+    fn check_name(&mut self, node: &Node, seen: &mut BTreeSet<String>) {
+        if !is_name(&node.name) {
+            let message = format!("{:?} is no name of a node", node.name);
+            self.problem("flow.name", node, "name", message, NAME_REMEDY.to_owned());
+        }
+        if !seen.insert(node.name.to_lowercase()) {
+            let message = format!("there are two nodes named {:?}", node.name);
+            let remedy = "give each node a unique name".to_owned();
+            self.problem("flow.duplicate_node", node, "name", message, remedy);
+        }
+    }
+
+    fn check_value_names(&mut self, node: &Node) {
+        let lists = [
+            ("inputs", &node.inputs),
+            ("optional_inputs", &node.optional_inputs),
+            ("outputs", &node.outputs),
+        ];
+        for (key, names) in lists {
+            for name in names.iter().filter(|name| !is_name(name)) {
+                let message = format!("{name:?} is no name of a value");
+                self.problem("flow.name", node, key, message, NAME_REMEDY.to_owned());
+            }
+        }
+        for name in node.outputs.iter().filter(|name| STANDARD_INPUTS.contains(&name.as_str())) {
+            let message = format!("{name} is a value of every flow and cannot be an output");
+            let remedy = "give the output another name".to_owned();
+            self.problem("flow.name", node, "outputs", message, remedy);
+        }
+    }
+
+    /// Checks how many nodes an execution enters, and that it can begin.
+    fn check_extent(&mut self) {
         if self.flow.max_node_steps == 0 || self.flow.max_node_steps > 1000 {
             let message = format!("max_node_steps is {}", self.flow.max_node_steps);
-            self.flow_problem(
-                "flow.max_node_steps",
-                "max_node_steps",
-                message,
-                "use a number from 1 to 1000".into(),
-            );
+            let remedy = "use a number from 1 to 1000".to_owned();
+            self.flow_problem("flow.max_node_steps", "max_node_steps", message, remedy);
         }
         if self.flow.entries.is_empty() {
             let message = "the flow has no entry".to_owned();
-            self.flow_problem(
-                "flow.no_entry",
-                "entries",
-                message,
-                "list at least one node in `entries`".to_owned(),
-            );
+            let remedy = "list at least one node in `entries`".to_owned();
+            self.flow_problem("flow.no_entry", "entries", message, remedy);
         }
     }
 

@@ -12,87 +12,107 @@ const MIN_SHARED_WORDS: usize = 50;
 
 /// All problems of a path, where the values named in `given` are there already. Empty if it may be executed.
 pub fn path_problems(flow: &Flow, path: &[String], given: &BTreeSet<String>) -> Vec<FlowProblem> {
-    let mut problems = Vec::new();
-    let mut problem = |code, node: &str, message: String| {
-        let node = Some(node.to_owned());
-        let problem = FlowProblem { code, node, key: "path", message, remedy: String::new() };
-        if !problems.contains(&problem) {
-            problems.push(problem);
-        }
-    };
+    let mut checker = PathChecker { flow, problems: Vec::new() };
     let (Some(first), Some(last)) = (path.first(), path.last()) else {
         let message = format!("the path is empty: begin with one of {}", flow.entries.join(", "));
-        problem("path.empty", "", message);
-        return problems;
+        checker.problem("path.empty", "", message);
+        return checker.problems;
     };
-    for name in path.iter().filter(|name| flow.node(name).is_none()) {
-        let nodes: Vec<&str> = flow.nodes.iter().map(|node| node.name.as_str()).collect();
-        problem(
-            "path.unknown_node",
-            name,
-            format!("there is no node {name:?}; the nodes are {}", nodes.join(", ")),
-        );
-    }
-    if !flow.entries.contains(first) {
-        problem(
-            "path.entry",
-            first,
-            format!("a path begins with one of {}, not with {first}", flow.entries.join(", ")),
-        );
-    }
-    if let Some(node) = flow.node(last).filter(|node| !node.is_end()) {
-        let next = node.possible_next_nodes.join(", ");
-        problem("path.end", last, format!("the flow does not end with {last}: go on with one of {next}"));
-    }
+    checker.check_names(path);
+    checker.check_ends(first, last);
     if path.len() > flow.max_node_steps as usize {
         let message = format!("{} nodes, but at most {} are entered", path.len(), flow.max_node_steps);
-        problem("path.too_long", last, message);
+        checker.problem("path.too_long", last, message);
     }
-    for pair in path.windows(2) {
-        let Some(node) = flow.node(&pair[0]).filter(|node| !node.possible_next_nodes.contains(&pair[1]))
-        else {
-            continue;
-        };
-        let message = match node.is_end() {
-            true => format!("nothing follows {}: the flow ends there", pair[0]),
-            false => {
-                format!(
-                    "{} does not follow {}: {} may",
-                    pair[1],
-                    pair[0],
-                    node.possible_next_nodes.join(", ")
-                )
-            }
-        };
-        problem("path.no_edge", &pair[0], message);
+    checker.check_edges(path);
+    checker.check_visits(path, given);
+    checker.problems
+}
+
+/// Collects the problems of a path, each once.
+struct PathChecker<'a> {
+    flow: &'a Flow,
+    problems: Vec<FlowProblem>,
+}
+
+impl PathChecker<'_> {
+    fn problem(&mut self, code: &'static str, node: &str, message: String) {
+        let node = Some(node.to_owned());
+        let problem = FlowProblem { code, node, key: "path", message, remedy: String::new() };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
     }
-    let mut known: BTreeSet<&str> = given.iter().map(String::as_str).chain(STANDARD_INPUTS).collect();
-    for (at, name) in path.iter().enumerate() {
-        let Some(node) = flow.node(name) else { continue };
-        let before = &path[..at];
-        let visits = before.iter().filter(|earlier| *earlier == name).count() + 1;
-        if let Some(most) = node.max_visits.filter(|most| visits > *most as usize) {
-            problem("path.max_visits", name, format!("{name} is entered more than {most} times"));
+
+    fn check_names(&mut self, path: &[String]) {
+        let flow = self.flow;
+        for name in path.iter().filter(|name| flow.node(name).is_none()) {
+            let nodes: Vec<&str> = flow.nodes.iter().map(|node| node.name.as_str()).collect();
+            let message = format!("there is no node {name:?}; the nodes are {}", nodes.join(", "));
+            self.problem("path.unknown_node", name, message);
         }
-        if let Some(broken) = flow.broken_invariant(name, before) {
-            problem("path.invariant", name, broken);
+    }
+
+    fn check_ends(&mut self, first: &str, last: &str) {
+        let flow = self.flow;
+        if !flow.entries.iter().any(|entry| entry == first) {
+            let entries = flow.entries.join(", ");
+            let message = format!("a path begins with one of {entries}, not with {first}");
+            self.problem("path.entry", first, message);
         }
-        for input in node.inputs.iter().filter(|input| !known.contains(input.as_str())) {
-            let producers = flow.nodes.iter().filter(|node| node.outputs.contains(input));
-            let producers: Vec<&str> = producers.map(|node| node.name.as_str()).collect();
-            let what = match producers.is_empty() {
-                true => "it was not given".to_owned(),
-                false => format!("{} produces it", producers.join(" or ")),
+        if let Some(node) = flow.node(last).filter(|node| !node.is_end()) {
+            let next = node.possible_next_nodes.join(", ");
+            let message = format!("the flow does not end with {last}: go on with one of {next}");
+            self.problem("path.end", last, message);
+        }
+    }
+
+    fn check_edges(&mut self, path: &[String]) {
+        let flow = self.flow;
+        for pair in path.windows(2) {
+            let (from, to) = (&pair[0], &pair[1]);
+            let Some(node) = flow.node(from).filter(|node| !node.possible_next_nodes.contains(to)) else {
+                continue;
             };
-            problem(
-                "path.input",
-                name,
-                format!("{name} needs {input}, which nothing before it produces: {what}"),
-            );
+            let message = match node.is_end() {
+                true => format!("nothing follows {from}: the flow ends there"),
+                false => format!("{to} does not follow {from}: {} may", node.possible_next_nodes.join(", ")),
+            };
+            self.problem("path.no_edge", from, message);
         }
-        known.extend(node.outputs.iter().map(String::as_str));
     }
-    problems
+
+    /// Checks each node by those before it: how often it is entered, the invariants, and its inputs.
+    fn check_visits(&mut self, path: &[String], given: &BTreeSet<String>) {
+        let flow = self.flow;
+        let mut known: BTreeSet<&str> = given.iter().map(String::as_str).chain(STANDARD_INPUTS).collect();
+        for (at, name) in path.iter().enumerate() {
+            let Some(node) = flow.node(name) else { continue };
+            let before = &path[..at];
+            let visits = before.iter().filter(|earlier| *earlier == name).count() + 1;
+            if let Some(most) = node.max_visits.filter(|most| visits > *most as usize) {
+                self.problem("path.max_visits", name, format!("{name} is entered more than {most} times"));
+            }
+            if let Some(broken) = flow.broken_invariant(name, before) {
+                self.problem("path.invariant", name, broken);
+            }
+            for input in node.inputs.iter().filter(|input| !known.contains(input.as_str())) {
+                let what = match producers(flow, input) {
+                    names if names.is_empty() => "it was not given".to_owned(),
+                    names => format!("{} produces it", names.join(" or ")),
+                };
+                let message = format!("{name} needs {input}, which nothing before it produces: {what}");
+                self.problem("path.input", name, message);
+            }
+            known.extend(node.outputs.iter().map(String::as_str));
+        }
+    }
+}
+
+/// The nodes that produce a value.
+fn producers<'a>(flow: &'a Flow, value: &str) -> Vec<&'a str> {
+    let producers = flow.nodes.iter().filter(|node| node.outputs.iter().any(|output| output == value));
+    producers.map(|node| node.name.as_str()).collect()
 }
 
 /// The path through the full graph: at each node the first edge from which an end is reached, entering no node twice.

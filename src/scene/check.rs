@@ -94,30 +94,7 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
     let approval = draft.approval.map(|approval| approval.value).unwrap_or_default();
-    let (mut tools, mut undos, mut alternatives) = (Vec::<SceneTool>::new(), Vec::new(), Vec::new());
-    for mut draft in draft.tools {
-        let undo = draft.undo.take();
-        let declared = DeclaredAlternatives {
-            drafts: std::mem::take(&mut draft.alternatives),
-            choose_by: draft.choose_by.take(),
-        };
-        let line = declared.drafts.first().map(|draft| draft.line);
-        if let Some(tool) = check_tool(draft, line, approval, around, report) {
-            undos.extend(undo.map(|undo| (tools.len(), undo)));
-            alternatives.push((tools.len(), declared));
-            tools.push(tool);
-        }
-    }
-    for (at, draft) in undos {
-        let undo = undo::check(&tools, &tools[at], draft, report);
-        tools[at].undo = undo;
-    }
-    for (at, declared) in alternatives {
-        let (all, choose_by) = alternative::check(&tools, &tools[at], declared, report);
-        let (mut all, policies) = (all.into_iter(), &mut tools[at].policies);
-        (policies.alternative, policies.others) = (all.next(), all.collect());
-        policies.choose_by = choose_by;
-    }
+    let tools = check_tools(draft.tools, approval, around, report);
     check_level(draft.level.as_ref(), &tools, report);
     check_statuses(&draft.statuses, report);
     let declared = tables::check(draft.tables, report);
@@ -148,6 +125,41 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
         tools,
         flow: None,
     })
+}
+
+/// The tools of a scene that can be used, with the calls that undo theirs and the alternatives to them. `scene` is the
+/// approval that the scene requires.
+fn check_tools(
+    drafts: Vec<ToolDraft>,
+    scene: ToolApproval,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
+) -> Vec<SceneTool> {
+    let (mut tools, mut undos, mut alternatives) = (Vec::<SceneTool>::new(), Vec::new(), Vec::new());
+    for mut draft in drafts {
+        let undo = draft.undo.take();
+        let declared = DeclaredAlternatives {
+            drafts: std::mem::take(&mut draft.alternatives),
+            choose_by: draft.choose_by.take(),
+        };
+        let line = declared.drafts.first().map(|draft| draft.line);
+        if let Some(tool) = check_tool(draft, line, scene, around, report) {
+            undos.extend(undo.map(|undo| (tools.len(), undo)));
+            alternatives.push((tools.len(), declared));
+            tools.push(tool);
+        }
+    }
+    for (at, draft) in undos {
+        let undo = undo::check(&tools, &tools[at], draft, report);
+        tools[at].undo = undo;
+    }
+    for (at, declared) in alternatives {
+        let (all, choose_by) = alternative::check(&tools, &tools[at], declared, report);
+        let (mut all, policies) = (all.into_iter(), &mut tools[at].policies);
+        (policies.alternative, policies.others) = (all.next(), all.collect());
+        policies.choose_by = choose_by;
+    }
+    tools
 }
 
 /// The scene's `schema.sql` after the statements for the tables that it declares.
@@ -308,25 +320,14 @@ fn check_tool(
         .unwrap_or_else(|| Located::without_line(json!({"type": "object", "properties": {}})));
     let validator = parameters::compile(&shown, &parameters, &draft.parameter_lines, report);
     check_identity(&draft.identity, &parameters.value, &shown, report);
-    for (language, template) in draft.say.iter().chain(&draft.confirm) {
-        check_sentence(&shown, language, template, report);
-    }
-    check_variables(&shown, &draft.say, &parameters.value, report);
-    check_variables(&shown, &draft.confirm, &parameters.value, report);
+    check_sentences(&shown, [&draft.say, &draft.confirm], &parameters.value, report);
     let expectations = expectations::check(draft.expect, &shown, (&parameters.value, effect), report);
     let optional = draft.optional.as_ref();
     let (cached, volatile) = (draft.cached.as_ref(), draft.volatile.as_ref().is_some_and(|flag| flag.value));
     let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative, cached, volatile };
     let policies = policies::check(draft.policies, &subject, report);
     let policies = ToolPolicies { interpret: expectations.interpret, ..policies };
-    if policies.interpret && adapt::is_final(FaultClass::BadData, Some(&policies)) {
-        let message = format!(
-            "the results of {shown} are to be interpreted, and its policy for bad_data says \"fail\""
-        );
-        let remedy =
-            "remove \"fail\" from the `do` of [tools.policies.bad_data], or `interpret` from [tools.expect]";
-        report.warning(None, "policy_unused", message, remedy);
-    }
+    warn_of_unused_interpretation(&policies, &shown, report);
     let call = draft.call?;
     // What is said of HTTP requests holds for functions in Python.
     let terms =
@@ -338,14 +339,7 @@ fn check_tool(
         parameters: parameters.value.into(),
         effect: effect?,
         repeat,
-        approval: match effect? {
-            // The scene's approval is for its writes.
-            Effect::Read => match draft.approval.map(|approval| approval.value) {
-                Some(approval) if approval.requires_call_approval() => ToolApproval::Call,
-                _ => ToolApproval::None,
-            },
-            Effect::Write => draft.approval.map_or(scene, |approval| approval.value),
-        },
+        approval: tool_approval(effect?, draft.approval.map(|approval| approval.value), scene),
         undo: None,
         identity: draft.identity.into_iter().map(|argument| argument.value).collect(),
         timeout_ms,
@@ -360,6 +354,26 @@ fn check_tool(
         tool,
         validator: Arc::new(validator?),
     })
+}
+
+/// The approval that a tool requires, where its scene requires `scene` for writes.
+fn tool_approval(effect: Effect, own: Option<ToolApproval>, scene: ToolApproval) -> ToolApproval {
+    match (effect, own) {
+        (Effect::Read, Some(approval)) if approval.requires_call_approval() => ToolApproval::Call,
+        (Effect::Read, _) => ToolApproval::None,
+        (Effect::Write, own) => own.unwrap_or(scene),
+    }
+}
+
+/// Results that are to be interpreted, where a policy ends the call before.
+fn warn_of_unused_interpretation(policies: &ToolPolicies, tool: &str, report: &FaultReport) {
+    if policies.interpret && adapt::is_final(FaultClass::BadData, Some(policies)) {
+        let message =
+            format!("the results of {tool} are to be interpreted, and its policy for bad_data says \"fail\"");
+        let remedy =
+            "remove \"fail\" from the `do` of [tools.policies.bad_data], or `interpret` from [tools.expect]";
+        report.warning(None, "policy_unused", message, remedy);
+    }
 }
 
 /// What a tool calls, and its source.
@@ -477,6 +491,16 @@ pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<Stri
             message,
             "write it as \"A {{ city }} il {{ date | day }}\"",
         );
+    }
+}
+
+/// Checks the sentences of a tool: about its results, and of its confirmation.
+fn check_sentences(tool: &str, kinds: [&LocatedTexts; 2], parameters: &Value, report: &FaultReport) {
+    for (language, template) in kinds.into_iter().flatten() {
+        check_sentence(tool, language, template, report);
+    }
+    for sentences in kinds {
+        check_variables(tool, sentences, parameters, report);
     }
 }
 

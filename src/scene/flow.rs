@@ -260,75 +260,90 @@ fn parse_kind(
     node: &mut Node,
     tools: &mut Vec<ToolDraft>,
 ) -> Option<NodeKind> {
-    let any = inputs_schema(node);
     match kind {
         Kind::Native => {
             let native = fields.string("native", Presence::Required)?;
             let kind = NodeKind::Native { native: native.value.clone() };
-            tools.push(tool_draft(fields, &node.name, node, any, CallDraft::Native(native)));
+            tools.push(tool_draft(fields, &node.name, node, inputs_schema(node), CallDraft::Native(native)));
             Some(kind)
         }
-        Kind::Llm => {
-            let template = fields.string("template", Presence::Required);
-            let (output, places) = fields.json("output").unzip();
-            let fallback = fields.string("fallback", Presence::Optional);
-            let template = template?;
-            let Some(output) = output else {
-                let message = format!("{} has no schema of what its model returns", node.name);
-                fields.report().error(fields.line(), "flow.output", message, "add a table [nodes.output]");
-                return None;
-            };
-            check_model(node, &template, &output, fields.report());
-            let kind = NodeKind::Llm {
-                template: template.value,
-                output: output.value.clone(),
-                fallback: fallback.as_ref().map(|name| name.value.clone()),
-            };
-            // The tool by which the model's reply is checked.
-            let mut reply = tool_draft(fields, &node.name, node, output.value.clone(), echo());
-            reply.parameters = Some(output);
-            reply.parameter_lines = places.unwrap_or_default();
-            tools.push(reply);
-            if let Some(native) = fallback {
-                let name = fallback_tool(&node.name);
-                tools.push(tool_draft(fields, &name, node, any, CallDraft::Native(native)));
-            }
-            Some(kind)
-        }
-        Kind::Tool => {
-            let scene = fields.string("scene", Presence::Required);
-            let tool = fields.string("tool", Presence::Required);
-            let texts = |texts: BTreeMap<String, Located<String>>| -> BTreeMap<String, String> {
-                texts.into_iter().map(|(name, text)| (name, text.value)).collect()
-            };
-            let arguments = texts(fields.texts("arguments"));
-            let results = texts(fields.texts("results"));
-            fields.table("fixed");
-            let fixed = fields.json("fixed").map(|(fixed, _)| fixed.value);
-            let fixed = fixed.and_then(|fixed| fixed.as_object().cloned()).unwrap_or_default();
-            Some(NodeKind::Tool { scene: scene?.value, tool: tool?.value, arguments, fixed, results })
-        }
-        Kind::Approval => {
-            let question = fields.texts("question");
-            check_questions(&node.name, &question, fields.line(), fields.report());
-            let parameters = fields.json("parameters").map(|(schema, _)| schema.value);
-            let by = fields.keyword("by", Presence::Optional, &DECIDERS);
-            let by = by.map(|by| by.value).unwrap_or_default();
-            let values: BTreeMap<String, String> =
-                fields.texts("values").into_iter().map(|(list, allowed)| (list, allowed.value)).collect();
-            let when = fields.table("when").and_then(|mut table| {
-                let test = parse_test(&mut table);
-                table.reject_unknown_keys();
-                test
-            });
-            outputs_of_approval(node, &values);
-            let schema = parameters.clone().unwrap_or_else(|| object_of(&node.outputs));
-            tools.push(tool_draft(fields, &node.name, node, schema, echo()));
-            let question = question.into_iter().map(|(language, text)| (language, text.value)).collect();
-            Some(NodeKind::Approval { question, parameters, when, by, values })
-        }
+        Kind::Llm => parse_model_node(fields, node, tools),
+        Kind::Tool => parse_tool_node(fields),
+        Kind::Approval => Some(parse_approval_node(fields, node, tools)),
         Kind::Condition => Some(NodeKind::Condition),
     }
+}
+
+/// A node that asks a model. Its tools check the reply, and take the model's place where none answers.
+fn parse_model_node(
+    fields: &mut TableReader<'_>,
+    node: &Node,
+    tools: &mut Vec<ToolDraft>,
+) -> Option<NodeKind> {
+    let template = fields.string("template", Presence::Required);
+    let (output, places) = fields.json("output").unzip();
+    let fallback = fields.string("fallback", Presence::Optional);
+    let template = template?;
+    let Some(output) = output else {
+        let message = format!("{} has no schema of what its model returns", node.name);
+        fields.report().error(fields.line(), "flow.output", message, "add a table [nodes.output]");
+        return None;
+    };
+    check_model(node, &template, &output, fields.report());
+    let kind = NodeKind::Llm {
+        template: template.value,
+        output: output.value.clone(),
+        fallback: fallback.as_ref().map(|name| name.value.clone()),
+    };
+    let mut reply = tool_draft(fields, &node.name, node, output.value.clone(), echo());
+    reply.parameters = Some(output);
+    reply.parameter_lines = places.unwrap_or_default();
+    tools.push(reply);
+    if let Some(native) = fallback {
+        let name = fallback_tool(&node.name);
+        tools.push(tool_draft(fields, &name, node, inputs_schema(node), CallDraft::Native(native)));
+    }
+    Some(kind)
+}
+
+/// A node that calls a tool of a scene.
+fn parse_tool_node(fields: &mut TableReader<'_>) -> Option<NodeKind> {
+    let scene = fields.string("scene", Presence::Required);
+    let tool = fields.string("tool", Presence::Required);
+    let arguments = values_of(fields.texts("arguments"));
+    let results = values_of(fields.texts("results"));
+    fields.table("fixed");
+    let fixed = fields.json("fixed").map(|(fixed, _)| fixed.value);
+    let fixed = fixed.and_then(|fixed| fixed.as_object().cloned()).unwrap_or_default();
+    Some(NodeKind::Tool { scene: scene?.value, tool: tool?.value, arguments, fixed, results })
+}
+
+/// A node at which a person decides. Its tool checks what is decided.
+fn parse_approval_node(
+    fields: &mut TableReader<'_>,
+    node: &mut Node,
+    tools: &mut Vec<ToolDraft>,
+) -> NodeKind {
+    let question = fields.texts("question");
+    check_questions(&node.name, &question, fields.line(), fields.report());
+    let parameters = fields.json("parameters").map(|(schema, _)| schema.value);
+    let by = fields.keyword("by", Presence::Optional, &DECIDERS);
+    let by = by.map(|by| by.value).unwrap_or_default();
+    let values = values_of(fields.texts("values"));
+    let when = fields.table("when").and_then(|mut table| {
+        let test = parse_test(&mut table);
+        table.reject_unknown_keys();
+        test
+    });
+    outputs_of_approval(node, &values);
+    let schema = parameters.clone().unwrap_or_else(|| object_of(&node.outputs));
+    tools.push(tool_draft(fields, &node.name, node, schema, echo()));
+    NodeKind::Approval { question: values_of(question), parameters, when, by, values }
+}
+
+/// Texts by name, without their lines.
+fn values_of(texts: LocatedTexts) -> BTreeMap<String, String> {
+    texts.into_iter().map(|(name, text)| (name, text.value)).collect()
 }
 
 /// Checks the template of a model's node, and that its outputs are properties of what the model returns.
