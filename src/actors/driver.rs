@@ -44,7 +44,7 @@ use crate::planner::{self, CommandRefusal};
 use crate::program::{Stop, Unavailable};
 use crate::run::{
     Action, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId, Settings,
-    TenantId, TimerSubject,
+    SummaryOwner, TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
 use crate::store::{Documents, Switchboard};
@@ -196,8 +196,8 @@ pub(crate) struct Driver {
     refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
     /// Keeps the run's budget account open until its end.
     account: Hold,
-    /// The texts that steps summarise, by step, as far as they were read.
-    summaries: BTreeMap<u32, summary::HeldText>,
+    /// The texts that are summarised, as far as they were read.
+    summaries: BTreeMap<SummaryOwner, summary::HeldText>,
 }
 
 /// The last sequence number of a session's stream, shared by its writers: the session and the drivers of

@@ -137,7 +137,7 @@ impl Narrator {
                 self.node_prepared(*step, !calls.is_empty());
                 self.reply(*step, calls, question.as_ref())
             }
-            Event::SummaryPlanned { step, outline } => {
+            Event::SummaryPlanned { step, outline, .. } => {
                 let chunks = count(outline.ends.len(), "chunk");
                 let questions = count(outline.estimate.questions as usize, "question");
                 line(

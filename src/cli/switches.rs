@@ -37,7 +37,7 @@ pub async fn tools<W: Write>(
 ) -> Result<Exit, Failure> {
     let catalogue = engine::catalogue(loaded)?;
     let about = |effect: Effect| if effect == Effect::Write { "write" } else { "read" };
-    let known = catalogue.iter().flat_map(|scene| {
+    let known = catalogue.all().filter(|scene| scene.flow.is_none()).flat_map(|scene| {
         scene
             .tools
             .iter()

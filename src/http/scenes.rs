@@ -74,8 +74,9 @@ impl SceneView {
     responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(app: web::Data<App>, _: RequestPrincipal) -> HttpResponse {
     let catalogue = app.engine.catalogue();
-    let own = catalogue.iter().filter(|scene| scene.flow.is_none());
-    let scenes = own.map(|scene| SceneView::of(scene)).collect();
+    let own = catalogue.all().filter(|scene| scene.flow.is_none());
+    let mut scenes: Vec<SceneView> = own.map(|scene| SceneView::of(scene)).collect();
+    scenes.sort_by(|a, b| a.name.cmp(&b.name));
     HttpResponse::Ok().json(SceneList { scenes })
 }
 

@@ -31,6 +31,7 @@ mod retry;
 pub mod sections;
 pub mod signature;
 mod sink;
+pub mod summaries;
 mod ticks;
 pub mod tokens;
 

@@ -2,15 +2,16 @@
 
 use super::ledger::MAX_CLAIM_CHARS;
 use crate::language::text;
-use crate::run::{DocumentQuote, DocumentSpan, PartOutcome, RunState, SummarisedDocument, SummaryWork};
+use crate::run::{DocumentQuote, DocumentSpan, PartOutcome, RunState, SummaryWork};
 
 /// Most quotes that a turn's origin holds.
 const MAX_QUOTES: usize = 24;
 
 /// The quotes of the run's summaries, in the order of their steps.
 pub(super) fn summary_quotes(state: &RunState) -> Vec<DocumentQuote> {
-    let summaries = state.steps.iter().filter_map(|(number, step)| Some((*number, step.summary()?)));
-    summaries.flat_map(|(number, work)| quotes_of(number, work)).take(MAX_QUOTES).collect()
+    let of_steps = state.steps.iter().filter_map(|(number, step)| Some((*number, step.summary()?)));
+    let of_calls = state.calls.values().filter_map(|call| Some((call.step, call.summary.as_deref()?)));
+    of_steps.chain(of_calls).flat_map(|(number, work)| quotes_of(number, work)).take(MAX_QUOTES).collect()
 }
 
 fn quotes_of(step: u32, work: &SummaryWork) -> Vec<DocumentQuote> {
@@ -20,29 +21,12 @@ fn quotes_of(step: u32, work: &SummaryWork) -> Vec<DocumentQuote> {
     };
     let quote = |(sentence, number): (&str, usize)| {
         let source = sources.get(number.checked_sub(1)?)?;
-        let (document, span) = place(&outline.documents, source.span.start, source.span.end)?;
+        let (document, place) = outline.place_of(source.span)?;
+        let span = DocumentSpan { document: document.id.to_string(), start: place.start, end: place.end };
         let claim = text::shorten_to_words(&text::one_line(sentence), MAX_CLAIM_CHARS);
         (!claim.is_empty()).then(|| DocumentQuote { step, claim, span, sha256: document.sha256.clone() })
     };
     cited_sentences(text).into_iter().filter_map(quote).collect()
-}
-
-/// The document that holds these bytes of the text of all documents, and their place in it.
-fn place(
-    documents: &[SummarisedDocument],
-    start: u64,
-    end: u64,
-) -> Option<(&SummarisedDocument, DocumentSpan)> {
-    let mut first = 0;
-    for document in documents {
-        let next = first + document.bytes;
-        if start >= first && end <= next {
-            let (start, end) = (start - first, end - first);
-            return Some((document, DocumentSpan { document: document.id.to_string(), start, end }));
-        }
-        first = next;
-    }
-    None
 }
 
 /// The sentences of a summary with the number of the first source behind each: `It costs 12 euros. [3]`.
@@ -71,26 +55,11 @@ fn cited_sentences(text: &str) -> Vec<(&str, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::DocumentId;
 
     #[test]
     fn sentences_are_cited_by_the_first_number_behind_them() {
         let text = "# Costs\n- It costs 12 euros. [3][4] It is blue [1].\nNobody says so. [x]\n";
         assert_eq!(cited_sentences(text), [("It costs 12 euros.", 3), ("It is blue", 1)]);
         assert!(cited_sentences("[1] [ [12 è").is_empty());
-    }
-
-    #[test]
-    fn places_are_those_of_the_single_documents() {
-        let document = |n: u128, bytes| SummarisedDocument {
-            id: DocumentId(uuid::Uuid::from_u128(n)),
-            sha256: n.to_string(),
-            bytes,
-        };
-        let documents = [document(1, 10), document(2, 20)];
-        let (of, span) = place(&documents, 12, 15).unwrap();
-        assert_eq!((of.sha256.as_str(), span.start, span.end), ("2", 2, 5));
-        // Across two documents, or behind both.
-        assert!(place(&documents, 8, 12).is_none() && place(&documents, 29, 31).is_none());
     }
 }

@@ -72,7 +72,7 @@ pub use recall::recall_key;
 pub use shortlist::{MAX_RANKED, needs_shortlist};
 pub use step_expectations::step_expectations;
 pub use substitute::substitute;
-pub use summary::{SummarySource, read_summary, summary_request};
+pub use summary::{read_summary, summary_request};
 pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{

@@ -90,6 +90,7 @@ pub(super) fn program_plan(state: &RunState, catalogue: &Catalogue, version: u32
     };
     let scenes: Vec<String> = listed
         .into_iter()
+        .filter_map(|scene| catalogue.get(&scene.name))
         .filter(|scene| !callable(state, scene).is_empty())
         .map(|scene| scene.name.clone())
         .collect();
@@ -130,6 +131,8 @@ fn callable<'a>(state: &RunState, scene: &'a Scene) -> Vec<&'a SceneTool> {
     let takes_part =
         scene.flow.is_none() && scene.maker != Some(PlanningMaker::Scenes) && is_python_name(&scene.name);
     let tools = scene.tools.iter().filter(|tool| takes_part && is_python_name(&tool.name));
+    // Without documents there is nothing to summarise.
+    let tools = tools.filter(|tool| !tool.summarises || !state.documents().is_empty());
     tools.filter(|tool| forbidden_call(state, scene, tool).is_none()).collect()
 }
 

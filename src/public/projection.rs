@@ -161,15 +161,16 @@ impl PublicProjection {
                 let part = self.nodes.get(step).map_or(1, |(_, part)| *part);
                 self.with_step(*step, json!({"part": part, "node": node, "left_path": left}))
             }
-            Event::SummaryPlanned { step, outline } => self.with_step(
-                *step,
-                json!({"parts": outline.estimate.questions, "estimate": outline.estimate,
-                    "cost_nano_usd": outline.cost_nano_usd}),
-            ),
-            Event::SummaryPart { step, part, outcome, .. } => self.with_step(
-                *step,
-                json!({"part": part, "is_skipped": matches!(outcome, PartOutcome::Skipped { .. })}),
-            ),
+            Event::SummaryPlanned { step, tool_call, outline } => {
+                let data = json!({"parts": outline.estimate.questions, "estimate": outline.estimate,
+                    "cost_nano_usd": outline.cost_nano_usd});
+                self.with_step(*step, of_call(data, *tool_call))
+            }
+            Event::SummaryPart { step, tool_call, part, outcome, .. } => {
+                let data =
+                    json!({"part": part, "is_skipped": matches!(outcome, PartOutcome::Skipped { .. })});
+                self.with_step(*step, of_call(data, *tool_call))
+            }
             Event::ProgramWritten { step, source, .. } => self.with_step(*step, json!({"source": source})),
             Event::ProgramReplied { step, stop, .. } => self.with_step(*step, program_data(stop)),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
@@ -345,6 +346,14 @@ impl PublicProjection {
         }
         data
     }
+}
+
+/// The data with the call that a summary is the result of, if it is one.
+fn of_call(mut data: Value, call: Option<u32>) -> Value {
+    if let Some(call) = call {
+        data["call"] = json!(call);
+    }
+    data
 }
 
 /// Where a program stopped: its result, or why it has none.

@@ -476,7 +476,9 @@ fn describe_action(action: &Action) -> String {
                 Subject::Path { step } => format!("the question for the path of step {step}"),
                 Subject::Node { step } => format!("the question of node {step}"),
                 Subject::Program { step } => format!("the question for the program of step {step}"),
-                Subject::Summary { step, part } => format!("the question about part {part} of step {step}"),
+                Subject::Summary { step, part, .. } => {
+                    format!("the question about part {part} of step {step}")
+                }
                 Subject::Continuation { round } => format!("the question for check {round}"),
                 Subject::Answer => "the question for the answer".to_owned(),
                 Subject::Ranking => "the question for the ranking of scenes".to_owned(),

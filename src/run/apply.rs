@@ -378,6 +378,7 @@ impl RunState {
                 let begun = self.calls.change(*call, |call| {
                     call.status = CallStatus::InFlight { attempt: *attempt };
                     call.stale = false;
+                    call.summary = None;
                     let first = std::mem::replace(&mut call.attempts, *attempt) == 0;
                     // A substitute takes the place of a call that was counted.
                     (call.step, first && call.replaces.is_none())

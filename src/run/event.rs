@@ -42,7 +42,7 @@ pub use request::{
 };
 pub use status::RunStatus;
 pub use subject::{Purpose, Subject, SubjectFacts};
-pub use summary::{PartOutcome, SummarisedDocument, SummaryOutline};
+pub use summary::{PartOutcome, SummarisedDocument, SummaryOutline, SummaryOwner};
 pub use upcast::{SCHEMA, parse_event};
 
 /// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.
@@ -453,10 +453,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero_ms")]
         millis: u64,
     },
-    /// The documents that a step summarises were read and divided into chunks.
+    /// The documents that a step, or a call of it, summarises were read and divided into chunks.
     SummaryPlanned {
         /// The step.
         step: u32,
+        /// The call that the summary is the result of; absent where it is that of the step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call: Option<u32>,
         /// The chunks, and what they ask of models at most.
         outline: SummaryOutline,
     },
@@ -464,6 +467,9 @@ pub enum Event {
     SummaryPart {
         /// The step.
         step: u32,
+        /// The call that the summary is the result of; absent where it is that of the step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call: Option<u32>,
         /// The part, from 1: the chunks first, the summary itself last.
         part: u32,
         /// The question's ordinal, if one was answered.
@@ -476,6 +482,9 @@ pub enum Event {
     SummaryStopped {
         /// The step.
         step: u32,
+        /// The call that the summary is the result of; absent where it is that of the step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call: Option<u32>,
         /// Why.
         error: Fault,
         /// The question which documents are meant, where the request names none.

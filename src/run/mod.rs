@@ -69,8 +69,8 @@ pub use event::{
     Fault, FaultClass, Idempotency, InterpretedResult, NO_APPROVAL, Origin, Outcome, PartOutcome, PlanCause,
     PlanMade, PlanMaker, PlanPatch, ProgramStop, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall,
     RequestIdentity, RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA,
-    StatusChange, Subject, SubjectFacts, SummarisedDocument, SummaryOutline, TimerSubject, Unconfirmed,
-    UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    StatusChange, Subject, SubjectFacts, SummarisedDocument, SummaryOutline, SummaryOwner, TimerSubject,
+    Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use fact::{
     CallOrigin, DocumentQuote, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact,

@@ -8,7 +8,7 @@ use super::confirmation::UNCONFIRMED;
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, PlanCause, RunStatus, Subject, Verdict};
 use super::guard::{GuardDecision, decide};
 use super::levels::level_fault;
-use super::state::{CallStatus, DueQuestion, FinalAnswer, RunState, StepState};
+use super::state::{CallState, CallStatus, DueQuestion, FinalAnswer, RunState, StepState};
 use crate::adapt::PolicyChoice;
 use crate::plan::{self, Step, StepStatus};
 use crate::sentences;
@@ -333,6 +333,7 @@ impl RunState {
                     started += usize::from(counts);
                     actions.push(action);
                 }
+                CallStatus::InFlight { .. } => actions.extend(self.summary_call_actions(number, call)),
                 _ => {}
             }
         }
@@ -445,17 +446,17 @@ impl RunState {
         let ok = |call: u32| self.is_effective(call);
         // A program does many things with one tool, and commits what it staged until nothing changes in between.
         let is_program = step.code().is_some();
-        let is_same = |call: &super::state::CallState, by: &super::state::CallState| match is_program {
+        let is_same = |call: &CallState, by: &CallState| match is_program {
             true if !by.is_commit => call.requested.key == by.requested.key,
             _ => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
-        let done = |by: &super::state::CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
+        let done = |by: &CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
         // A program says what it did, and did it only if a call of it has a result.
         let claims = step.code().is_some_and(|work| work.claims_success(self));
         let nothing = (claims || calls().next().is_some()) && !calls().any(|(c, _)| ok(c));
         // A model may have corrected its arguments in a later call, but a confirmed call is executed as it
         // is.
-        let undone = |(number, call): (u32, &super::state::CallState)| {
+        let undone = |(number, call): (u32, &CallState)| {
             let stands = if self.is_confirmation() { ok(number) } else { done(call) };
             let is_meant = !is_program || call.requested.problem.is_none();
             call.requested.effect == Effect::Write && is_meant && !stands
@@ -621,6 +622,7 @@ impl RunState {
                 .plan_steps()
                 .any(|(_, s)| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
             || self.plan_steps().any(|(_, s)| self.is_in_round(s) && self.is_partial_summary(s))
+            || self.calls.values().any(CallState::is_partial_summary)
             || self.closing
             || self.cancel.is_some()
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))

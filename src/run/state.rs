@@ -20,7 +20,7 @@ use super::event::{
 use super::ids::RunId;
 use super::learned::{LearnMode, PlanRecall, PlanScore};
 use super::settings::Settings;
-use super::work::{SceneWork, StepWork};
+use super::work::{SceneWork, StepWork, SummaryWork};
 use crate::adapt::PolicyChoice;
 use crate::flow::PathMaker;
 use crate::plan::{Plan, PlanProblem, PlanStatus, Reference, Step, StepStatus};
@@ -323,6 +323,9 @@ pub struct CallState {
     /// to nobody.
     #[serde(skip)]
     pub(super) odd_data: Option<Value>,
+    /// Of a call that summarises documents: how far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Box<SummaryWork>>,
     /// In which ways the result of a write that was done is not as its tool declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breaches: Vec<String>,
@@ -532,6 +535,7 @@ impl CallState {
             interpretation_tried: false,
             decision_tried: false,
             odd_data: None,
+            summary: None,
             breaches: Vec::new(),
             unnoted: false,
         }

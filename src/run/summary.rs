@@ -1,10 +1,19 @@
-//! Steps of kind summary: the questions about the parts of their documents, and what their answers state.
+//! Summaries of documents, by steps of kind summary and by calls: the questions about their parts, and what their answers state.
 
-use super::event::{Event, Fault, PartOutcome, Subject};
-use super::state::{Ask, AskStatus, DueQuestion, RunState, StepState};
-use super::work::{StepWork, SummaryWork, is_about_money};
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::action::Action;
+use super::event::{Event, Fault, Outcome, PartOutcome, ResultNotes, Subject, SummaryOutline, SummaryOwner};
+use super::next::record;
+use super::state::{Ask, AskStatus, CallState, CallStatus, DueQuestion, RunState, StepState};
+use super::work::{DueSummary, StepWork, SummaryWork, is_about_money};
 use crate::plan::{StepKind, StepStatus};
-use crate::summary::SummaryPart;
+use crate::summary::{QuotedFact, SummaryPart};
+
+/// Most sources that the result of a call lists.
+const MAX_SOURCES: usize = 60;
 
 /// How many replies about a summary in a row may be unusable or missing before the models are not asked any more.
 const MAX_FAILURES: u32 = 12;
@@ -19,10 +28,52 @@ impl StepState {
     }
 }
 
+impl CallState {
+    /// Whether its result is a summary that leaves out chunks that nobody read.
+    pub(super) fn is_partial_summary(&self) -> bool {
+        let is_done = matches!(self.status, CallStatus::Done { outcome: Outcome::Ok { .. } });
+        is_done && self.summary.as_ref().map(|work| work.coverage()).is_some_and(|(read, all)| read < all)
+    }
+}
+
 impl RunState {
-    /// The progress of the summary in this step.
-    pub fn summary_work(&self, step: u32) -> Option<&SummaryWork> {
-        self.steps.get(&step).and_then(StepState::summary)
+    /// The progress of a summary.
+    pub fn summary_work(&self, owner: SummaryOwner) -> Option<&SummaryWork> {
+        match owner.tool_call {
+            None => self.steps.get(&owner.step).and_then(StepState::summary),
+            Some(call) => self.calls.get(&call).and_then(|call| call.summary.as_deref()),
+        }
+    }
+
+    /// What a summary is for: the purpose of its step, or that which its call names.
+    pub fn summary_purpose(&self, owner: SummaryOwner) -> &str {
+        let call = owner.tool_call.and_then(|call| self.calls.get(&call));
+        let named = call.and_then(|call| call.requested.arguments.get("purpose")?.as_str());
+        let step = || self.steps.get(&owner.step).map_or("", |step| step.step.purpose.as_str());
+        named.filter(|named| !named.trim().is_empty()).unwrap_or_else(step)
+    }
+
+    /// Whether a summary is in progress.
+    pub fn is_summarising(&self, owner: SummaryOwner) -> bool {
+        match owner.tool_call {
+            None => self.steps.get(&owner.step).is_some_and(|step| !step.status.is_terminal()),
+            Some(call) => self.calls.is_open(call),
+        }
+    }
+
+    /// What is due for a call in flight that summarises documents; nothing for any other.
+    pub(super) fn summary_call_actions(&self, number: u32, call: &CallState) -> Vec<Action> {
+        let owner = SummaryOwner { step: call.step, tool_call: Some(number) };
+        let Some((work, due)) = call.summary.as_deref().and_then(|work| Some((work, work.due(self, owner)?)))
+        else {
+            return Vec::new();
+        };
+        let (outcome, notes) = match due {
+            DueSummary::Parts(actions) => return actions,
+            DueSummary::Failed(error) => (Outcome::Failed { error }, None),
+            DueSummary::Completed(text) => summary_result(work, text),
+        };
+        vec![record(Event::ToolCompleted { call: number, outcome, millis: 0, notes })]
     }
 
     /// What is due for a question about a part of a summary. Where no model may be asked, or none is worth asking, the
@@ -35,64 +86,76 @@ impl RunState {
         self.due_question(subject, self.settings().max_retries)
     }
 
-    /// The fault of a question about a part of this step's summary that was refused for lack of money.
-    pub(super) fn unpaid_summary(&self, step: u32) -> Option<&Fault> {
-        self.open_summary_asks(step).find_map(|ask| match &ask.status {
+    /// The fault of a question about a part of this summary that was refused for lack of money.
+    pub(super) fn unpaid_summary(&self, owner: SummaryOwner) -> Option<&Fault> {
+        self.open_summary_asks(owner).find_map(|ask| match &ask.status {
             AskStatus::Failed { error } if is_about_money(&error.code) => Some(error),
             _ => None,
         })
     }
 
-    /// The questions about parts of this step's summary that are not done.
-    fn open_summary_asks(&self, step: u32) -> impl Iterator<Item = &Ask> {
-        let all = Subject::Summary { step, part: 0 }..=Subject::Summary { step, part: u32::MAX };
+    /// The questions about parts of this summary that are not done.
+    fn open_summary_asks(&self, owner: SummaryOwner) -> impl Iterator<Item = &Ask> {
+        let all = owner.subject(0)..=owner.subject(u32::MAX);
         self.tries.range(all).flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call))
     }
 
     /// Whether the models failed at so many parts of a summary that the rest is left to the embedded rules.
-    pub(super) fn summary_model_fails(&self, step: u32) -> bool {
-        let work = self.summary_work(step);
+    pub(super) fn summary_model_fails(&self, owner: SummaryOwner) -> bool {
+        let work = self.summary_work(owner);
         work.is_some_and(|work| work.failures >= MAX_FAILURES) && self.settings().fallback_enabled
     }
 
     /// What a step keeps of its summary when its run is resumed after its end: the parts that have facts.
     pub(super) fn kept_summary(&self, step: u32) -> Option<SummaryWork> {
-        let work = self.summary_work(step)?;
+        let work = self.summary_work(SummaryOwner::step(step))?;
         let outline = work.outline.clone()?;
-        let parts = work.parts.iter().filter(|(_, outcome)| matches!(outcome, PartOutcome::Facts { .. }));
-        let chunks = work.tree()?.chunks();
-        // What is made of others is made again.
-        let parts =
-            parts.filter(|(part, _)| **part <= chunks).map(|(part, outcome)| (*part, outcome.clone()));
-        Some(SummaryWork { outline: Some(outline), parts: parts.collect(), ..SummaryWork::default() })
+        Some(SummaryWork { outline: Some(outline), parts: work.read_chunks(), ..SummaryWork::default() })
     }
 
-    /// Whether an event about a step of kind summary can follow.
+    /// Whether an event about a summary can follow.
     pub(super) fn admit_summary(&self, event: &Event) -> Result<(), String> {
         let (holds, why) = match event {
-            Event::SummaryPlanned { step, outline } => {
-                let is_due = self.outlines(*step);
+            Event::SummaryPlanned { step, tool_call, outline } => {
+                let is_due = match tool_call {
+                    None => self.outlines(*step),
+                    Some(call) => self.is_in_flight(*step, *call, |work| work.is_none()),
+                };
                 let grows = outline.ends.windows(2).all(|two| two[0] < two[1]);
                 (is_due && grows && !outline.ends.is_empty(), "no documents are divided into chunks now")
             }
+            Event::SummaryStopped { step, tool_call: Some(call), .. } => {
+                let goes_on = |work: Option<&SummaryWork>| work.is_some_and(|work| work.stopped.is_none());
+                (self.is_in_flight(*step, *call, goes_on), "no documents are summarised for that call now")
+            }
             Event::SummaryStopped { step, .. } => {
                 let runs = self.steps.get(step).is_some_and(|step| step.status == StepStatus::Running);
-                let goes_on = self.summary_work(*step).is_some_and(|work| work.stopped.is_none());
+                let work = self.summary_work(SummaryOwner::step(*step));
+                let goes_on = work.is_some_and(|work| work.stopped.is_none());
                 (runs && goes_on, "no documents are summarised in that step now")
             }
-            Event::SummaryPart { step, part, call: Some(call), outcome } => {
-                let subject = Subject::Summary { step: *step, part: *part };
+            Event::SummaryPart { step, tool_call, part, call: Some(call), outcome } => {
+                let owner = SummaryOwner { step: *step, tool_call: *tool_call };
+                let subject = owner.subject(*part);
                 let is_last = self.tries(subject).last() == Some(call);
                 let is_replied =
                     self.asks.get(call).is_some_and(|ask| matches!(ask.status, AskStatus::Replied { .. }));
                 (
-                    is_last && is_replied && self.fits_part(*step, *part, outcome),
+                    is_last && is_replied && self.fits_part(owner, *part, outcome),
                     "there is no such reply to read",
                 )
             }
             _ => return self.is_requested(event),
         };
         if holds { Ok(()) } else { Err(why.to_owned()) }
+    }
+
+    /// Whether a call of this step is in flight, and its summary is so.
+    fn is_in_flight(&self, step: u32, call: u32, is_so: impl Fn(Option<&SummaryWork>) -> bool) -> bool {
+        self.calls.get(&call).is_some_and(|call| {
+            let is_begun = matches!(call.status, CallStatus::InFlight { .. });
+            call.step == step && is_begun && is_so(call.summary.as_deref())
+        })
     }
 
     fn outlines(&self, step: u32) -> bool {
@@ -103,8 +166,8 @@ impl RunState {
     }
 
     /// Whether the outcome is one that a part may have, and the part has none yet.
-    fn fits_part(&self, step: u32, part: u32, outcome: &PartOutcome) -> bool {
-        let Some(work) = self.summary_work(step).filter(|work| !work.parts.contains_key(&part)) else {
+    fn fits_part(&self, owner: SummaryOwner, part: u32, outcome: &PartOutcome) -> bool {
+        let Some(work) = self.summary_work(owner).filter(|work| !work.parts.contains_key(&part)) else {
             return false;
         };
         let kind = work.tree().and_then(|tree| tree.part(part));
@@ -118,16 +181,20 @@ impl RunState {
 
     /// Folds the chunks of a summary, a part of it, or that it cannot go on.
     pub(super) fn fold_summary(&mut self, event: &Event) {
-        let (Event::SummaryPlanned { step, .. }
-        | Event::SummaryPart { step, .. }
-        | Event::SummaryStopped { step, .. }) = event
+        let (Event::SummaryPlanned { step, tool_call, .. }
+        | Event::SummaryPart { step, tool_call, .. }
+        | Event::SummaryStopped { step, tool_call, .. }) = event
         else {
             return;
         };
+        let owner = SummaryOwner { step: *step, tool_call: *tool_call };
         // What documents say is known from here on: a later plan follows from it.
         self.plans_before_results.get_or_insert(self.plans.len() as u32);
         if let Event::SummaryPart { part, call: Some(_), .. } = event {
-            self.use_reply_about(Subject::Summary { step: *step, part: *part });
+            self.use_reply_about(owner.subject(*part));
+        }
+        if let Some(call) = owner.tool_call {
+            return self.fold_summary_of_call(call, owner, event);
         }
         self.step(*step, |state| {
             state.work.fold(event, &[]);
@@ -137,10 +204,42 @@ impl RunState {
         });
     }
 
+    fn fold_summary_of_call(&mut self, number: u32, owner: SummaryOwner, event: &Event) {
+        if let Event::SummaryPlanned { outline, .. } = event {
+            let parts = self.read_before(number, outline);
+            self.tries.retain(|subject, _| SummaryOwner::of(*subject).is_none_or(|(of, _)| of != owner));
+            let work = SummaryWork { outline: Some(outline.clone()), parts, ..SummaryWork::default() };
+            self.calls.change(number, |call| call.summary = Some(Box::new(work)));
+            return;
+        }
+        self.calls.change(number, |call| {
+            if let Some(work) = &mut call.summary {
+                work.fold(event);
+            }
+        });
+    }
+
+    /// The chunks of the same text whose facts an equal call has found before.
+    fn read_before(&self, number: u32, outline: &SummaryOutline) -> BTreeMap<u32, PartOutcome> {
+        let Some(call) = self.calls.get(&number) else { return BTreeMap::new() };
+        let equal = self.calls.with_key(&call.requested.key).filter_map(|(_, call)| call.summary.as_deref());
+        let same = equal.filter(|work| work.outline.as_ref().is_some_and(|of| of.is_same_text(outline)));
+        same.map(SummaryWork::read_chunks).max_by_key(BTreeMap::len).unwrap_or_default()
+    }
+
     /// Counts a reply about a part of a summary that could not be used, or did not come.
     pub(super) fn count_summary_failure(&mut self, call: u32) {
-        let Some(Subject::Summary { step, .. }) = self.asks.get(&call).map(|ask| ask.subject) else { return };
-        self.step(step, |state| {
+        let subject = self.asks.get(&call).map(|ask| ask.subject);
+        let Some((owner, _)) = subject.and_then(SummaryOwner::of) else { return };
+        if let Some(call) = owner.tool_call {
+            self.calls.change(call, |call| {
+                if let Some(work) = &mut call.summary {
+                    work.failures = work.failures.saturating_add(1);
+                }
+            });
+            return;
+        }
+        self.step(owner.step, |state| {
             if let StepWork::Summary(work) = &mut state.work {
                 work.failures = work.failures.saturating_add(1);
             }
@@ -165,4 +264,20 @@ impl RunState {
         step.status == StepStatus::Completed
             && step.summary().map(SummaryWork::coverage).is_some_and(|(read, all)| read < all)
     }
+}
+
+/// The result of a call that summarised documents: the text, how much of them was read, and where they say so.
+fn summary_result(work: &SummaryWork, text: String) -> (Outcome, Option<Box<ResultNotes>>) {
+    let (read, all) = work.coverage();
+    let outline = work.outline.as_ref();
+    let source = |(at, fact): (usize, &QuotedFact)| {
+        let (document, span) = outline?.place_of(fact.span)?;
+        Some(json!({"n": at + 1, "document": document.id, "start": span.start, "end": span.end}))
+    };
+    let sources: Vec<_> = work.sources().iter().take(MAX_SOURCES).enumerate().filter_map(source).collect();
+    let result = json!({"summary": text, "coverage": {"read_bytes": read, "bytes": all}, "sources": sources});
+    let documents =
+        outline.iter().flat_map(|outline| &outline.documents).map(|document| document.id).collect();
+    let notes = ResultNotes { documents, ..ResultNotes::default() };
+    (Outcome::Ok { result, say: Some(text), whole: None }, Some(Box::new(notes)))
 }

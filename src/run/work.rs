@@ -21,7 +21,7 @@ pub use code::{CodeWork, ProgramStepCall, STAGED_CONFLICT, WrittenProgram};
 pub use flow::{FlowWork, PlannedPath};
 pub use node::NodeWork;
 pub use scene::{Round, SceneWork};
-pub(super) use summary::is_about_money;
+pub(super) use summary::{DueSummary, is_about_money};
 pub use summary::{SummaryWork, fitted_facts};
 pub use synthesis::SynthesisWork;
 

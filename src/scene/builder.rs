@@ -24,6 +24,7 @@ use crate::adapt::{ExecutionLevel, FaultPolicy, PolicyAction};
 use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat};
 use crate::tools::guard::NetworkPolicy;
+use crate::tools::summary::SummaryTool;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
 
 /// Builds a [`Scene`]; see [`Scene::builder`].
@@ -109,7 +110,7 @@ impl SceneBuilder {
         self
     }
 
-    /// Its steps summarise the documents that the request names. Such a scene has no tools.
+    /// Its steps summarise the documents that the request names. Such a scene has no tools but [`SceneTool::summary`].
     pub fn summarises(mut self) -> Self {
         self.draft.summarises = true;
         self
@@ -212,6 +213,15 @@ impl SceneTool {
             }
         });
         Self::dynamic(name, description, effect, parameters::schema_of::<A>(), tool)
+    }
+
+    /// A tool that summarises documents of the request, part by part, as steps of a scene with `summarises` do. Its
+    /// arguments are `documents`, a list of ids, and `purpose`, both optional.
+    pub fn summary(name: &str, description: &str) -> ToolBuilder {
+        let mut tool = Self::dynamic(name, description, Effect::Read, Value::Null, SummaryTool);
+        tool.draft.parameters = None;
+        tool.draft.call = Some(CallDraft::Summary { line: None });
+        tool
     }
 
     /// A tool whose arguments are described by a JSON Schema of the type `object`.

@@ -11,7 +11,10 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::{Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, python, tables, undo};
+use super::{
+    Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, python, summary_tool, tables,
+    undo,
+};
 use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
     ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
@@ -25,6 +28,7 @@ use crate::sandbox;
 use crate::staged::SceneTables;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
+use crate::tools::summary::SummaryTool;
 use crate::tools::{NativeTools, Tool, http, phrase};
 
 pub(super) const DEFAULT_CONCURRENCY: u32 = 32;
@@ -83,9 +87,11 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
         .map(|given| positive_count("max_writes", Some(given), crate::run::MAX_WRITES, report));
     let concurrency = positive_count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
     let mailbox = positive_count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
-    if draft.summarises && !draft.tools.is_empty() {
-        let message = "a scene with `summarises` has tools, which nobody would call";
-        report.error(None, "summarises", message, "remove the tools, or `summarises`");
+    let is_summary = |tool: &ToolDraft| matches!(tool.call, Some(CallDraft::Summary { .. }));
+    if draft.summarises && !draft.tools.iter().all(is_summary) {
+        let message = "a scene with `summarises` has tools that nobody would call";
+        let remedy = "keep only tools with kind = \"summary\", which programs call, or remove `summarises`";
+        report.error(None, "summarises", message, remedy);
     }
     if draft.tools.is_empty() && !draft.summarises {
         report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
@@ -297,7 +303,7 @@ fn positive_count(key: &str, given: Option<Located<u64>>, default: u32, report: 
 
 /// `alternative` is the line of the first declared alternative, if there is one.
 fn check_tool(
-    draft: ToolDraft,
+    mut draft: ToolDraft,
     alternative: Option<Option<u32>>,
     scene: ToolApproval,
     around: &CheckContext<'_>,
@@ -307,6 +313,7 @@ fn check_tool(
     if let Some(name) = &draft.name {
         check_tool_name(name, report);
     }
+    summary_tool::complete(&mut draft, &shown, report);
     check_text("description", draft.description.as_ref(), "models choose tools by it", report);
     let timeout_ms = timeout_ms(draft.timeout_ms.as_ref(), &shown, report);
     let max_result_bytes = max_result_bytes(draft.max_result_bytes.as_ref(), &shown, report);
@@ -329,6 +336,7 @@ fn check_tool(
     let policies = ToolPolicies { interpret: expectations.interpret, ..policies };
     warn_of_unused_interpretation(&policies, &shown, report);
     let call = draft.call?;
+    let summarises = matches!(call, CallDraft::Summary { .. });
     // What is said of HTTP requests holds for functions in Python.
     let terms =
         || Some(http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms });
@@ -350,6 +358,7 @@ fn check_tool(
         confirm: draft.confirm.into_iter().map(|(language, template)| (language, template.value)).collect(),
         policies,
         expectations,
+        summarises,
         source,
         tool,
         validator: Arc::new(validator?),
@@ -393,6 +402,7 @@ fn compile_call<'a>(
             (compile_http_tool(&draft, terms()?, around, report)?, json!({"http": draft.source}))
         }
         CallDraft::Python(draft) => python::compile(draft, shown, terms()?, around, report)?,
+        CallDraft::Summary { .. } => (Arc::new(SummaryTool), json!({"kind": "summary"})),
     })
 }
 

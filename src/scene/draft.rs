@@ -119,6 +119,11 @@ pub(super) enum CallDraft {
     Http(Box<HttpDraft>),
     /// A function in Python.
     Python(PythonDraft),
+    /// A summary of documents, which a run makes by itself.
+    Summary {
+        /// Where that is said.
+        line: Option<u32>,
+    },
     /// A tool built in Rust.
     Ready(Arc<dyn Tool>),
 }

@@ -20,6 +20,7 @@ mod parse;
 mod policies;
 mod python;
 mod search;
+mod summary_tool;
 mod tables;
 mod undo;
 
@@ -87,7 +88,7 @@ pub struct Scene {
     /// Who may be asked about its steps when something unexpected happens, if fewer than configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<ExecutionLevel>,
-    /// Whether its steps summarise the documents that the request names. It has no tools then.
+    /// Whether its steps summarise the documents that the request names. Its tools do so, too, and only programs call them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub summarises: bool,
     /// Whether programs take part: with `scenes` none calls its tools, with `code` its steps are programs.
@@ -166,6 +167,9 @@ pub struct SceneTool {
     /// What its results are expected to be. Like its policies, not part of the definition.
     #[serde(skip)]
     pub expectations: ToolExpectations,
+    /// Whether it summarises documents: the run does so by itself, as a step of kind summary does, and calls nothing.
+    #[serde(skip)]
+    pub summarises: bool,
     /// Its definition for the catalogue's hash: the native name or the HTTP request.
     pub source: Value,
     /// The implementation.
@@ -220,8 +224,8 @@ impl ToolApproval {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
-    /// The scenes that stand for flows, with their tools.
-    flows: Vec<Arc<Scene>>,
+    /// The scenes whose tools no planner sees, with these: those that stand for flows, and those that summarise documents.
+    apart: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
     /// Without and with descriptions of arguments.
     descriptions: Arc<[OnceLock<String>; 2]>,
@@ -264,23 +268,29 @@ pub(crate) enum PlannedCalls {
     All,
 }
 
+/// Whether no planner sees the scene's tools.
+fn is_apart(scene: &Scene) -> bool {
+    scene.flow.is_some() || scene.summarises
+}
+
 impl Catalogue {
     /// Creates a catalogue. A later scene replaces an earlier one of the same name.
     pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
         let by_name: BTreeMap<String, Arc<Scene>> =
             scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
-        let flows = by_name.values().filter(|scene| scene.flow.is_some()).cloned().collect();
-        // Planners see what a flow is for, and none of the tools that its nodes call by themselves.
-        let planned = |scene: Arc<Scene>| match &scene.flow {
-            Some(_) => Arc::new(Scene { tools: Vec::new(), ..Scene::clone(&scene) }),
-            None => scene,
+        let apart = by_name.values().filter(|scene| is_apart(scene)).cloned().collect();
+        // Planners see what a flow is for, and none of the tools that its nodes call by themselves; nor those of a scene whose
+        // steps call none.
+        let planned = |scene: Arc<Scene>| match is_apart(&scene) {
+            true => Arc::new(Scene { tools: Vec::new(), ..Scene::clone(&scene) }),
+            false => scene,
         };
-        Self { scenes: by_name.into_values().map(planned).collect(), flows, ..Self::default() }
+        Self { scenes: by_name.into_values().map(planned).collect(), apart, ..Self::default() }
     }
 
     /// The flows, by name.
     pub fn flows(&self) -> impl Iterator<Item = &Arc<Flow>> {
-        self.flows.iter().filter_map(|scene| scene.flow.as_ref())
+        self.apart.iter().filter_map(|scene| scene.flow.as_ref())
     }
 
     /// The flow called `name`.
@@ -288,14 +298,14 @@ impl Catalogue {
         self.flows().find(|flow| flow.name == name)
     }
 
-    /// All scenes and flows as a planner sees them, by name: flows without tools.
+    /// All scenes and flows as a planner sees them, by name: flows, and scenes that summarise documents, without tools.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Scene>> {
         self.scenes.iter()
     }
 
     /// The scenes and those that stand for flows: everything whose tools may be called.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Scene>> {
-        self.scenes.iter().filter(|scene| scene.flow.is_none()).chain(&self.flows)
+        self.scenes.iter().filter(|scene| !is_apart(scene)).chain(&self.apart)
     }
 
     /// The scene called `name`, or the one that stands for the flow of that name.
@@ -333,7 +343,7 @@ impl Catalogue {
             view.examples.retain(|example| example.tool.as_ref().is_none_or(|tool| !is_off(scene, tool)));
             (!view.tools.is_empty()).then(|| Arc::new(view))
         });
-        Self { scenes: scenes.collect(), flows: self.flows.clone(), ..Self::default() }
+        Self { scenes: scenes.collect(), apart: self.apart.clone(), ..Self::default() }
     }
 
     /// The names that plans may refer to.

@@ -203,7 +203,8 @@ fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
     let native = fields.string("native", Presence::Optional);
     let source = fields.json("http");
     let http = fields.table("http");
-    let python = parse_python(fields);
+    let kind = fields.keyword("kind", Presence::Optional, &TOOL_KINDS);
+    let python = parse_python(fields, kind.as_ref());
     check_implementation(fields);
     if let (Some((source, places)), Some(mut table)) = (source, http) {
         let spec = parse_request(&mut table, &source.value);
@@ -214,7 +215,9 @@ fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
             source_lines: places,
         })));
     }
-    python.map(CallDraft::Python).or(native.map(CallDraft::Native))
+    let summary = kind.filter(|kind| kind.value == ToolKind::Summary);
+    let summary = summary.map(|kind| CallDraft::Summary { line: kind.line });
+    python.map(CallDraft::Python).or(summary).or(native.map(CallDraft::Native))
 }
 
 /// A tool has exactly one implementation.
@@ -223,32 +226,42 @@ fn check_implementation(fields: &TableReader<'_>) {
     match keys.collect::<Vec<_>>().as_slice() {
         [_] => {}
         [] => {
-            let remedy = "add native = \"name.of_the_tool\", a table [tools.http], or kind = \"python\" for a function in tools.py";
+            let remedy = "add native = \"name.of_the_tool\", a table [tools.http], kind = \"python\" for a function in tools.py, or \
+                          kind = \"summary\"";
             fields.report().error(fields.line(), "implementation", "the tool has no implementation", remedy);
         }
         [.., last] => fields.report().error(
             fields.line_of(last),
             "implementation",
-            "a tool is native, an HTTP request, or in Python, and this is more than one",
+            "a tool is native, an HTTP request, in Python or a summary, and this is more than one",
             "keep one of `native`, [tools.http] and `kind`",
         ),
     }
 }
 
+/// What a tool is, where it is neither native nor an HTTP request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ToolKind {
+    Python,
+    Summary,
+}
+
+const TOOL_KINDS: [(&str, ToolKind); 2] = [("python", ToolKind::Python), ("summary", ToolKind::Summary)];
+
 /// The keys of a tool in Python.
-fn parse_python(fields: &mut TableReader<'_>) -> Option<PythonDraft> {
-    let kind = fields.keyword("kind", Presence::Optional, &[("python", ())]);
+fn parse_python(fields: &mut TableReader<'_>, kind: Option<&Located<ToolKind>>) -> Option<PythonDraft> {
+    let is_python = |kind: &&Located<ToolKind>| kind.value == ToolKind::Python;
     let function = fields.string("function", Presence::Optional);
     let host = fields.strings("host");
     let requests = fields.table("requests").map(parse_requests).unwrap_or_default();
-    if !fields.has("kind") {
+    if kind.is_some_and(|kind| !is_python(&kind)) || !fields.has("kind") {
         for key in ["function", "host", "requests"].into_iter().filter(|key| fields.has(key)) {
             let message = format!("`{key}` is a key of a tool in Python");
             let remedy = format!("add kind = \"python\", or remove `{key}`");
             fields.report().error(fields.line_of(key), "implementation", message, remedy);
         }
     }
-    let line = kind?.line;
+    let line = kind.filter(is_python)?.line;
     Some(PythonDraft { line, function, host, requests, has_tables: false, file: ToolsFile::default() })
 }
 

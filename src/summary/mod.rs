@@ -15,6 +15,7 @@ mod extract;
 mod facts;
 mod figures;
 mod sentences;
+mod source;
 mod span;
 mod stems;
 mod supported;
@@ -31,6 +32,7 @@ pub use estimate::{CHUNK_BYTES, MAX_CHUNKS, PART_BYTES, SummaryEstimate, estimat
 pub use extract::extracted_facts;
 pub use facts::{QuotedFact, ReportedFact, fitting, located_facts, quotable, sentences_around};
 pub use sentences::sentences;
+pub use source::SummarisedText;
 pub use span::ByteSpan;
 pub use supported::{SupportedText, supported_text};
 pub use tree::{GROUP, SummaryPart, SummaryTree};

@@ -8,6 +8,7 @@ pub mod guard;
 pub mod http;
 pub mod phrase;
 pub mod python;
+pub(crate) mod summary;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;

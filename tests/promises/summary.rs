@@ -1,13 +1,17 @@
 //! Summaries of documents: questions of their run, verified against the documents, bounded by money and time, and resumed
 //! without asking again.
 
-use proscenium::run::{Event, PartOutcome, Purpose, RunId};
+use proscenium::run::{Event, Outcome, PartOutcome, Purpose, RunId};
+use proscenium::scene::{Scene, SceneTool};
 use proscenium::summary::sentences;
 use serde_json::{Value, json};
 
+use super::confirm::calls;
 use super::server_api::ask;
-use super::support::planner_engine::{plan, step};
-use super::support::{Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section, size};
+use super::support::planner_engine::{final_verdict, has_results, plan, step};
+use super::support::{
+    Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section, size, tool_results,
+};
 
 const ASIDE: &str =
     "People talked about the weather and went home late, as they always do when it is warm outside.\n\n";
@@ -288,6 +292,138 @@ async fn a_summary_is_resumed_without_asking_about_a_part_again() {
     }
     // Only what was in flight is asked about once more.
     assert!(asked(&events) <= parts.len() + 4, "{} questions for {} parts", asked(&events), parts.len());
+}
+
+/// The results of the calls that ended, and the codes of the faults of those that failed.
+fn ended_calls(events: &[Event]) -> Vec<Result<Value, String>> {
+    let ended = events.iter().filter_map(|event| match event {
+        Event::ToolCompleted { outcome: Outcome::Ok { result, .. }, .. } => Some(Ok(result.clone())),
+        Event::ToolCompleted { outcome, .. } => Some(Err(outcome.fault().unwrap().code.clone())),
+        _ => None,
+    });
+    ended.collect()
+}
+
+const PROGRAM: &str = r#"
+told = Summary.SummariseDocuments(purpose="the lamps")
+again = Summary.SummariseDocuments(purpose="the lamps")
+STATUS = "success" if told == again else "no_match"
+answer_text = "It was read."
+answer_rows = told["sources"]
+"#;
+
+#[tokio::test]
+async fn program_calls_a_summary_which_goes_on_after_a_restart() {
+    let (held, gate) = (Gate::closed(), Gate::closed());
+    let waits = gate.clone();
+    let seen = held.clone();
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some("ReportFacts") if section(request, "text").unwrap().contains("Lund5 ") => {
+            assert_eq!(section(request, "purpose").as_deref(), Some("the lamps"));
+            seen.open();
+            reply(request, &cited).held(&waits)
+        }
+        Some(_) => reply(request, &cited),
+        None => Scripted::Text(format!("<execute_python>\n{PROGRAM}\n</execute_python>")),
+    });
+    let setup = || Setup::scripted(&llm).set("planning.maker", "code");
+    let served = ServedEngine::start(setup()).await;
+    let text = document(5);
+    let id = add(&served, &text).await;
+    let body = about("How many lamps were sold?", &id);
+    let sent = tokio::spawn(served.request("POST", "/api/chat").json(&body).send());
+    held.wait_open().await;
+    served.engine.shut_down().await.unwrap();
+    let dir = served.dir.clone();
+    drop(served);
+    drop(sent.await);
+    gate.open();
+    let served = ServedEngine::start(setup().on(&dir)).await;
+    served.engine.resume_unfinished().await.unwrap();
+    let run = served.get("/api/runs").await.json()["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    super::support::eventually("the run has ended", async || {
+        served.get(&format!("/api/runs/{run}")).await.json()["status"] == "completed"
+    })
+    .await;
+    let events = events(&served, &json!({"run_id": run})).await;
+    let mut parts: Vec<u32> = Vec::new();
+    for event in &events {
+        if let Event::SummaryPart { part, tool_call, .. } = event {
+            assert!(tool_call.is_some() && !parts.contains(part), "part {part} was made twice");
+            parts.push(*part);
+        }
+    }
+    assert!(asked(&events) <= parts.len() + 4, "{} questions for {} parts", asked(&events), parts.len());
+    let started = events.iter().filter(|event| matches!(event, Event::ToolStarted { .. }));
+    assert_eq!(started.count(), 1, "the second call shares the result of the first one");
+    let ended = ended_calls(&events);
+    let [Ok(result)] = ended.as_slice() else { panic!("{ended:#?}") };
+    assert_eq!(result["coverage"], json!({"read_bytes": text.len(), "bytes": text.len()}));
+    let sources = result["sources"].as_array().unwrap();
+    let place = |source: &Value, end: &str| source[end].as_u64().unwrap() as usize;
+    for source in sources {
+        assert_eq!(source["document"], json!(id));
+        assert!(text[place(source, "start")..place(source, "end")].contains("lamps"), "{source:#}");
+    }
+    assert_eq!(sources.len(), 5);
+    for n in 1..=5 {
+        assert!(
+            result["summary"].as_str().unwrap().contains(&format!("Lund{n} sold {}", 4_100 + n)),
+            "{result:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn scene_that_lists_a_summary_calls_it_and_is_told_why_not() {
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some("CreateExecutionPlan") => {
+            Scripted::forced(request, plan(json!([step(1, "Desk", &["SummariseReport"], Value::Null)])))
+        }
+        Some("CheckContinuation") => Scripted::forced(request, final_verdict()),
+        Some(_) => reply(request, &cited),
+        None if has_results(request) => Scripted::Text(tool_results(request)[0].to_string()),
+        None => match section(request, "request").unwrap().strip_prefix("Only ") {
+            Some(id) => calls(&[("SummariseReport", json!({"documents": [id]}))]),
+            None => calls(&[("SummariseReport", json!({"purpose": "the lamps"}))]),
+        },
+    });
+    let desk = Scene::builder("Desk")
+        .description("Reads reports.")
+        .instructions("Read them.")
+        .example("How many lamps?", "SummariseReport")
+        .tool(SceneTool::summary("SummariseReport", "Summarises the report."))
+        .build()
+        .unwrap();
+    let setup = priced(&llm).alone().scene(desk).set("budget.run_usd", 0.06);
+    let served = ServedEngine::start(setup).await;
+    let small = add_as(&served, "small.md", &document(1)).await;
+    let large = add_as(&served, "large.md", &document(12)).await;
+    for (words, named, expected) in [
+        ("How many lamps?".to_owned(), Some(&small), Ok("Lund1 sold 4101 lamps")),
+        (format!("Only {large}"), Some(&small), Err("document.unknown")),
+        ("How many lamps?".to_owned(), None, Err("summary.no_document")),
+        ("How many lamps?".to_owned(), Some(&large), Err("budget.exceeded")),
+    ] {
+        let body = named.map_or_else(|| ask(&words), |id| about(&words, id));
+        let answer = served.post("/api/chat", &body).await.json();
+        let events = events(&served, &answer).await;
+        let ended = ended_calls(&events);
+        match (expected, ended.as_slice()) {
+            (Ok(told), [Ok(result)]) => {
+                assert!(result["summary"].as_str().unwrap().contains(told), "{result:#}");
+                assert!(asked(&events) > 1, "its parts are questions of the run");
+                let ledger =
+                    served.get(&format!("/api/sessions/{}/facts", answer["session_id"].as_str().unwrap()));
+                let quoted = ledger.await.json().to_string();
+                assert!(quoted.contains("\"kind\":\"quoted\"") && quoted.contains(&small), "{quoted}");
+            }
+            (Err(code), [Err(told)]) => {
+                assert_eq!((told.as_str(), asked(&events)), (code, 0));
+            }
+            (_, other) => panic!("{words}: {other:#?}"),
+        }
+    }
 }
 
 /// The most memory that this process has held, in bytes, where the kernel says so.

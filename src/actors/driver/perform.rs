@@ -157,6 +157,10 @@ impl Driver {
                 self.append(Event::ToolStarted { call, attempt }).await?;
                 match self.uncalled(call) {
                     Some(outcome) => self.end_uncalled(call, outcome),
+                    None if self.is_summary_tool(call) => {
+                        let event = self.begin_summary_call(call).await;
+                        return self.record(event).await;
+                    }
                     None => self.start_tool_call(call, attempt),
                 }
                 Ok(())

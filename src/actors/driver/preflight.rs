@@ -6,7 +6,7 @@ use crate::llm::budget::{Budget, BudgetError};
 use crate::llm::cache::Mode as CacheMode;
 use crate::plan::{PlanProblem, Step, StepKind};
 use crate::planner;
-use crate::run::{Event, Subject};
+use crate::run::{Event, Subject, SummaryOwner};
 
 impl Driver {
     /// Checks the plan in force before its first step, which is `step`. Returns the event that refuses a plan that
@@ -44,7 +44,7 @@ impl Driver {
             let subject = match step.kind {
                 StepKind::Flow => Subject::Path { step: step.step_number },
                 StepKind::Llm => Subject::Node { step: step.step_number },
-                StepKind::Summary => Subject::Summary { step: step.step_number, part: 1 },
+                StepKind::Summary => SummaryOwner::step(step.step_number).subject(1),
                 StepKind::Code => Subject::Program { step: step.step_number },
                 StepKind::Scene | StepKind::Node => Subject::Scene { step: step.step_number },
             };

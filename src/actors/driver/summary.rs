@@ -7,16 +7,17 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Driver;
+use crate::actors::run_documents::run_documents;
 use crate::actors::summary_room::MAX_TEXT;
 use crate::language::{Lang, questions};
 use crate::llm::budget::BudgetError;
 use crate::llm::{Purpose, Request};
-use crate::planner::{self, SummarySource};
+use crate::planner;
 use crate::run::{
-    Event, Fault, NamedDocument, Question, Subject, SummarisedDocument, SummaryOutline, SummaryWork,
+    Event, Fault, NamedDocument, Outcome, Question, Subject, SummarisedDocument, SummaryOutline, SummaryOwner,
 };
 use crate::store::{self, DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
-use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, estimate};
+use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, SummarisedText, estimate};
 use crate::tools::Principal;
 
 /// How long a summary that was not begun waits for room for its text. One with parts that were paid for waits longer.
@@ -27,22 +28,72 @@ const MAX_CHOICES: u32 = 10;
 /// The share of a model's window that a chunk may take.
 const WINDOW_SHARE: usize = 3;
 
-/// The text that a step summarises, and its room among all texts.
+/// The text that a step or a call summarises, and its room among all texts.
 pub(super) struct HeldText {
-    source: Arc<SummarySource>,
+    source: Arc<SummarisedText>,
     _room: OwnedSemaphorePermit,
 }
 
 impl Driver {
     /// Divides the documents of the request into chunks: the event that says into which, or why they are not summarised.
     pub(super) async fn outline_documents(&mut self, step: u32) -> Event {
-        if self.state.documents().is_empty() {
+        let named = self.state.documents();
+        if named.is_empty() {
             return self.ask_for_documents(step).await;
         }
-        match self.outline(step).await {
-            Ok(outline) => Event::SummaryPlanned { step, outline },
-            Err(error) => stopped(step, error),
+        let owner = SummaryOwner::step(step);
+        match self.outline(owner, &named).await {
+            Ok(outline) => Event::SummaryPlanned { step, tool_call: None, outline },
+            Err(error) => stopped(owner, error),
         }
+    }
+
+    /// Whether the tool of a call summarises documents.
+    pub(super) fn is_summary_tool(&self, call: u32) -> bool {
+        let call = self.state.calls.get(&call);
+        let tool = call.and_then(|call| self.shared.catalogue.get(&call.scene)?.tool(&call.requested.tool));
+        tool.is_some_and(|tool| tool.summarises)
+    }
+
+    /// Begins a call that summarises documents: the event that says into which chunks they are divided, or its end.
+    pub(super) async fn begin_summary_call(&mut self, call: u32) -> Event {
+        let refused = |error| Event::ToolCompleted {
+            call,
+            outcome: Outcome::Refused { error },
+            millis: 0,
+            notes: None,
+        };
+        let step = self.state.calls.get(&call).map_or(0, |call| call.step);
+        let named = match self.documents_of_call(call) {
+            Ok(named) if named.is_empty() => {
+                return refused(Fault::new("summary.no_document", "the request names no document"));
+            }
+            Ok(named) => named,
+            Err(error) => return refused(error),
+        };
+        match self.outline(SummaryOwner { step, tool_call: Some(call) }, &named).await {
+            Ok(outline) => Event::SummaryPlanned { step, tool_call: Some(call), outline },
+            Err(error) => {
+                let outcome = Outcome::Failed { error };
+                Event::ToolCompleted { call, outcome, millis: 0, notes: None }
+            }
+        }
+    }
+
+    /// The documents that a call names, or all of its request.
+    fn documents_of_call(&self, call: u32) -> Result<Vec<NamedDocument>, Fault> {
+        let call = self.state.calls.get(&call);
+        let ids = call.and_then(|call| call.requested.arguments.get("documents")?.as_array());
+        let Some(ids) = ids else { return Ok(self.state.documents()) };
+        let documents = run_documents(&self.state, &self.shared.documents, &self.principal);
+        let mut named: Vec<NamedDocument> = Vec::new();
+        for id in ids.iter().filter_map(serde_json::Value::as_str) {
+            let document = documents.get(id).map_err(|error| Fault::new(&error.code, error.message))?;
+            if named.iter().all(|other| other.id != document.about().id) {
+                named.push(document.about().clone());
+            }
+        }
+        Ok(named)
     }
 
     /// The question which documents are meant: the user's newest ones are named.
@@ -55,7 +106,7 @@ impl Driver {
         };
         let (listed, count) = match listed.await {
             Ok(listed) => listed,
-            Err(error) => return stopped(step, error.into()),
+            Err(error) => return stopped(SummaryOwner::step(step), error.into()),
         };
         let more = count.saturating_sub(listed.len() as u64);
         // What is in a document is shown only where it was named.
@@ -71,11 +122,14 @@ impl Driver {
             choices,
         };
         let error = Fault::new("summary.no_document", "the request names no document");
-        Event::SummaryStopped { step, error, question: Some(question) }
+        Event::SummaryStopped { step, tool_call: None, error, question: Some(question) }
     }
 
-    async fn outline(&mut self, step: u32) -> Result<SummaryOutline, Fault> {
-        let named = self.state.documents();
+    async fn outline(
+        &mut self,
+        owner: SummaryOwner,
+        named: &[NamedDocument],
+    ) -> Result<SummaryOutline, Fault> {
         let documents: Vec<SummarisedDocument> = named.iter().map(summarised).collect();
         let (text, room) = self.text_of(&documents, WAIT_TO_BEGIN).await?;
         let language = named.iter().find_map(|document| document.language.clone());
@@ -86,8 +140,9 @@ impl Driver {
             (text, spans, ends)
         })
         .await?;
-        let earlier = self.state.steps.values().filter_map(|step| step.summary()?.outline.as_ref());
-        let all = earlier.map(|outline| outline.ends.len()).sum::<usize>() + spans.len();
+        let of_steps = self.state.steps.values().filter_map(|step| step.summary()?.outline.as_ref());
+        let of_calls = self.state.calls.values().filter_map(|call| call.summary.as_ref()?.outline.as_ref());
+        let all = of_steps.chain(of_calls).map(|outline| outline.ends.len()).sum::<usize>() + spans.len();
         if all > MAX_CHUNKS as usize {
             let what = format!(
                 "the documents have {all} parts, and at most {MAX_CHUNKS} are summarised in one request"
@@ -100,7 +155,7 @@ impl Driver {
         let estimate = estimate(&spans);
         let cost =
             self.shared.gateway.most_cost(Purpose::Summary, estimate.input_tokens, estimate.output_tokens);
-        let asks = self.state.steps.get(&step).is_some_and(|step| self.state.asks_scene(step));
+        let asks = self.state.steps.get(&owner.step).is_some_and(|step| self.state.asks_scene(step));
         let outline = SummaryOutline {
             documents,
             ends,
@@ -110,9 +165,8 @@ impl Driver {
             cost_nano_usd: Some(cost).filter(|cost| *cost > 0 && asks),
         };
         self.check_cost(&outline).await?;
-        let work = SummaryWork { outline: Some(outline.clone()), ..SummaryWork::default() };
-        if let Some(source) = SummarySource::new(text, &work) {
-            self.summaries.insert(step, HeldText { source: Arc::new(source), _room: room });
+        if let Some(source) = outline.read(text) {
+            self.summaries.insert(owner, HeldText { source: Arc::new(source), _room: room });
         }
         Ok(outline)
     }
@@ -146,31 +200,31 @@ impl Driver {
         }
     }
 
-    /// Lets go of the texts of steps that have ended.
+    /// Lets go of the texts of summaries that have ended.
     pub(super) fn drop_ended_summaries(&mut self) {
-        let steps = &self.state.steps;
-        self.summaries.retain(|step, _| steps.get(step).is_some_and(|step| !step.status.is_terminal()));
+        let state = &self.state;
+        self.summaries.retain(|owner, _| state.is_summarising(*owner));
     }
 
-    /// The text that a step summarises: read again where this driver does not have it.
-    async fn summary_source(&mut self, step: u32) -> Result<Arc<SummarySource>, Fault> {
-        if let Some(held) = self.summaries.get(&step) {
+    /// The text that is summarised: read again where this driver does not have it.
+    async fn summary_source(&mut self, owner: SummaryOwner) -> Result<Arc<SummarisedText>, Fault> {
+        if let Some(held) = self.summaries.get(&owner) {
             return Ok(held.source.clone());
         }
-        let Some(work) = self.state.summary_work(step).cloned() else {
-            return Err(Fault::new("summary.no_document", "the step summarises nothing"));
+        let work = self.state.summary_work(owner);
+        let Some((work, outline)) = work.and_then(|work| Some((work, work.outline.clone()?))) else {
+            return Err(Fault::new("summary.no_document", "nothing is summarised here"));
         };
-        let documents = work.outline.as_ref().map(|outline| outline.documents.clone()).unwrap_or_default();
         let wait = if work.parts.is_empty() { WAIT_TO_BEGIN } else { WAIT_TO_GO_ON };
-        let (text, room) = self.text_of(&documents, wait).await?;
-        let source = off_thread(move || SummarySource::new(text, &work)).await?;
+        let (text, room) = self.text_of(&outline.documents, wait).await?;
+        let source = off_thread(move || outline.read(text)).await?;
         let Some(source) = source.map(Arc::new) else {
             return Err(Fault::new(
                 "document.changed",
                 "the documents are not those of which the summary was begun",
             ));
         };
-        self.summaries.insert(step, HeldText { source: source.clone(), _room: room });
+        self.summaries.insert(owner, HeldText { source: source.clone(), _room: room });
         Ok(source)
     }
 
@@ -235,29 +289,29 @@ impl Driver {
 
     /// The question about `subject`. The error is an event that ends what it is about.
     pub(super) async fn request_about(&mut self, subject: Subject) -> Result<Request, Event> {
-        let Subject::Summary { step, .. } = subject else {
+        let Some((owner, _)) = SummaryOwner::of(subject) else {
             return Ok(planner::request(&self.state, &self.shared.catalogue, subject));
         };
-        match self.summary_source(step).await {
+        match self.summary_source(owner).await {
             Ok(source) => Ok(planner::summary_request(&self.state, Some(&source), subject)),
-            Err(error) => Err(stopped(step, error)),
+            Err(error) => Err(stopped(owner, error)),
         }
     }
 
     /// The event that says what the reply to a question means.
     pub(super) async fn reading_of(&mut self, call: u32, subject: Subject) -> Event {
-        let Subject::Summary { step, .. } = subject else {
+        let Some((owner, _)) = SummaryOwner::of(subject) else {
             return planner::read(&self.state, &self.shared.catalogue, call, subject);
         };
-        match self.summary_source(step).await {
+        match self.summary_source(owner).await {
             Ok(source) => planner::read_summary(&self.state, &source, call, subject),
-            Err(error) => stopped(step, error),
+            Err(error) => stopped(owner, error),
         }
     }
 }
 
-fn stopped(step: u32, error: Fault) -> Event {
-    Event::SummaryStopped { step, error, question: None }
+fn stopped(owner: SummaryOwner, error: Fault) -> Event {
+    Event::SummaryStopped { step: owner.step, tool_call: owner.tool_call, error, question: None }
 }
 
 fn summarised(document: &NamedDocument) -> SummarisedDocument {

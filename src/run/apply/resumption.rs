@@ -64,7 +64,7 @@ impl RunState {
             self.tries.remove(&Subject::Path { step: *step });
             self.tries.remove(&Subject::Node { step: *step });
             self.tries
-                .retain(|subject, _| !matches!(subject, Subject::Summary { step: of, .. } if of == step));
+                .retain(|subject, _| !matches!(subject, Subject::Summary { step: of, tool_call: None, .. } if of == step));
             self.tries.remove(&Subject::Program { step: *step });
         }
         let kept_work = |step: u32| {
@@ -123,8 +123,10 @@ impl RunState {
         for ask in self.open_asks.clone() {
             self.lose_ask(ask, restart);
         }
-        let in_flight =
-            self.calls.open().filter(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }));
+        // A summary goes on with the parts that it has.
+        let is_interrupted =
+            |call: &CallState| matches!(call.status, CallStatus::InFlight { .. }) && call.summary.is_none();
+        let in_flight = self.calls.open().filter(|(_, call)| is_interrupted(call));
         for call in in_flight.map(|(call, _)| call).collect::<Vec<_>>() {
             self.interrupt_call(call, restart);
         }

@@ -246,10 +246,14 @@ impl Event {
             Event::FlowPlanned { step, .. } | Event::NodeStarted { step, .. } => public(*step),
             Event::SceneReplied { call, .. } | Event::NodeReplied { call, .. } => internal(*call),
             Event::Prepared { step, .. } => internal(*step),
-            Event::SummaryPlanned { step, .. } => public(*step).external(),
-            Event::SummaryStopped { step, .. } => internal(*step).external(),
-            Event::SummaryPart { step, part, call, .. } => {
-                let facts = public(part_number(*step, *part));
+            Event::SummaryPlanned { step, tool_call, .. } => {
+                public(summary_number(*step, *tool_call)).external()
+            }
+            Event::SummaryStopped { step, tool_call, .. } => {
+                internal(summary_number(*step, *tool_call)).external()
+            }
+            Event::SummaryPart { step, tool_call, part, call, .. } => {
+                let facts = public(part_number(summary_number(*step, *tool_call), *part));
                 // The reading of a reply needs the documents, which a replay does not have.
                 if call.is_some() { facts.external() } else { facts }
             }
@@ -335,9 +339,14 @@ impl Event {
     }
 }
 
-/// The number of a part of a summary among those of all steps: a summary has fewer than 10,000 parts.
-fn part_number(step: u32, part: u32) -> u32 {
-    step.saturating_mul(10_000).saturating_add(part)
+/// The number of a summary: that of its step, or one behind those of all steps for that of a call.
+fn summary_number(step: u32, tool_call: Option<u32>) -> u32 {
+    tool_call.map_or(step, |call| call.saturating_add(100_000))
+}
+
+/// The number of a part of a summary among those of all summaries: a summary has fewer than 10,000 parts.
+fn part_number(summary: u32, part: u32) -> u32 {
+    summary.saturating_mul(10_000).saturating_add(part)
 }
 
 #[cfg(test)]

@@ -37,6 +37,9 @@ pub enum Subject {
     Summary {
         /// The number of the step.
         step: u32,
+        /// The ordinal of the step's call that the summary is the result of; absent where it is that of the step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call: Option<u32>,
         /// The part, from 1: the chunks first, the summary itself last.
         part: u32,
     },
@@ -155,7 +158,7 @@ impl Subject {
             Subject::Program { step } => {
                 SubjectFacts { step: Some(step), ..facts(Purpose::Program, step, "writing a program") }
             }
-            Subject::Summary { step, part } => {
+            Subject::Summary { step, part, .. } => {
                 SubjectFacts { step: Some(step), ..facts(Purpose::Summary, part, "summarising") }
             }
             Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
@@ -206,8 +209,11 @@ impl Subject {
             Subject::Vote { voter, .. } => {
                 serializer.collect_str(&format_args!("{purpose}/{number}/{voter}"))
             }
-            Subject::Summary { step, part } => {
+            Subject::Summary { step, tool_call: None, part } => {
                 serializer.collect_str(&format_args!("{purpose}/{step}/{part}"))
+            }
+            Subject::Summary { step, tool_call: Some(call), part } => {
+                serializer.collect_str(&format_args!("{purpose}/{step}/call/{call}/{part}"))
             }
             _ => serializer.collect_str(&format_args!("{purpose}/{number}")),
         }

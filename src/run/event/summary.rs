@@ -3,7 +3,37 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::document::DocumentId;
-use crate::summary::{QuotedFact, SummaryEstimate};
+use super::subject::Subject;
+use crate::summary::{ByteSpan, QuotedFact, SummarisedText, SummaryEstimate};
+
+/// What a summary is the result of: a step of kind summary, or a call of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SummaryOwner {
+    /// The step.
+    pub step: u32,
+    /// The call, if it is one.
+    pub tool_call: Option<u32>,
+}
+
+impl SummaryOwner {
+    /// A step of kind summary.
+    pub fn step(step: u32) -> Self {
+        Self { step, tool_call: None }
+    }
+
+    /// The summary that a question is about, and the part of it.
+    pub fn of(subject: Subject) -> Option<(Self, u32)> {
+        match subject {
+            Subject::Summary { step, tool_call, part } => Some((Self { step, tool_call }, part)),
+            _ => None,
+        }
+    }
+
+    /// The question about a part of it.
+    pub fn subject(self, part: u32) -> Subject {
+        Subject::Summary { step: self.step, tool_call: self.tool_call, part }
+    }
+}
 
 /// A document that a step summarises, at the content that it had when the step began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +63,32 @@ pub struct SummaryOutline {
     /// The most that this costs with the first model, in nano-USD. Absent where it costs nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_nano_usd: Option<u64>,
+}
+
+impl SummaryOutline {
+    /// The text of the documents, one after the other, in these chunks. `None` if it is not the text that the chunks are of.
+    pub fn read(&self, text: String) -> Option<SummarisedText> {
+        SummarisedText::new(text, &self.ends, self.language.clone())
+    }
+
+    /// The document that holds a place of the text of all documents, and the place in it. `None` for a place that no single one
+    /// holds.
+    pub fn place_of(&self, span: ByteSpan) -> Option<(&SummarisedDocument, ByteSpan)> {
+        let mut first = 0;
+        for document in &self.documents {
+            let next = first + document.bytes;
+            if span.start >= first && span.end <= next {
+                return Some((document, ByteSpan { start: span.start - first, end: span.end - first }));
+            }
+            first = next;
+        }
+        None
+    }
+
+    /// Whether `other` divides the same documents into the same chunks.
+    pub(in crate::run) fn is_same_text(&self, other: &Self) -> bool {
+        (&self.documents, &self.ends) == (&other.documents, &other.ends)
+    }
 }
 
 /// What came of one part of a summary.
@@ -67,4 +123,32 @@ pub enum PartOutcome {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_none(count: &u32) -> bool {
     *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_single_documents() {
+        let document = |n: u128, bytes| SummarisedDocument {
+            id: DocumentId(uuid::Uuid::from_u128(n)),
+            sha256: n.to_string(),
+            bytes,
+        };
+        let outline = SummaryOutline {
+            documents: vec![document(1, 10), document(2, 20)],
+            ends: vec![30],
+            group: 8,
+            language: None,
+            estimate: SummaryEstimate::default(),
+            cost_nano_usd: None,
+        };
+        let (of, span) = outline.place_of(ByteSpan::new(12, 15)).unwrap();
+        assert_eq!((of.sha256.as_str(), span), ("2", ByteSpan::new(2, 5)));
+        // Across two documents, or behind both.
+        for (start, end) in [(8, 12), (29, 31)] {
+            assert!(outline.place_of(ByteSpan::new(start, end)).is_none());
+        }
+    }
 }

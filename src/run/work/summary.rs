@@ -1,11 +1,11 @@
-//! The work of a step of kind summary: the questions about its parts, some at a time, and its end.
+//! The work of a summary, of a step or of a call: the questions about its parts, some at a time, and its end.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::super::action::Action;
-use super::super::event::{Event, Fault, PartOutcome, Subject, SummaryOutline};
+use super::super::event::{Event, Fault, PartOutcome, SummaryOutline, SummaryOwner};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
 use crate::plan::StepStatus;
@@ -14,7 +14,17 @@ use crate::summary::{GROUP, PART_BYTES, QuotedFact, SummaryPart, SummaryTree, fi
 /// How many questions about parts of one summary are in flight at once. The gateway's limits apply besides.
 const MAX_IN_FLIGHT: usize = 4;
 
-/// The progress of a step of kind summary.
+/// What is due for a summary.
+pub(in crate::run) enum DueSummary {
+    /// These actions; none while everything is in flight.
+    Parts(Vec<Action>),
+    /// It is complete: its text.
+    Completed(String),
+    /// There is none.
+    Failed(Fault),
+}
+
+/// The progress of a summary.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SummaryWork {
     /// The chunks, once the documents were read.
@@ -32,7 +42,7 @@ pub struct SummaryWork {
 }
 
 impl SummaryWork {
-    pub(super) fn fold(&mut self, event: &Event) {
+    pub(in crate::run) fn fold(&mut self, event: &Event) {
         match event {
             Event::SummaryPlanned { outline, .. } => self.outline = Some(outline.clone()),
             Event::SummaryPart { part, call, outcome, .. } => {
@@ -71,27 +81,55 @@ impl SummaryWork {
         (read.map(|((start, end), _)| end.saturating_sub(start)).sum(), ends.last().copied().unwrap_or(0))
     }
 
-    /// Reading the documents, the questions about parts whose own parts are done, or the end.
+    /// In a step: reading the documents, the questions about parts whose own parts are done, or the end.
     pub(super) fn actions(&self, run: &RunState, number: u32, _: &StepState) -> Vec<Action> {
-        if let Some(error) = &self.stopped {
-            return vec![record(failed(number, error.clone()))];
-        }
-        let Some(tree) = self.tree() else { return vec![Action::OutlineDocuments { step: number }] };
-        match self.parts.get(&tree.parts()) {
-            Some(PartOutcome::Text { text, .. }) => {
-                return vec![record(Event::StepCompleted { step: number, result: text.clone() })];
+        match self.due(run, SummaryOwner::step(number)) {
+            None => vec![Action::OutlineDocuments { step: number }],
+            Some(DueSummary::Parts(actions)) => actions,
+            Some(DueSummary::Completed(result)) => {
+                vec![record(Event::StepCompleted { step: number, result })]
             }
-            Some(PartOutcome::Skipped { .. } | PartOutcome::Facts { .. }) => {
-                return vec![record(failed(number, self.fault_of_parts(run, number)))];
+            Some(DueSummary::Failed(error)) => {
+                let status = StepStatus::Failed;
+                vec![record(Event::StepFailed { step: number, status, error })]
             }
-            None => {}
         }
-        self.part_actions(run, number, &tree)
     }
 
-    fn part_actions(&self, run: &RunState, number: u32, tree: &SummaryTree) -> Vec<Action> {
-        let spent = self.spent(run, number);
-        let by_rules = spent.is_some() || run.summary_model_fails(number);
+    /// What is due: the questions about parts whose own parts are done, or the end. `None` before the documents were read.
+    pub(in crate::run) fn due(&self, run: &RunState, owner: SummaryOwner) -> Option<DueSummary> {
+        if let Some(error) = &self.stopped {
+            return Some(DueSummary::Failed(error.clone()));
+        }
+        let tree = self.tree()?;
+        Some(match self.parts.get(&tree.parts()) {
+            Some(PartOutcome::Text { text, .. }) => DueSummary::Completed(text.clone()),
+            Some(PartOutcome::Skipped { .. } | PartOutcome::Facts { .. }) => {
+                DueSummary::Failed(self.fault_of_parts(run, owner))
+            }
+            None => DueSummary::Parts(self.part_actions(run, owner, &tree)),
+        })
+    }
+
+    /// The sources of the text, in the order of their numbers.
+    pub fn sources(&self) -> &[QuotedFact] {
+        match self.tree().and_then(|tree| self.parts.get(&tree.parts())) {
+            Some(PartOutcome::Text { sources, .. }) => sources,
+            _ => &[],
+        }
+    }
+
+    /// The chunks whose facts are known, of a summary that is begun again.
+    pub(in crate::run) fn read_chunks(&self) -> BTreeMap<u32, PartOutcome> {
+        let chunks = self.tree().map_or(0, |tree| tree.chunks());
+        let parts = self.parts.iter().filter(|(_, outcome)| matches!(outcome, PartOutcome::Facts { .. }));
+        // What is made of others is made again.
+        parts.filter(|(part, _)| **part <= chunks).map(|(part, outcome)| (*part, outcome.clone())).collect()
+    }
+
+    fn part_actions(&self, run: &RunState, owner: SummaryOwner, tree: &SummaryTree) -> Vec<Action> {
+        let spent = self.spent(run, owner);
+        let by_rules = spent.is_some() || run.summary_model_fails(owner);
         let (mut actions, mut in_flight, mut asked) = (Vec::new(), 0, false);
         for part in (1..=tree.parts()).filter(|part| !self.parts.contains_key(part)) {
             let Some(kind) = tree.part(part) else { break };
@@ -103,17 +141,17 @@ impl SummaryWork {
                 continue;
             }
             if let Some(outcome) = self.unasked(&kind, by_rules) {
-                actions.push(record(part_done(number, part, outcome)));
+                actions.push(record(part_done(owner, part, outcome)));
                 continue;
             }
-            let subject = Subject::Summary { step: number, part };
+            let subject = owner.subject(part);
             match run.due_summary(subject, by_rules) {
                 DueQuestion::Wait => in_flight += 1,
                 due @ DueQuestion::Read(_) => actions.extend(run.question_actions(due, subject)),
                 // No money or time is left: chunks that nobody was asked about stay unread.
                 DueQuestion::Ask { .. } if spent.is_some() && below.is_empty() => {
                     let code = spent.clone().unwrap_or_default();
-                    actions.push(record(part_done(number, part, PartOutcome::Skipped { code })));
+                    actions.push(record(part_done(owner, part, PartOutcome::Skipped { code })));
                 }
                 // One question at a time, so that each has the next ordinal.
                 due @ DueQuestion::Ask { .. } if !asked && in_flight < MAX_IN_FLIGHT => {
@@ -122,7 +160,7 @@ impl SummaryWork {
                 }
                 DueQuestion::Ask { .. } => {}
                 DueQuestion::GiveUp(error) => {
-                    actions.push(record(part_done(number, part, PartOutcome::Skipped { code: error.code })));
+                    actions.push(record(part_done(owner, part, PartOutcome::Skipped { code: error.code })));
                 }
             }
             if asked && in_flight >= MAX_IN_FLIGHT {
@@ -153,23 +191,23 @@ impl SummaryWork {
 
     /// Why no more chunks are read: the code of the fault by which a question was refused for lack of money, or of the
     /// deadline once the rest of the time is needed for what was read.
-    fn spent(&self, run: &RunState, number: u32) -> Option<String> {
+    fn spent(&self, run: &RunState, owner: SummaryOwner) -> Option<String> {
         let skipped = self.parts.values().find_map(|outcome| match outcome {
             PartOutcome::Skipped { code } if is_about_money(code) || code == DEADLINE => Some(code.clone()),
             _ => None,
         });
-        let unpaid = || run.unpaid_summary(number).map(|error| error.code.clone());
+        let unpaid = || run.unpaid_summary(owner).map(|error| error.code.clone());
         let is_late = run.left_ms() < run.settings().run_timeout_ms / LATE_SHARE;
         skipped.or_else(unpaid).or_else(|| is_late.then(|| DEADLINE.to_owned()))
     }
 
     /// Why there is no summary: the reason of a part without facts.
-    fn fault_of_parts(&self, run: &RunState, number: u32) -> Fault {
+    fn fault_of_parts(&self, run: &RunState, owner: SummaryOwner) -> Fault {
         let code = self.parts.values().find_map(|outcome| match outcome {
             PartOutcome::Skipped { code } if code != NOTHING => Some(code.clone()),
             _ => None,
         });
-        match (code, run.unpaid_summary(number)) {
+        match (code, run.unpaid_summary(owner)) {
             (_, Some(error)) => error.clone(),
             (Some(code), None) => Fault::new(&code, "no part of the documents could be summarised"),
             (None, None) => Fault::new(NOTHING, "nothing in the documents can be summarised"),
@@ -194,12 +232,8 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-fn part_done(step: u32, part: u32, outcome: PartOutcome) -> Event {
-    Event::SummaryPart { step, part, call: None, outcome }
-}
-
-fn failed(step: u32, error: Fault) -> Event {
-    Event::StepFailed { step, status: StepStatus::Failed, error }
+fn part_done(owner: SummaryOwner, part: u32, outcome: PartOutcome) -> Event {
+    Event::SummaryPart { step: owner.step, tool_call: owner.tool_call, part, call: None, outcome }
 }
 
 /// The facts that fit into a part, with the number of those that do not.

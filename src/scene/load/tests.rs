@@ -183,10 +183,10 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
       give each tool a unique name (case-insensitive)
     b/scene.toml:35: warning[scene.repeat]: makerequest only reads, and reads may always be repeated
       remove `repeat`, or set effect = "write"
-    b/scene.toml:37: error[scene.implementation]: a tool is native, an HTTP request, or in Python, and this is more than one
+    b/scene.toml:37: error[scene.implementation]: a tool is native, an HTTP request, in Python or a summary, and this is more than one
       keep one of `native`, [tools.http] and `kind`
     b/scene.toml:40: error[scene.implementation]: the tool has no implementation
-      add native = "name.of_the_tool", a table [tools.http], or kind = "python" for a function in tools.py
+      add native = "name.of_the_tool", a table [tools.http], kind = "python" for a function in tools.py, or kind = "summary"
     b/scene.toml:41: error[scene.reserved_name]: "CheckContinuation" is reserved by the engine
       choose another name
     b/scene.toml:46: error[scene.name]: "Get it" is not a valid tool name
