@@ -8,6 +8,7 @@ use proscenium::{Answer, CallOutcome};
 use super::assistant::Assistant;
 use super::failure::{Exit, Failure};
 use super::follow::{LEFT, Show, ShownRun, follow, left, until_done};
+use super::invocation::command;
 use super::output::{self, Output};
 use super::pending_questions;
 use super::signals::Signals;
@@ -42,7 +43,8 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
     ) -> Result<(Exit, SessionId), Failure> {
         let (status, session) = self.turn(message, session, turns).await?;
         if self.show.is_text() && status == RunStatus::NeedsInput {
-            writeln!(self.errors, "\nTo answer:\n  proscenium chat --session {session} \"your answer\"")?;
+            let reply = command(&format!("chat --session {session} \"your answer\""));
+            writeln!(self.errors, "\nTo answer:\n  {reply}")?;
             self.errors.flush()?;
         }
         Ok((Exit::of(status), session))

@@ -25,6 +25,7 @@ mod flows;
 mod follow;
 mod followed_run;
 mod ids;
+mod invocation;
 mod keys;
 mod learned;
 mod load;
@@ -91,6 +92,7 @@ pub fn main() -> ExitCode {
             return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
     };
+    invocation::remember(&cli.global);
     // Not locked: the spinners' own threads draw on it, too.
     let mut out = Output::new(io::stdout()).wrapped(table::width);
     let mut errors = Output::new(io::stderr()).wrapped(table::stderr_width);

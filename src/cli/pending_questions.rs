@@ -10,6 +10,7 @@ use proscenium::run::{
 };
 use serde_json::Value;
 
+use super::invocation::command;
 use super::narrate::steps_of;
 use super::text::{one_line, short, whole_json};
 
@@ -150,18 +151,18 @@ pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String>
         ApprovalSubject::Plan { version } => {
             let Some(task) = state.queued.as_ref().map(|queued| queued.task) else { return Vec::new() };
             vec![
-                format!("proscenium plans approve {task} --version {version} --hash {}", put.needed.hash),
-                format!("proscenium plans modify {task} --version {version} \"what is to change\""),
-                format!("proscenium plans cancel {task}"),
+                command(&format!("plans approve {task} --version {version} --hash {}", put.needed.hash)),
+                command(&format!("plans modify {task} --version {version} \"what is to change\"")),
+                command(&format!("plans cancel {task}")),
             ]
         }
         ApprovalSubject::Call { .. } => vec![
-            format!("proscenium approvals decide {id} yes"),
-            format!("proscenium approvals decide {id} yes --arguments '{{…}}'"),
-            format!("proscenium approvals decide {id} no"),
+            command(&format!("approvals decide {id} yes")),
+            command(&format!("approvals decide {id} yes --arguments '{{…}}'")),
+            command(&format!("approvals decide {id} no")),
         ],
         ApprovalSubject::Outcome { .. } => ["done", "not_done", "again"]
-            .map(|word| format!("proscenium approvals decide {id} {word}"))
+            .map(|word| command(&format!("approvals decide {id} {word}")))
             .to_vec(),
     }
 }
@@ -175,8 +176,8 @@ pub fn write_all(out: &mut impl Write, state: &RunState, shown_plan: Option<u32>
     if state.status == RunStatus::Waiting && state.is_held() {
         writeln!(out, "\nThe plan is approved and waits to be started.")?;
         if let Some(task) = state.queued.as_ref().map(|queued| queued.task) {
-            let begin = format!("proscenium plans approve {task} --version {}", state.plans.len());
-            decided_by(out, &[begin, format!("proscenium plans cancel {task}")])?;
+            let begin = command(&format!("plans approve {task} --version {}", state.plans.len()));
+            decided_by(out, &[begin, command(&format!("plans cancel {task}"))])?;
         }
     }
     out.flush()

@@ -37,7 +37,7 @@ mod v1;
 mod view;
 
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
+use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, web};
 
 use self::plans::{control, shown};
 use crate::store::Page;
@@ -137,12 +137,17 @@ fn route_table() -> Vec<RouteEntry> {
         ("/api/usage", get(web::get().to(usage::usage))),
         ("/api/openapi.json", get(web::get().to(openapi::serve))),
         ("/metrics", get(web::get().to(operations::metrics))),
-        ("/healthz", get(web::get().to(operations::healthz))),
-        ("/readyz", get(web::get().to(operations::readyz))),
+        ("/healthz", get(probe().to(operations::healthz))),
+        ("/readyz", get(probe().to(operations::readyz))),
         ("/v1/chat/completions", post(web::post().to(v1::completions))),
         ("/v1/models", get(web::get().to(v1::models))),
         ("/v1/models/{model}", get(web::get().to(v1::model))),
     ]
+}
+
+/// A route for GET and HEAD: some load balancers probe with HEAD.
+fn probe() -> Route {
+    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
 }
 
 /// The paths, as registered.

@@ -395,6 +395,8 @@ async fn health_routes_report_the_server_state() {
     for path in ["/healthz", "/readyz"] {
         let reply = served.get(path).await;
         assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("ok")));
+        let probed = Reply::of(served.request("HEAD", path).send().await.unwrap()).await;
+        assert_eq!((probed.status, probed.body.as_str()), (200, ""));
     }
     let metrics = served.get("/metrics").await;
     assert_eq!(

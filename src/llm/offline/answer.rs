@@ -214,7 +214,21 @@ fn open_question(step: &Executed) -> String {
 
 fn completed_step_text(step: &Executed, lang: Lang) -> String {
     let result = text_of_value(step.result.as_ref());
-    if result.is_empty() { text_from_calls(step, lang) } else { result }
+    if result.is_empty() {
+        return text_from_calls(step, lang);
+    }
+    let lines = result.lines().map(|line| data_in_words(line, lang).unwrap_or_else(|| line.to_owned()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line with the data that a tool without a sentence returned ("GetOrder: {…}"), in words; `None` for other lines.
+fn data_in_words(line: &str, lang: Lang) -> Option<String> {
+    let (tool, data) = line.split_once(": ")?;
+    let is_name = tool.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    if !is_name || !data.starts_with(['{', '[']) {
+        return None;
+    }
+    serde_json::from_str::<Value>(data).ok().map(|data| render::result(&data, lang))
 }
 
 fn blocked_step_text(step: &Executed, lang: Lang) -> String {
