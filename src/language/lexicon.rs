@@ -2,7 +2,7 @@
 //! little meaning by themselves. It contains general vocabulary only and knows no scene.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use super::text;
 
@@ -74,24 +74,18 @@ john jane bob tom ann anne mary james robert michael david richard joseph thomas
 peter susan karen nancy lisa betty helen sandra emily jack harry oliver william henry lucy grace kate sam alex ben max jim joe bill mike dave chris \
 pierre jean marie claire hans klaus peter carlos jose juan pedro miguel luis ana carmen";
 
-struct LexiconTables {
+/// The concepts of the dictionary. It is read when a word's meaning is first asked for: all its words are stemmed.
+#[derive(Default)]
+struct Dictionary {
     words: HashMap<String, Vec<u16>>,
     stems: HashMap<String, Vec<u16>>,
     actions: HashSet<u16>,
     rows: Vec<Vec<&'static str>>,
-    stop_words: HashSet<&'static str>,
-    question_words: HashSet<&'static str>,
-    pleasantries: HashSet<&'static str>,
-    names: HashSet<&'static str>,
 }
 
-fn tables() -> &'static LexiconTables {
-    static TABLES: OnceLock<LexiconTables> = OnceLock::new();
-    TABLES.get_or_init(|| {
-        let mut words: HashMap<String, Vec<u16>> = HashMap::new();
-        let mut stems: HashMap<String, Vec<u16>> = HashMap::new();
-        let mut actions = HashSet::new();
-        let mut rows = Vec::new();
+impl Dictionary {
+    fn read() -> Self {
+        let mut dictionary = Self::default();
         let add = |map: &mut HashMap<String, Vec<u16>>, key: String, row: u16| {
             let list = map.entry(key).or_default();
             if !list.contains(&row) {
@@ -100,37 +94,39 @@ fn tables() -> &'static LexiconTables {
         };
         for (number, line) in CONCEPTS.lines().enumerate() {
             let row = u16::try_from(number).unwrap_or(u16::MAX);
-            let line = line.strip_prefix("! ").inspect(|_| {
-                actions.insert(row);
-            });
-            let line = line.unwrap_or_else(|| CONCEPTS.lines().nth(number).unwrap_or_default());
-            rows.push(line.split_whitespace().collect::<Vec<_>>());
-            for word in line.split_whitespace() {
-                add(&mut words, word.to_owned(), row);
+            let action = line.strip_prefix("! ");
+            if action.is_some() {
+                dictionary.actions.insert(row);
+            }
+            let words: Vec<&str> = action.unwrap_or(line).split_whitespace().collect();
+            for word in &words {
+                add(&mut dictionary.words, (*word).to_owned(), row);
                 if word.len() >= 5 {
                     let (it, en) = text::stems(word);
-                    add(&mut stems, it, row);
-                    add(&mut stems, en, row);
+                    add(&mut dictionary.stems, it, row);
+                    add(&mut dictionary.stems, en, row);
                 }
             }
+            dictionary.rows.push(words);
         }
-        LexiconTables {
-            words,
-            stems,
-            actions,
-            rows,
-            stop_words: STOP_WORDS.split_whitespace().collect(),
-            question_words: QUESTION_WORDS.split_whitespace().collect(),
-            pleasantries: PLEASANTRIES.split_whitespace().collect(),
-            names: FIRST_NAMES.split_whitespace().collect(),
-        }
-    })
+        dictionary
+    }
 }
+
+static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::read);
+
+/// A list of words as a set, made when it is first asked.
+type WordSet = LazyLock<HashSet<&'static str>>;
+
+static STOP_WORD_SET: WordSet = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+static QUESTION_WORD_SET: WordSet = LazyLock::new(|| QUESTION_WORDS.split_whitespace().collect());
+static PLEASANTRY_SET: WordSet = LazyLock::new(|| PLEASANTRIES.split_whitespace().collect());
+static FIRST_NAME_SET: WordSet = LazyLock::new(|| FIRST_NAMES.split_whitespace().collect());
 
 /// The concepts of a word: by its form, otherwise by a stem.
 pub(crate) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
-    let tables = tables();
-    if let Some(found) = tables.words.get(norm) {
+    let dictionary = &*DICTIONARY;
+    if let Some(found) = dictionary.words.get(norm) {
         return found.clone();
     }
     if norm.len() < 5 {
@@ -138,7 +134,7 @@ pub(crate) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
     }
     let mut all = Vec::new();
     for stem in [it, en] {
-        for row in tables.stems.get(stem).into_iter().flatten() {
+        for row in dictionary.stems.get(stem).into_iter().flatten() {
             if !all.contains(row) {
                 all.push(*row);
             }
@@ -210,12 +206,12 @@ pub(crate) fn is_time_unit(norm: &str) -> bool {
 
 /// Whether every meaning of the word is an action.
 pub(crate) fn is_action(concepts: &[u16]) -> bool {
-    !concepts.is_empty() && concepts.iter().all(|c| tables().actions.contains(c))
+    !concepts.is_empty() && concepts.iter().all(|c| DICTIONARY.actions.contains(c))
 }
 
 /// Whether some meaning of the word is an action.
 pub(crate) fn may_be_action(concepts: &[u16]) -> bool {
-    concepts.iter().any(|c| tables().actions.contains(c))
+    concepts.iter().any(|c| DICTIONARY.actions.contains(c))
 }
 
 /// Whether the word is an action that users always state explicitly: to cancel, to change, to pay.
@@ -223,7 +219,7 @@ pub(crate) fn is_special_action(concepts: &[u16]) -> bool {
     const SPECIAL: &[&str] =
         &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
     concepts.iter().any(|c| {
-        concept_words(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c)
+        concept_words(*c).first().is_some_and(|w| SPECIAL.contains(w)) && DICTIONARY.actions.contains(c)
     })
 }
 
@@ -235,25 +231,25 @@ pub(crate) fn is_lookup(concepts: &[u16]) -> bool {
 
 /// Whether the word is a common first name.
 pub(crate) fn is_first_name(norm: &str) -> bool {
-    tables().names.contains(norm)
+    FIRST_NAME_SET.contains(norm)
 }
 
 /// Whether the word is a function word.
 pub(crate) fn is_stop_word(norm: &str) -> bool {
-    tables().stop_words.contains(norm)
+    STOP_WORD_SET.contains(norm)
 }
 
 /// Whether the word is a question word.
 pub(crate) fn is_question_word(norm: &str) -> bool {
-    tables().question_words.contains(norm)
+    QUESTION_WORD_SET.contains(norm)
 }
 
 /// Whether the word is a greeting, thanks or approval.
 pub(crate) fn is_pleasantry(norm: &str) -> bool {
-    tables().pleasantries.contains(norm)
+    PLEASANTRY_SET.contains(norm)
 }
 
 /// The words of a concept.
 pub(crate) fn concept_words(concept: u16) -> &'static [&'static str] {
-    tables().rows.get(concept as usize).map(Vec::as_slice).unwrap_or_default()
+    DICTIONARY.rows.get(concept as usize).map(Vec::as_slice).unwrap_or_default()
 }

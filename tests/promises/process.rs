@@ -1,4 +1,7 @@
 //! The real program in its own processes: an empty environment and a temporary directory.
+//!
+//! Of this process's environment they have where the root certificates are, if `.ci/run` says so: each of hundreds of
+//! processes would read those of the whole system at its start.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +23,9 @@ pub static CRASHING: LazyLock<String> = LazyLock::new(|| {
     assert!(path.exists(), "{} is missing; build it with `cargo build --examples`", path.display());
     path.into_os_string().into_string().unwrap()
 });
+
+/// The file with the root certificates.
+const ROOTS: &str = "SSL_CERT_FILE";
 
 /// A working directory and the environment of every process in it.
 pub struct Workspace {
@@ -92,6 +98,7 @@ impl Workspace {
     fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path()).env_clear();
+        command.envs(std::env::var_os(ROOTS).map(|roots| (ROOTS, roots)));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -123,8 +123,10 @@ proptest! {
 
     // `RunChecker`, `ConsentChecker` and `Sim` assert the rules themselves, at every event of every run.
     #[test]
-    fn runs_with_programs_keep_all_rules_and_end(world in program_worlds()) {
-        let sim = Sim::run(world);
+    fn runs_with_programs_keep_all_rules_and_end_also_if_resumed_after_any_event(
+        world in program_worlds(), at in any::<prop::sample::Index>()
+    ) {
+        let sim = Sim::run(world.clone());
         let most = sim.world.settings.max_retries + 1;
         for step in sim.state.steps.values() {
             let Some(work) = step.code() else { continue };
@@ -138,11 +140,7 @@ proptest! {
                 prop_assert!(opened);
             }
         }
-    }
-
-    #[test]
-    fn any_journal_prefix_of_a_program_can_be_resumed(world in program_worlds(), at in any::<prop::sample::Index>()) {
-        let events = Sim::run(world.clone()).events;
+        let events = sim.events;
         let mut sim = Sim::new(world);
         for event in &events[..1 + at.index(events.len() - 1)] {
             sim.record(event.clone());
