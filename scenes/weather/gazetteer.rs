@@ -131,8 +131,9 @@ impl Gazetteer {
         self.cities
             .iter()
             .filter_map(|city| {
+                let climate = city.climate.as_ref()?;
                 let km = distance_km((latitude, longitude), (city.latitude, city.longitude));
-                city.climate.as_ref().map(|climate| (city, climate, km))
+                Some((city, climate, km))
             })
             .min_by(|one, other| one.2.total_cmp(&other.2))
     }

@@ -39,10 +39,17 @@ impl Place {
 
 impl From<&'static City> for Place {
     fn from(city: &'static City) -> Self {
-        let nearest = Self::at(city.name, city.country, city.latitude, city.longitude);
+        let City { name, country, latitude, longitude, .. } = *city;
         match &city.climate {
-            Some(own) => Self { climate: Some((city, own, 0.0)), ..nearest },
-            None => nearest,
+            Some(own) => Self {
+                name: name.to_owned(),
+                country: country.to_owned(),
+                latitude,
+                longitude,
+                added: false,
+                climate: Some((city, own, 0.0)),
+            },
+            None => Self::at(name, country, latitude, longitude),
         }
     }
 }
