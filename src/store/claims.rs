@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::record::{JournalRow, StreamId};
+use super::write::MAX_ROWS;
 use crate::run::{RunId, SessionId, TenantId};
 
 /// The request that was accepted with an idempotency key.
@@ -81,19 +82,24 @@ impl Claims {
         groups: &[Vec<JournalRow>],
     ) -> Result<Self, sqlx::Error> {
         let mut claims = Self::default();
-        for row in groups.iter().flatten() {
-            let Some(asked) = &row.change.idempotency else { continue };
-            let run: Option<String> =
-                sqlx::query_scalar("SELECT run FROM idempotency WHERE tenant = ? AND user = ? AND key = ?")
-                    .bind(row.tenant.as_str())
-                    .bind(&row.change.key_owner)
-                    .bind(&asked.key)
-                    .fetch_optional(&mut *tx)
-                    .await?;
-            if let Some(run) = run {
-                claims
-                    .taken
-                    .insert((row.tenant.clone(), row.change.key_owner.clone(), asked.key.clone()), run);
+        let asked =
+            groups.iter().flatten().filter_map(|row| Some((row, &row.change.idempotency.as_ref()?.key)));
+        let asked: Vec<(&JournalRow, &String)> = asked.collect();
+        // One question for all of them: each costs a round trip to the database's thread.
+        for asked in asked.chunks(MAX_ROWS) {
+            let mut sql = QueryBuilder::<Sqlite>::new(
+                "SELECT tenant, user, key, run FROM idempotency WHERE (tenant, user, key) IN (",
+            );
+            sql.push_values(asked, |mut values, (row, key)| {
+                values.push_bind(row.tenant.as_str()).push_bind(row.change.key_owner.as_str());
+                values.push_bind(key.as_str());
+            });
+            sql.push(")");
+            for found in sql.build().persistent(asked.len() == 1).fetch_all(&mut *tx).await? {
+                let tenant =
+                    TenantId::new(found.try_get("tenant")?).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
+                let place = (tenant, found.try_get("user")?, found.try_get("key")?);
+                claims.taken.insert(place, found.try_get("run")?);
             }
         }
         Ok(claims)
@@ -125,24 +131,18 @@ impl Claims {
         Ok(())
     }
 
-    /// Whether there is nothing to write.
-    pub(super) fn is_empty(&self) -> bool {
-        self.new.is_empty()
-    }
-
-    /// Writes the claimed keys.
-    pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        for NewClaim { tenant, user, key, hash, run } in self.new {
-            sqlx::query("INSERT INTO idempotency (tenant, user, key, hash, run) VALUES (?, ?, ?, ?, ?)")
-                .bind(tenant.as_str())
-                .bind(user)
-                .bind(key)
-                .bind(hash)
-                .bind(run)
-                .execute(&mut *tx)
-                .await?;
+    /// Adds the statement that writes the claimed keys.
+    pub(super) fn insert(&self, sql: &mut QueryBuilder<Sqlite>) {
+        for claims in self.new.chunks(MAX_ROWS) {
+            sql.push("; INSERT INTO idempotency (tenant, user, key, hash, run) ");
+            sql.push_values(claims, |mut values, claim| {
+                values.push_bind(claim.tenant.as_str()).push_bind(claim.user.as_str());
+                values
+                    .push_bind(claim.key.as_str())
+                    .push_bind(claim.hash.as_str())
+                    .push_bind(claim.run.as_str());
+            });
         }
-        Ok(())
     }
 }
 

@@ -37,6 +37,15 @@ impl OwnerScope {
     }
 }
 
+/// What is stored of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredSession {
+    /// The user of its first request; `None` if none is stored.
+    pub(crate) owner: Option<String>,
+    /// Whether there is any event of it, or of a run of it.
+    pub(crate) has_events: bool,
+}
+
 /// The owner of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOwner {
@@ -66,6 +75,30 @@ impl Store {
             Ok(RunOwner { user: row.try_get("user")?, has_approvals: row.try_get("put")? })
         };
         row.map(read).transpose().map_err(|e| self.list_error(&e))
+    }
+
+    /// What is stored of a conversation, in one question.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub(crate) async fn stored_session(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> Result<StoredSession, Error> {
+        let row = sqlx::query(
+            "SELECT (SELECT user FROM session_owners WHERE tenant = ?1 AND session = ?2) AS owner, \
+             EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND session = ?2) \
+             OR EXISTS (SELECT 1 FROM runs WHERE tenant = ?1 AND session = ?2) AS has_events",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_one(self.pool())
+        .await
+        .map_err(|e| self.list_error(&e))?;
+        let read =
+            || Ok(StoredSession { owner: row.try_get("owner")?, has_events: row.try_get("has_events")? });
+        read().map_err(|e| self.list_error(&e))
     }
 
     /// The owner of a conversation; `None` if nothing of it is stored.

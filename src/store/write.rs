@@ -134,7 +134,8 @@ async fn write(
     let touched: BTreeSet<&StreamId> = accepted.iter().map(|row| &row.stream).collect();
     heads.retain(|stream, _| touched.contains(stream));
     writing.begin_transaction();
-    commit(writing.connection_and_heads().await?.0, &accepted, &heads, claims, synced).await?;
+    let pragma = writing.synchronous(synced);
+    commit(writing.connection_and_heads().await?.0, pragma, &accepted, &heads, &claims).await?;
     writing.end_transaction();
     let (_, remembered) = writing.connection_and_heads().await?;
     for (stream, head) in heads {
@@ -148,34 +149,34 @@ fn is_unique_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Writes the rows and updates the rows of their streams in the lists.
+/// Writes the rows and updates the rows of their streams in the lists, after `pragma`.
 async fn commit(
     connection: &mut SqliteConnection,
+    pragma: &'static str,
     rows: &[&JournalRow],
     heads: &BTreeMap<&StreamId, StreamHead>,
-    claims: Claims,
-    synced: bool,
+    claims: &Claims,
 ) -> Result<(), sqlx::Error> {
     let changes = approvals::approval_changes(rows, heads);
     let decisions = audit::audit_decisions(rows);
     let learned: Vec<&JournalRow> =
         rows.iter().copied().filter(|row| !row.change.learned.is_empty()).collect();
-    let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty() && learned.is_empty();
+    let alone = changes.is_empty() && decisions.is_empty() && learned.is_empty();
     // SQLite accepts this setting only outside a transaction.
-    let synchronous = if synced { "FULL" } else { "NORMAL" };
-    let mut sql = QueryBuilder::new(format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
+    let mut sql = QueryBuilder::new(pragma);
+    sql.push("BEGIN IMMEDIATE");
     insert_events(&mut sql, rows);
     last_results::write_results(&mut sql, rows);
     documents::write_uses(&mut sql, rows);
     write_heads(&mut sql, heads);
     tenant_bytes::add_bytes(&mut sql, rows);
+    claims.insert(&mut sql);
     if alone {
         sql.push("; COMMIT");
     }
     // Cached statements terminate the database's thread if one of several cannot be prepared again.
     sql.build().persistent(false).execute(&mut *connection).await?;
     if !alone {
-        claims.write(connection).await?;
         approvals::write_approvals(connection, &changes).await?;
         audit::write(connection, &decisions).await?;
         learned::write_learned(connection, &learned).await?;

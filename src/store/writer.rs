@@ -23,6 +23,8 @@ struct WriterSlot {
     connection: Option<SqliteConnection>,
     /// The heads of recently written streams. Only this connection changes streams.
     heads: HeadCache,
+    /// Whether its commits are synced to disk, as last set; `None` if that is not known.
+    synced: Option<bool>,
     closed: bool,
 }
 
@@ -66,10 +68,20 @@ impl WriterGuard<'_> {
     /// The connection for any change of the database. Clears the cached stream heads.
     pub(super) async fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         self.slot.heads.clear();
+        // A journal append may have changed this setting, and other callers change it, too.
+        self.slot.synced = None;
         let (connection, _) = self.connection_and_heads().await?;
-        // A journal append may have changed this setting.
         sqlx::query("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
         Ok(connection)
+    }
+
+    /// What has to precede the next transaction so that its commit is synced to disk, or not; it counts as executed.
+    pub(super) fn synchronous(&mut self, synced: bool) -> &'static str {
+        match (self.slot.synced.replace(synced), synced) {
+            (before, now) if before == Some(now) => "",
+            (_, true) => "PRAGMA synchronous = FULL; ",
+            (_, false) => "PRAGMA synchronous = NORMAL; ",
+        }
     }
 
     /// The connection and the cached heads of recently written streams.
@@ -99,6 +111,7 @@ impl WriterGuard<'_> {
     pub(super) fn discard(&mut self) {
         self.slot.connection = None;
         self.slot.heads.clear();
+        self.slot.synced = None;
         self.in_transaction = false;
     }
 }
