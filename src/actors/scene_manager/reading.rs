@@ -34,11 +34,17 @@ impl SceneManager {
         let live = shared.live.clone();
         let read = run_as_task(async move {
             live.wait_until_session_idle(&tenant, &session).await;
-            let left = recovery::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
-            let events = store.session_events(&tenant, &session).await?;
-            let owner = store.session_owner(&tenant, &session).await?;
+            let stored = store.stored_session(&tenant, &session).await?;
+            // Of a conversation that begins now, nothing else need be read.
+            let (left, events) = if stored.has_events {
+                let left = recovery::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
+                (left, store.session_events(&tenant, &session).await?)
+            } else {
+                (recovery::UnfinishedRuns::default(), Vec::new())
+            };
+            let owner = stored.owner;
             // Costs are summed up only if they are limited.
-            let spent = if budget.is_limited(BudgetScope::Session) {
+            let spent = if stored.has_events && budget.is_limited(BudgetScope::Session) {
                 store.session_usage(&tenant, &session).await?.cost_nano_usd
             } else {
                 0
