@@ -4,6 +4,7 @@
 //! the offline model, can distinguish instructions from data, and user input cannot imitate another
 //! section: a `<` that begins a tag inside a body is escaped.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Opens a conversation's summary that begins with the chatbot's own instructions.
@@ -41,17 +42,26 @@ pub fn replace(text: &mut String, name: &str, body: &str) {
     }
 }
 
-fn escape(body: &str) -> String {
-    let mut out = String::with_capacity(body.len());
-    let mut chars = body.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('&', _) => out.push_str("&amp;"),
-            ('<', Some(next)) if *next == '/' || next.is_alphabetic() => out.push_str("&lt;"),
-            _ => out.push(c),
-        }
+fn escape(body: &str) -> Cow<'_, str> {
+    let special = ['&', '<'];
+    if !body.contains(special) {
+        return body.into();
     }
-    out
+    let mut out = String::with_capacity(body.len() + 32);
+    let mut rest = body;
+    while let Some(at) = rest.find(special) {
+        let (before, from) = rest.split_at(at);
+        let (found, after) = from.split_at(1);
+        out.push_str(before);
+        out.push_str(match found {
+            "&" => "&amp;",
+            _ if after.starts_with(|next: char| next == '/' || next.is_alphabetic()) => "&lt;",
+            _ => "<",
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    out.into()
 }
 
 fn unescape(body: &str) -> String {
@@ -65,6 +75,20 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn only_ampersands_and_beginnings_of_tags_are_escaped(body in "[<>/&a-zé;\n 1]{0,60}") {
+            let mut expected = String::new();
+            let mut chars = body.chars().peekable();
+            while let Some(c) = chars.next() {
+                match (c, chars.peek()) {
+                    ('&', _) => expected.push_str("&amp;"),
+                    ('<', Some(next)) if *next == '/' || next.is_alphabetic() => expected.push_str("&lt;"),
+                    _ => expected.push(c),
+                }
+            }
+            prop_assert_eq!(escape(&body), expected);
+        }
+
         #[test]
         fn what_goes_in_comes_out_whatever_it_is(a in "[ -~\n]{1,80}", b in "[<>/&a-z;\n ]{1,80}") {
             prop_assume!(!a.trim().is_empty() && !b.trim().is_empty());

@@ -5,6 +5,8 @@
 //! two. Texts are measured as JSON, so escaped characters count with their escapes. All sums are in
 //! quarters of a token.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 /// The approximate number of tokens of `text`.
@@ -33,8 +35,31 @@ pub(super) fn json_quarters(c: char) -> usize {
 
 /// Quarters of a token for a value written as JSON.
 pub(super) fn json_size<T: Serialize>(value: &T) -> usize {
+    let mut counted = CountedQuarters(0);
     // Our own types always serialise; a value that did not would not be sent and takes no room.
-    serde_json::to_string(value).map_or(0, |text| text.chars().map(quarters).sum())
+    serde_json::to_writer(&mut counted, value).map_or(0, |()| counted.0)
+}
+
+/// Counts the quarters of a token of what is written to it, which is UTF-8 in pieces that may split a character.
+struct CountedQuarters(usize);
+
+impl Write for CountedQuarters {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let quarters = |byte: &u8| match byte {
+            0..=0x7f => 1,
+            // Inside a character, whose first byte counts for all of it.
+            0x80..=0xbf => 0,
+            0xc0..=0xdf => 2,
+            0xe0..=0xef => 4,
+            0xf0..=0xff => 8,
+        };
+        self.0 += bytes.iter().map(quarters).sum::<usize>();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -56,6 +81,9 @@ mod tests {
         fn json_string_size_is_sum_of_character_sizes(text in "\\PC*|[ -~\n\t\"\\\\\u{1}]*") {
             let sum: usize = text.chars().map(json_quarters).sum();
             proptest::prop_assert_eq!(json_size(&text), sum + 2);
+            let value = serde_json::json!({"a": [text, 1.5, null], "b": text});
+            let written: usize = value.to_string().chars().map(quarters).sum();
+            proptest::prop_assert_eq!(json_size(&value), written);
         }
     }
 }

@@ -50,20 +50,21 @@ pub(super) fn middle(text: &str, max: usize) -> String {
     out
 }
 
-/// `value` in at most `max`: whole, or with its long parts shortened, or as a part of its text.
-pub(super) fn value(value: &Value, max: usize) -> Value {
+/// What takes the place of `value` so that it has at most `max`: it with its long parts shortened, or a part of its text.
+/// `None` if it fits as it is.
+fn shortened_value(value: &Value, max: usize) -> Option<Value> {
     if json_size(value) <= max {
-        return value.clone();
+        return None;
     }
     let compact = compact(value, LEVELS);
     if json_size(&compact) <= max {
-        return compact;
+        return Some(compact);
     }
-    let Some(room) = max.checked_sub(2) else { return Value::Null };
-    match text(&compact.to_string(), room) {
+    let Some(room) = max.checked_sub(2) else { return Some(Value::Null) };
+    Some(match text(&compact.to_string(), room) {
         piece if piece.is_empty() => Value::Null,
         piece => Value::String(piece),
-    }
+    })
 }
 
 /// `turn` in at most `max`, which must be at least 200. Shortens results and arguments first, then the
@@ -104,9 +105,10 @@ pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
 }
 
 fn values(turn: &mut Turn, max: usize) {
-    for call in &mut turn.calls {
-        call.arguments = value(&call.arguments, max);
-        call.result = value(&call.result, max);
+    for part in turn.calls.iter_mut().flat_map(|call| [&mut call.arguments, &mut call.result]) {
+        if let Some(shorter) = shortened_value(part, max) {
+            *part = shorter;
+        }
     }
 }
 
@@ -221,7 +223,7 @@ mod tests {
     #[test]
     fn long_list_keeps_first_items_and_counts_the_rest() {
         let days: Vec<Value> = (0..300).map(|n| json!({"day": n})).collect();
-        let cut = value(&json!({"city": "Milan", "days": days}), 400);
+        let cut = shortened_value(&json!({"city": "Milan", "days": days}), 400).unwrap();
         assert_eq!(cut["city"], "Milan");
         assert_eq!(cut["days"][0]["day"], 0);
         assert_eq!(cut["days"][8], "… 292 more");
