@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::answer_feed::AnswerFeed;
+use super::answer_feed::{AnswerFeed, FeedFollowerGuard};
 use super::driver::{CancelRequest, EVENT_BUFFER_CAPACITY, PublishedRunEvent};
 use crate::plan::TaskId;
 use crate::planner::{Command, CommandRefusal};
@@ -109,11 +109,14 @@ pub struct RunWatch {
     pub task: TaskId,
     pub(crate) events: broadcast::Receiver<PublishedRunEvent>,
     pub(crate) feed: Arc<AnswerFeed>,
+    /// Of the subscription of a request: until its caller says that it only waits for the answer.
+    follower: Option<FeedFollowerGuard>,
     cancel: watch::Sender<Option<CancelRequest>>,
 }
 
 impl ActiveRuns {
-    /// Registers a run. Returns the driver's side and a subscription from the beginning.
+    /// Registers a run. Returns the driver's side and a subscription from the beginning, whose holder may read the
+    /// answer as it is written.
     pub(crate) fn register(
         &self,
         run: RunId,
@@ -134,7 +137,7 @@ impl ActiveRuns {
             cancel,
             commands: ordered,
         };
-        let watch = entry.watch(run);
+        let watch = entry.watch(run).following();
         lock(&self.runs).insert(run, entry);
         self.registered.notify_waiters();
         let orders = Mutex::new(Some(orders));
@@ -231,6 +234,7 @@ impl ActiveRunEntry {
             task: self.task,
             events: self.event_sender.subscribe(),
             feed: self.feed.clone(),
+            follower: None,
             cancel: self.cancel.clone(),
         }
     }
@@ -261,6 +265,17 @@ impl RunWatch {
         self.cancel.send(Some(wish)).is_ok()
     }
 
+    /// The same subscription, whose holder may read the answer as it is written.
+    #[must_use]
+    pub(crate) fn following(self) -> Self {
+        Self { follower: Some(self.feed.add_follower()), ..self }
+    }
+
+    /// Keeps the answer streamed after the subscription has gone, if its holder might have read it.
+    pub(crate) fn take_follower(&mut self) -> Option<FeedFollowerGuard> {
+        self.follower.take()
+    }
+
     /// Another subscription to the same run, from now on.
     pub(crate) fn resubscribe(&self) -> Self {
         Self {
@@ -269,6 +284,7 @@ impl RunWatch {
             task: self.task,
             events: self.events.resubscribe(),
             feed: self.feed.clone(),
+            follower: None,
             cancel: self.cancel.clone(),
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct AnswerFeed {
     changed: watch::Sender<()>,
     /// The number of current readers.
     readers: AtomicUsize,
+    /// The number of callers that may become readers.
+    followers: AtomicUsize,
 }
 
 /// Counts one reader of the feed until it is dropped.
@@ -32,6 +34,17 @@ pub(crate) struct FeedReaderGuard(Arc<AnswerFeed>);
 impl Drop for FeedReaderGuard {
     fn drop(&mut self) {
         self.0.readers.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Counts a caller that may become a reader, until it is dropped: it has not said yet that it only waits for the whole
+/// answer.
+#[derive(Debug)]
+pub(crate) struct FeedFollowerGuard(Arc<AnswerFeed>);
+
+impl Drop for FeedFollowerGuard {
+    fn drop(&mut self) {
+        self.0.followers.fetch_sub(1, Relaxed);
     }
 }
 
@@ -79,13 +92,25 @@ pub(crate) struct FeedChunk {
 impl AnswerFeed {
     /// An empty feed.
     pub(crate) fn new() -> Self {
-        Self { inner: Mutex::default(), changed: watch::Sender::new(()), readers: AtomicUsize::new(0) }
+        let (readers, followers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { inner: Mutex::default(), changed: watch::Sender::new(()), readers, followers }
     }
 
     /// Registers a reader.
     pub(crate) fn add_reader(self: &Arc<Self>) -> FeedReaderGuard {
         self.readers.fetch_add(1, Relaxed);
         FeedReaderGuard(self.clone())
+    }
+
+    /// Registers a caller that may become a reader.
+    pub(crate) fn add_follower(self: &Arc<Self>) -> FeedFollowerGuard {
+        self.followers.fetch_add(1, Relaxed);
+        FeedFollowerGuard(self.clone())
+    }
+
+    /// Whether there is any reader, or may soon be one.
+    pub(crate) fn may_be_read(&self) -> bool {
+        self.has_readers() || self.followers.load(Relaxed) > 0
     }
 
     /// Whether there is any reader.
@@ -266,6 +291,10 @@ impl FeedWriter {
 }
 
 impl Listener for FeedWriter {
+    fn has_reader(&self) -> bool {
+        self.feed.may_be_read()
+    }
+
     fn restart(&self) {
         self.shown().restart();
         self.feed.update(self.number, FeedState::retract);

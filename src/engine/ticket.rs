@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::idempotency::KeyLocks;
 use crate::actors::active_runs::RunWatch;
+pub(crate) use crate::actors::answer_feed::FeedFollowerGuard;
 use crate::actors::journal;
 use crate::actors::session_registry;
 use crate::answer::Answer;
@@ -135,15 +136,22 @@ impl RunTicket {
         self.watch.cancel(by);
     }
 
-    /// Waits for the answer.
+    /// Keeps the answer streamed while the ticket waits for the whole one.
+    pub(crate) fn take_follower(&mut self) -> Option<FeedFollowerGuard> {
+        self.watch.take_follower()
+    }
+
+    /// Waits for the answer. Models then need not stream it, unless others read it.
     ///
     /// # Errors
     /// Why the run could not continue, for example because the disk is full. Its events show what it did.
     pub async fn answer(self) -> Result<Answer, Fault> {
-        self.answer.await.unwrap_or_else(|_| {
+        let Self { run, watch, answer, .. } = self;
+        drop(watch);
+        answer.await.unwrap_or_else(|_| {
             Err(Fault::new(
                 "run.lost",
-                format!("run {} stopped without an answer; its events show how far it got", self.run),
+                format!("run {run} stopped without an answer; its events show how far it got"),
             ))
         })
     }

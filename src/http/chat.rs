@@ -167,7 +167,7 @@ pub(crate) async fn chat(
     let keyed = who.keyed;
     let asked = body.into_request(who, intake::idempotency_header(&request)?, app.options.max_messages)?;
     let stream = streamed.then(|| app.open_stream(&request, keyed)).transpose()?;
-    let accepted = intake::accept(&app, asked, None).await?;
+    let accepted = intake::accept(&app, asked, stream.is_some(), None).await?;
     access_log::note_run(&request, accepted.run, &accepted.session);
     if let Some(stream) = stream {
         let events = app

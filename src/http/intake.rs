@@ -14,6 +14,7 @@ use super::problem::{Problem, status_of};
 use super::v1::Delivery;
 use crate::Submitted;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
+use crate::engine::FeedFollowerGuard;
 use crate::llm::cache::Mode;
 use crate::public::EventId;
 use crate::run::{DocumentId, Fault, RunId, RunStatus, SessionId, TenantId};
@@ -101,6 +102,8 @@ pub(crate) struct AcceptedRequest {
     pub(crate) is_replay: bool,
     /// Receives the answer.
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    /// Of a request that will be streamed: has the answer streamed until somebody reads it.
+    _follower: Option<FeedFollowerGuard>,
     /// Tracks whether the answer reaches its client, if retries are recognized.
     delivery: Option<Delivery>,
 }
@@ -114,16 +117,17 @@ impl AcceptedRequest {
     }
 }
 
-/// Has the engine accept a request. An accepted run continues even if its client disconnects; with a
-/// `delivery`, a retry finds it.
+/// Has the engine accept a request, whose answer will be `streamed` or sent as a whole. An accepted run continues even if
+/// its client disconnects; with a `delivery`, a retry finds it.
 pub(crate) async fn accept(
     app: &web::Data<App>,
     request: ChatRequest,
+    streamed: bool,
     delivery: Option<Delivery>,
 ) -> Result<AcceptedRequest, Problem> {
     let permit = app.admit(&request.tenant).await?;
     // In a separate task: a client that disconnects drops this future, and the run would be lost track of.
-    let task = actix_web::rt::spawn(submit_with_permit(app.clone(), request, delivery, permit));
+    let task = actix_web::rt::spawn(submit_with_permit(app.clone(), request, streamed, delivery, permit));
     task.await.unwrap_or_else(|_| {
         let detail = "the request could not be accepted because of an internal error; see the server's log";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
@@ -133,20 +137,22 @@ pub(crate) async fn accept(
 async fn submit_with_permit(
     app: web::Data<App>,
     request: ChatRequest,
+    streamed: bool,
     delivery: Option<Delivery>,
     permit: AdmissionPermit,
 ) -> Result<AcceptedRequest, Problem> {
     let tenant = request.tenant.clone();
     let mut accepted = match app.engine.submit_once(request).await? {
-        Submitted::New(ticket) => {
+        Submitted::New(mut ticket) => {
             let (sender, answer) = oneshot::channel();
             let (run, session, after) = (ticket.run, ticket.session.clone(), ticket.after());
+            let _follower = ticket.take_follower().filter(|_| streamed);
             actix_web::rt::spawn(async move {
                 // The client may have disconnected.
                 let _ = sender.send(ticket.answer().await);
                 drop(permit);
             });
-            AcceptedRequest { run, session, after, is_replay: false, answer, delivery: None }
+            AcceptedRequest { run, session, after, is_replay: false, answer, _follower, delivery: None }
         }
         Submitted::Duplicate { run, after, .. } => {
             AcceptedRequest { after, ..wait_for_existing(&app, tenant, run, permit).await? }
@@ -215,6 +221,7 @@ async fn wait_for_existing(
         after: EventId::default(),
         is_replay: true,
         answer,
+        _follower: None,
         delivery: None,
     })
 }

@@ -69,7 +69,7 @@ pub(crate) async fn plan(
         idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message.clone())
     };
-    let accepted = intake::accept(&app, asked, None).await?;
+    let accepted = intake::accept(&app, asked, false, None).await?;
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(intake::lost_run_fault(accepted.run)));
     let answer = answer.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
     if let Some(problem) = intake::failure_problem(&answer) {

@@ -596,7 +596,7 @@ impl Core {
         turn.sent();
         let asked = Instant::now();
         let trace_parent = call.caller.trace.map(|trace| trace.attempt(tried.len()));
-        let ctl = CallControl { trace_parent, ..call.ctl.clone() };
+        let ctl = CallControl { trace_parent, is_awaited: slow_ms.is_some(), ..call.ctl.clone() };
         let reply = call.ctl.within(model.provider.complete(call.request, &ctl));
         let result = match begun_in_time(slow_ms, &call.ctl.sink, reply).await.flatten() {
             Ok(result) => result,

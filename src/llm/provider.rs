@@ -37,13 +37,22 @@ pub struct CallControl {
     pub sink: Sink,
     /// The span of this attempt, for the header `traceparent`.
     pub trace_parent: Option<TraceParent>,
+    /// Whether another model is asked if the reply does not begin in time, so that its beginning has to be seen.
+    pub is_awaited: bool,
 }
 
 impl CallControl {
     /// A control that ends `deadline_ms` milliseconds from now, or when `cancelled` fires.
     pub fn new(cancelled: CancellationToken, deadline_ms: u64) -> Self {
         let deadline = Instant::now() + std::time::Duration::from_millis(deadline_ms);
-        Self { cancelled, deadline, deadline_ms, sink: Sink::default(), trace_parent: None }
+        Self {
+            cancelled,
+            deadline,
+            deadline_ms,
+            sink: Sink::default(),
+            trace_parent: None,
+            is_awaited: false,
+        }
     }
 
     /// The same, streaming the reply to `sink`.

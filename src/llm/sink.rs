@@ -7,6 +7,11 @@ use crate::run::Reply;
 
 /// The receiver of a reply. It must return quickly and never block: the reply waits for it.
 pub trait Listener: Send + Sync {
+    /// Whether somebody reads what is passed on, or may do so before the reply ends. If not, the model need not stream.
+    fn has_reader(&self) -> bool {
+        true
+    }
+
     /// Discards what was received so far: the attempt failed.
     fn restart(&self);
 
@@ -39,6 +44,11 @@ impl Sink {
     /// Whether there is a receiver.
     pub fn is_live(&self) -> bool {
         self.listener.is_some()
+    }
+
+    /// Whether the reply is read as it arrives.
+    pub(super) fn is_read(&self) -> bool {
+        self.listener.as_ref().is_some_and(|listener| listener.has_reader())
     }
 
     /// Whether a piece of the reply has arrived.

@@ -57,8 +57,8 @@ async fn only_calls_with_visible_text_are_streamed_by_default() {
     ] {
         let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
-        town.ask("Find a book.").await;
-        town.ask("Hello.").await;
+        town.ask_reading("Find a book.").await;
+        town.ask_reading("Hello.").await;
         for (what, form) in [
             (QuestionKind::Plan, unseen),
             (QuestionKind::Scene, unseen),
@@ -75,6 +75,19 @@ async fn only_calls_with_visible_text_are_streamed_by_default() {
 }
 
 #[tokio::test]
+async fn answers_that_nobody_reads_as_they_are_written_are_not_streamed() {
+    let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
+    let town = Town::open(&llm, |_| {}).await;
+    town.ask("Find a book.").await;
+    town.ask("Hello.").await;
+    for what in [QuestionKind::Check, QuestionKind::Answer] {
+        assert_eq!(forms(&llm, what), [WHOLE], "{what:?}");
+    }
+    town.ask_reading("Find another book.").await;
+    assert_eq!(forms(&llm, QuestionKind::Check), [WHOLE, STREAMED]);
+}
+
+#[tokio::test]
 async fn stream_options_are_dropped_after_a_refusal() {
     let say = |request: &Value, good: Scripted| match request.get("stream_options") {
         Some(_) => status(400, "Unrecognized request argument supplied: stream_options"),
@@ -85,7 +98,7 @@ async fn stream_options_are_dropped_after_a_refusal() {
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for nth in 0..3 {
-        let finished = town.ask(&format!("Find book {nth}.")).await;
+        let finished = town.ask_reading(&format!("Find book {nth}.")).await;
         assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
         // A refused request is free and is not a separate attempt.
         let attempts = attempts(&finished, "continuation");
@@ -113,7 +126,7 @@ async fn streaming_is_dropped_after_a_refusal() {
     })
     .await;
     for words in ["Find a book.", "Hello.", "Find another book."] {
-        let finished = town.ask(words).await;
+        let finished = town.ask_reading(words).await;
         assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
         for attempt in attempts(&finished, "continuation") {
             assert_eq!((attempt.outcome.as_str(), attempt.usage.calls), ("ok", 1));
@@ -135,7 +148,7 @@ async fn refusing_options_and_streaming_costs_three_requests_once() {
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for words in ["Hello.", "Good day."] {
-        assert_eq!(town.ask(words).await.answer.answer, FROM_ANSWER);
+        assert_eq!(town.ask_reading(words).await.answer.answer, FROM_ANSWER);
     }
     assert_eq!(forms(&llm, QuestionKind::Answer), [STREAMED, (true, false), WHOLE, WHOLE]);
 }
@@ -153,7 +166,7 @@ async fn unrelated_refusal_is_not_retried_and_suggests_a_setting() {
             .answer(move |_, _| status(400, message))
             .start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
-        let finished = town.ask("Hello.").await;
+        let finished = town.ask_reading("Hello.").await;
         assert_eq!(requests(&llm, QuestionKind::Answer).len(), 1);
         let failed = finished.events.iter().find_map(|event| match event {
             Event::ModelFailed { error, .. } => Some(error.message.clone()),
@@ -177,7 +190,7 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for words in ["Find a book.", "Find another book."] {
-        assert_eq!(town.ask(words).await.answer.status, RunStatus::Completed);
+        assert_eq!(town.ask_reading(words).await.answer.status, RunStatus::Completed);
     }
     assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, WHOLE]);
 
@@ -189,7 +202,7 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for words in ["Find a book.", "Find another book."] {
-        assert_eq!(town.ask(words).await.answer.status, RunStatus::Completed);
+        assert_eq!(town.ask_reading(words).await.answer.status, RunStatus::Completed);
     }
     assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED; 3]);
     assert!(

@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use proscenium::run::{ConfirmPolicy, Effect, Event, PlanMade, SessionId};
+use futures::StreamExt;
+use proscenium::run::{ConfirmPolicy, Effect, Event, PlanMade, SessionId, TenantId};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, native};
 use proscenium::{Answer, Config, Engine};
@@ -355,7 +356,22 @@ impl Town {
         let request = self.engine.request(message, session);
         let tenant = request.tenant.clone();
         let answer = self.engine.chat(request).await.unwrap();
-        let stored = self.engine.store().run_events(&tenant, answer.run_id).await.unwrap();
+        self.answered(&tenant, answer).await
+    }
+
+    /// A request whose answer is read as it is written.
+    pub async fn ask_reading(&self, message: &str) -> AnsweredRun {
+        let request = self.engine.request(message, None);
+        let tenant = request.tenant.clone();
+        let mut ticket = self.engine.submit(request).await.unwrap();
+        let mut events = ticket.stream();
+        while events.next().await.is_some() {}
+        let answer = ticket.answer().await.unwrap();
+        self.answered(&tenant, answer).await
+    }
+
+    async fn answered(&self, tenant: &TenantId, answer: Answer) -> AnsweredRun {
+        let stored = self.engine.store().run_events(tenant, answer.run_id).await.unwrap();
         journal::assert_replayed(answer.run_id, &stored, &self.engine.catalogue());
         AnsweredRun { answer, events: stored.into_iter().map(|event| event.body).collect() }
     }

@@ -56,6 +56,19 @@ impl Client {
 }
 
 #[test]
+fn model_streams_while_somebody_reads_or_may_do_so() {
+    let feed = Arc::new(AnswerFeed::new());
+    assert!(!feed.may_be_read());
+    let follower = feed.add_follower();
+    assert!(feed.may_be_read() && !feed.has_readers());
+    let reader = feed.add_reader();
+    drop(follower);
+    assert!(feed.may_be_read());
+    drop(reader);
+    assert!(!feed.may_be_read());
+}
+
+#[test]
 fn readers_get_each_piece_once_and_late_readers_everything() {
     let feed = Arc::new(AnswerFeed::new());
     let writer = writer(&feed);

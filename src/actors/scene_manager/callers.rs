@@ -134,7 +134,7 @@ impl SceneManager {
         let CommandCaller { order, answer, follow } = *waiting;
         let live = self.options.shared.load().live.clone();
         // Before the command, so that no event that follows from it is missed.
-        let watch = live.watch(&self.tenant, run);
+        let watch = live.watch(&self.tenant, run).map(RunWatch::following);
         match live.send_command(&self.tenant, run, order) {
             Ok(()) => {
                 if let (Some(follow), Some(watch)) = (follow, watch) {

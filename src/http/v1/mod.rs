@@ -87,11 +87,12 @@ pub(crate) async fn completions(
                 fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
                 ..asked
             };
-            let accepted = intake::accept(&app, asked, delivery).await.inspect_err(|problem| {
-                if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
-                    app.tries.record_refusal(key, seconds.into());
-                }
-            })?;
+            let accepted =
+                intake::accept(&app, asked, open.is_some(), delivery).await.inspect_err(|problem| {
+                    if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
+                        app.tries.record_refusal(key, seconds.into());
+                    }
+                })?;
             log_omitted(&accepted, &tenant, omitted);
             accepted
         }

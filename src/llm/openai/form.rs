@@ -70,12 +70,12 @@ impl Streams {
         &self.kinds[usize::from(!request.tools.is_empty())]
     }
 
-    /// The form of the next question; `live` says that the reply is shown as it arrives.
-    pub(super) fn form(&self, wish: StreamMode, request: &Request, live: bool) -> Form {
+    /// The form of the next question; `read` says that the reply is read as it arrives.
+    pub(super) fn form(&self, wish: StreamMode, request: &Request, read: bool) -> Form {
         match wish {
             StreamMode::All => Form::Streamed,
-            StreamMode::Shown if live && self.of(request).pauses() => Form::Whole,
-            StreamMode::Shown if live => Form::of(self.of(request).form.load(Relaxed)),
+            StreamMode::Shown if read && self.of(request).pauses() => Form::Whole,
+            StreamMode::Shown if read => Form::of(self.of(request).form.load(Relaxed)),
             StreamMode::Shown | StreamMode::No => Form::Whole,
         }
     }

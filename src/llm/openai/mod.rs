@@ -216,10 +216,11 @@ impl OpenAi {
         &self,
         request: &Request,
         access: &Access,
-        sink: &Sink,
+        ctl: &CallControl,
     ) -> (Form, Result<ProviderReply, (ErrorKind, u64)>) {
-        let (name, wish) = (&self.model.name, self.model.stream);
-        let mut form = self.streams.form(wish, request, sink.is_live());
+        let (name, wish, sink) = (&self.model.name, self.model.stream, &ctl.sink);
+        let is_read = sink.is_read() || (ctl.is_awaited && sink.is_live());
+        let mut form = self.streams.form(wish, request, is_read);
         // The form of each round is simpler than the one before.
         loop {
             let result = self.exchange(request, form, access.clone(), sink).await;
@@ -273,7 +274,7 @@ impl Provider for OpenAi {
             let embedded = self.embed(request, access.clone()).await;
             (Form::Whole, embedded.map_err(|kind| (kind, 0)))
         } else {
-            self.ask(request, &access, &ctl.sink).await
+            self.ask(request, &access, ctl).await
         };
         let explained = |kind| self.streams.explained(request, form, key.out_of(kind));
         match result {
