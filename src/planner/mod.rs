@@ -46,6 +46,7 @@ mod synthesis;
 mod tests;
 mod tool_changes;
 mod tools;
+mod unchanged;
 mod window;
 mod work;
 

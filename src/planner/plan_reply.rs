@@ -11,6 +11,7 @@ use super::shortlist::more_scenes;
 use super::step_expectations;
 use super::synthesis::{parse_texts, synthesis_problems};
 use super::tools::CREATE_PLAN;
+use super::unchanged::with_unchanged;
 use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
 use crate::run::{Event, PlanCause, PlanMade, PlanMaker, Reply, RunState, Subject};
@@ -40,7 +41,7 @@ pub(super) fn read_plan(
     step_expectations::drop_unasked(&mut plan, reply);
     let mut plan = usable_plan(state, catalogue, plan, version, shape)?;
     // A model that could not plan may still be able to answer.
-    plan.answer = plan.answer.filter(|_| !fallback);
+    plan.answer = plan.answer.filter(|_| !fallback).map(|answer| with_unchanged(state, catalogue, answer));
     if !fallback {
         as_programs(state, catalogue, &mut plan);
     }

@@ -19,6 +19,7 @@ use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_
 use super::shortlist;
 use super::step_expectations::key_in_step;
 use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
+use super::unchanged::with_unchanged;
 use super::work;
 use crate::language;
 use crate::language::figures::untraced_figures;
@@ -100,7 +101,8 @@ fn read_answer(
             return sent_back("reply.unfounded", what);
         }
     }
-    Ok(Event::Answered { text: state.with_omissions(text), degraded: fallback })
+    let text = with_unchanged(state, catalogue, text.to_owned());
+    Ok(Event::Answered { text: state.with_omissions(&text), degraded: fallback })
 }
 
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<PlanProblem>> {
@@ -144,6 +146,7 @@ fn read_verdict(
     if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || useless {
         verdict.answer = None;
     }
+    verdict.answer = verdict.answer.map(|answer| with_unchanged(state, catalogue, answer));
     Ok(Event::Continuation { round, verdict, degraded: false })
 }
 

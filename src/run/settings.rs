@@ -117,7 +117,7 @@ pub struct Settings {
 /// | 4 | a write is unknown once an attempt may have taken effect and none has succeeded, also if a later attempt fails; a prepared write that the plan makes conditional is not made by the plan alone |
 /// | 5 | what is unexpected says why no model is asked about it |
 /// | 6 | prose inside a result, and figures that a model made up in an earlier answer, are no source of a write's arguments; a write whose attempts failed without effect, and that was to be called again when its run ended, is not done, and nobody is asked about it |
-/// | 7 | a write that the request forbids or only asks about is confirmed; an answer that denies nothing names the writes that failed; the thoughts of a model are no part of its words |
+/// | 7 | a write that the request forbids or only asks about is confirmed; an answer that denies nothing names the writes that failed, and says so where an expected write was not made; the thoughts of a model are no part of its words |
 pub const RULES_REVISION: u16 = 7;
 
 /// Which calls a plan prepares (`planning.prepare`).

@@ -22,6 +22,20 @@ pub(crate) fn dry_run(language: Option<&str>) -> &'static str {
     }
 }
 
+/// Says that nothing was changed.
+pub(crate) fn unchanged(language: Option<&str>) -> &'static str {
+    pick(
+        language,
+        [
+            "Nothing was changed.",
+            "Non è stato modificato nulla.",
+            "Es wurde nichts geändert.",
+            "Rien n'a été modifié.",
+            "No se ha cambiado nada.",
+        ],
+    )
+}
+
 /// Says that the request's own constraints do not allow `parts` of it.
 pub(crate) fn not_allowed(language: Option<&str>, parts: &str) -> String {
     let lead = pick(

@@ -63,6 +63,23 @@ async fn answer_that_denies_nothing_names_a_write_that_failed() {
 }
 
 #[tokio::test]
+async fn answer_that_claims_a_write_says_that_nothing_was_changed() {
+    let mut claimed = plan(json!([]));
+    claimed["answer"] = json!("I have sent 50 euros to Bob.");
+    let mut greeted = plan(json!([]));
+    greeted["answer"] = json!("Hello! I can send money.");
+    for (written, request, shown) in [
+        (claimed, "Send 50 euros to Bob, please.", "I have sent 50 euros to Bob.\nNothing was changed."),
+        (greeted, "Hello!", "Hello! I can send money."),
+    ] {
+        let llm = ModelRules::of(written).start();
+        let test = with_bank(&llm, send_tool(&CallLog::default(), "Sends it.")).start().await;
+        let finished = test.chat("s-1", request).await;
+        assert_eq!(finished.answer.answer, shown, "{:#?}", finished.answer);
+    }
+}
+
+#[tokio::test]
 async fn tool_changed_after_the_question_is_confirmed_again() {
     let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;

@@ -2,7 +2,7 @@
 //! conversation. And whether it forbids an action, or only asks about it.
 
 use super::speech::{self, Act};
-use super::{entities, lexicon, pronouns, text};
+use super::{lexicon, pronouns, text};
 
 /// What a text asks for, if it does nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,7 @@ autre autres eso esto ese esa aquel otro otra otros tambien nuevamente le les";
 /// a condition, or where the text refers to what was said before.
 pub(crate) fn plain_ask(text: &str) -> Option<PlainAsk> {
     let tokens = text::tokens(text);
-    let mut quoted = vec![false; tokens.len()];
-    for (first, last) in entities::quoted_spans(&tokens) {
-        quoted[first..=last].fill(true);
-    }
+    let quoted = speech::quoted(&tokens);
     let said = || tokens.iter().zip(&quoted).filter(|(token, quoted)| token.word && !**quoted);
     let refers = |token: &text::Token| {
         token.is(lexicon::BACK_REFERENCES)
@@ -50,6 +47,15 @@ pub(crate) fn plain_ask(text: &str) -> Option<PlainAsk> {
     (is_whole && said().next().is_some()).then_some(asked)
 }
 
+/// The clauses of `text` that plainly ask for an action.
+pub(crate) fn requested_clauses(text: &str) -> Vec<String> {
+    let tokens = text::tokens(text);
+    let speech = speech::analyse(&tokens, &speech::quoted(&tokens));
+    let requests =
+        speech.clauses().into_iter().filter(|(_, _, act, explicit)| *act == Act::Request && *explicit);
+    requests.map(|(first, last, ..)| text::span(text, &tokens, first, last).to_owned()).collect()
+}
+
 /// How a text speaks of an action that it does not ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unasked {
@@ -63,11 +69,7 @@ pub(crate) enum Unasked {
 /// clause that names it in any other way than by forbidding it or by a question may ask for it.
 pub(crate) fn unasked(text: &str, names: impl Fn(&str) -> bool) -> Option<Unasked> {
     let tokens = text::tokens(text);
-    let mut quoted = vec![false; tokens.len()];
-    for (first, last) in entities::quoted_spans(&tokens) {
-        quoted[first..=last].fill(true);
-    }
-    let speech = speech::analyse(&tokens, &quoted);
+    let speech = speech::analyse(&tokens, &speech::quoted(&tokens));
     if speech.runs.iter().any(|run| run.verb.is_some()) {
         // "Not the red one but the blue one": the verb of one clause serves the next.
         return None;

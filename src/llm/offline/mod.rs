@@ -52,7 +52,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asks::{PlainAsk, Unasked, plain_ask, unasked};
+pub(crate) use asks::{PlainAsk, Unasked, plain_ask, requested_clauses, unasked};
 use prompt::PromptText;
 use serde_json::{Value, json};
 

@@ -265,7 +265,7 @@ fn is_preamble_words(words: &[&Token]) -> bool {
 }
 
 /// By token: whether it is inside quotation marks.
-fn quoted(tokens: &[Token]) -> Vec<bool> {
+pub(super) fn quoted(tokens: &[Token]) -> Vec<bool> {
     let mut quoted = vec![false; tokens.len()];
     for (a, b) in entities::quoted_spans(tokens) {
         quoted[a..=b].fill(true);
