@@ -3,6 +3,7 @@
 
 use include_dir::{Dir, include_dir};
 use proscenium::tools::NativeTools;
+use serde_json::Value;
 
 #[path = "identity/tools.rs"]
 mod identity;
@@ -20,6 +21,12 @@ mod weather;
 
 /// The scene folders, as they are in the source tree.
 pub static FOLDERS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/scenes");
+
+/// What the rules of the shipped scenes reply in place of a model to the question of a flow's node (`FLOW.NODE`) with this
+/// task; `None` where they know no reply. For the simulated model.
+pub fn simulated_node(node: &str, task: &str) -> Option<Value> {
+    text_to_sql::simulated_node(node, task)
+}
 
 /// The tools of all shipped scenes.
 pub fn tools() -> NativeTools {

@@ -280,6 +280,12 @@ async fn description_file(path: &Path) -> Result<DatabaseDescription, ToolError>
     parsed(&text, &path.display().to_string())
 }
 
+/// What the tables of the sample database are called.
+pub fn sample_words() -> DatabaseDescription {
+    // A test reads the file: it is a part of the program.
+    parsed(SHOP_WORDS, "shop.toml").unwrap_or_default()
+}
+
 fn parsed(text: &str, file: &str) -> Result<DatabaseDescription, ToolError> {
     toml::from_str(text)
         .map_err(|error| ToolError::failed(SETTINGS, format!("the descriptions in {file}: {error}")))

@@ -19,7 +19,7 @@ use super::schema_text::{SchemaDetail, dialect_name, schema_text};
 use super::settings::TextToSqlSettings;
 use super::statements::{Examined, StatementContext, leads_nowhere, plain_statement};
 use super::values::{FailedSql, NodeInput, PromptKind, SqlState};
-use super::without_model;
+use super::without_model::{self, AskedDatabase};
 
 /// Adds the functions under the names that `flow.toml` gives.
 pub fn register(tools: NativeTools) -> NativeTools {
@@ -67,7 +67,8 @@ impl NodeCall {
 
     /// What the rules write for a question, or why they write nothing.
     fn written(&self, question: &str, known: &KnownDatabase) -> Result<RuleSql, String> {
-        without_model::write_sql(question, self.speech, self.context.now.date(), known)
+        let asked = AskedDatabase::of(known);
+        without_model::write_sql(question, self.speech, self.context.now.date(), asked)
     }
 
     /// What a statement may read. One that is not executed may name everything.

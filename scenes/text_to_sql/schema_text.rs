@@ -89,6 +89,13 @@ fn type_name(kind: ColumnType) -> &'static str {
     }
 }
 
+/// The type that is called so.
+pub fn type_named(name: &str) -> ColumnType {
+    use ColumnType::{Boolean, Date, Decimal, Integer, Other, Text, Timestamp};
+    let all = [Integer, Decimal, Text, Date, Timestamp, Boolean];
+    all.into_iter().find(|kind| type_name(*kind) == name).unwrap_or(Other)
+}
+
 /// What a table or column means, in English where that is written, else in any language.
 fn meaning(texts: &TextByLanguage, detail: SchemaDetail) -> Option<String> {
     let text = texts.get("en").or_else(|| texts.values().next())?;

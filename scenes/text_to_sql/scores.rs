@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::databases::KnownDatabase;
 use super::phrases::Speech;
 use super::settings::TextToSqlSettings;
-use super::without_model::write_sql;
+use super::without_model::{AskedDatabase, write_sql};
 use sql_pair::{SampleDatabase, SqlPair, declined, found};
 
 #[path = "../../tests/support/sql_pair.rs"]
@@ -34,7 +34,7 @@ async fn opened(sample: SampleDatabase, dir: &Path) -> KnownDatabase {
 
 /// The rows that the rules find for a question; `None` if they decline it.
 async fn asked(question: &str, known: &KnownDatabase) -> Option<Vec<Vec<Value>>> {
-    let written = write_sql(question, Speech::of(None), TODAY, known).ok()?;
+    let written = write_sql(question, Speech::of(None), TODAY, AskedDatabase::of(known)).ok()?;
     Some(found(&known.database, &written.sql).await)
 }
 
@@ -146,8 +146,8 @@ async fn question_is_read_in_the_language_that_has_more_of_its_words() {
     let known = opened(SampleDatabase::Shop, dir.path()).await;
     // A review is called "Average", so an Italian question may have these words.
     for language in ["en", "it", "fr"] {
-        let sql =
-            |question| write_sql(question, Speech::of(Some(language)), TODAY, &known).map(|sql| sql.sql);
+        let asked = AskedDatabase::of(&known);
+        let sql = |question| write_sql(question, Speech::of(Some(language)), TODAY, asked).map(|sql| sql.sql);
         let average = sql("average price per category").unwrap();
         assert!(average.contains("AVG(products.price)"), "{average}");
         assert!(sql("Average rating").is_err(), "read as {language}, it is about suppliers or reviews");

@@ -19,9 +19,12 @@ mod schema_text;
 #[cfg(test)]
 mod scores;
 mod settings;
+mod simulated;
 mod statements;
 mod values;
 mod without_model;
+
+pub use simulated::reply as simulated_node;
 
 /// Adds the functions under the names that `flow.toml` gives.
 pub fn register(tools: NativeTools) -> NativeTools {

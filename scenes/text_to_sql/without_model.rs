@@ -9,8 +9,30 @@ use super::databases::KnownDatabase;
 use super::folded_text::folded;
 use super::phrases::Speech;
 use super::rules::description::{DatabaseDescription, SynonymsByLanguage, TableDescription};
-use super::rules::{self, Engine, RuleSql, Tongue, WordedQuestion};
+use super::rules::{self, Engine, RuleSql, Tongue, Vocabularies, WordedQuestion};
 use super::schema_text::{SchemaDetail, schema_text};
+
+/// A database as the rules know it.
+#[derive(Debug, Clone, Copy)]
+pub struct AskedDatabase<'a> {
+    /// The SQL to write.
+    pub engine: Engine,
+    /// What it holds.
+    pub description: &'a DatabaseDescription,
+    /// What the rules call it all.
+    pub names: &'a Vocabularies,
+}
+
+impl<'a> AskedDatabase<'a> {
+    /// A database that is open.
+    pub fn of(known: &'a KnownDatabase) -> Self {
+        let engine = match known.database.dialect() {
+            Dialect::Sqlite => Engine::Sqlite,
+            Dialect::Postgres => Engine::Postgres,
+        };
+        Self { engine, description: &known.description, names: &known.names }
+    }
+}
 
 /// The statement that answers a question, and the tables that it reads.
 ///
@@ -20,29 +42,26 @@ pub fn write_sql(
     question: &str,
     speech: Speech,
     today: Date,
-    known: &KnownDatabase,
+    known: AskedDatabase<'_>,
 ) -> Result<RuleSql, String> {
-    let engine = match known.database.dialect() {
-        Dialect::Sqlite => Engine::Sqlite,
-        Dialect::Postgres => Engine::Postgres,
-    };
+    let engine = known.engine;
     // The language of a short question may be taken for another one, so it is read in both. Where names are in one language,
     // a question may be read word for word in the other one, too; then it is in the one that has more of its words.
     let own = Tongue::of(speech.code());
     let others = [Tongue::English, Tongue::Italian].into_iter().filter(|tongue| Some(*tongue) != own);
     let asked = |tongue| WordedQuestion { words: question, tongue, today, engine };
-    let words = |tongue| rules::own_words(asked(tongue), &known.description, &known.names);
+    let words = |tongue| rules::own_words(asked(tongue), known.description, known.names);
     let read: Vec<(Tongue, Option<usize>)> =
         own.into_iter().chain(others).map(|tongue| (tongue, words(tongue))).collect();
     let most = read.iter().filter_map(|(_, words)| *words).max();
     let mut found = None;
     for (tongue, _) in read.iter().filter(|(_, words)| words.is_some() && *words == most) {
         // What one language declines is not answered in the other one.
-        let written = rules::write_sql(asked(*tongue), &known.description, &known.names);
+        let written = rules::write_sql(asked(*tongue), known.description, known.names);
         found = found.or(Some(written.map_err(|cannot| cannot.text)?));
     }
     found.ok_or_else(|| match own {
-        Some(own) => match rules::write_sql(asked(own), &known.description, &known.names) {
+        Some(own) => match rules::write_sql(asked(own), known.description, known.names) {
             Err(cannot) => cannot.text,
             Ok(_) => speech.no_rules().to_owned(),
         },

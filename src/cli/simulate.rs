@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use proscenium::shipped;
 use proscenium::simulate::{Profile, Simulator};
 
 use super::args::SimulateLlm;
@@ -30,7 +31,7 @@ pub async fn run<W: Write>(
     let mut signals = Signals::listen().map_err(|error| {
         Failure::new("simulate.signals", format!("SIGTERM cannot be listened to: {error}"))
     })?;
-    let simulator = Simulator::start(&simulate.addr, profile)
+    let simulator = Simulator::start_with_nodes(&simulate.addr, profile, shipped::simulated_node)
         .await
         .map_err(|error| Failure::new(error.code(), error.to_string()))?;
     writeln!(out, "proscenium simulates a model at http://{}/v1", simulator.addr())?;

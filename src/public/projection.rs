@@ -217,7 +217,9 @@ impl PublicProjection {
             Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
             Event::RunWaiting {} => self.waiting_data(envelope.run),
             Event::RunPutAside { error, .. } => {
-                json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": [], "error": error})
+                let mut data = self.waiting_data(envelope.run);
+                data["error"] = json!(error);
+                data
             }
             Event::RunCompleted { status } => json!({"status": status}),
             Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),

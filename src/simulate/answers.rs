@@ -7,14 +7,17 @@ use std::time::Duration;
 use actix_web::web::Bytes;
 use data_encoding::HEXLOWER;
 use moka::sync::Cache;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::embed;
 use super::profile::Profile;
-use super::question::{self, QuestionFacts, RefusedRequest};
+use super::question::{self, NodeTask, QuestionFacts, RefusedRequest};
 use super::reply::{ReplyPiece, SimulatedReply, SimulatedUsage};
+use crate::llm::functions::REPORT_NODE;
 use crate::llm::offline::OfflineModel;
 use crate::llm::tokens;
+use crate::run::{Reply, ReplyCall};
 
 /// The bytes of the replies that are remembered: about ten thousand of them. A load has at most a thousand texts, but
 /// each has several questions, which have the time, to the minute.
@@ -25,6 +28,9 @@ const REMEMBERED: Duration = Duration::from_secs(300);
 const FRAME_BYTES: usize = 1_024;
 /// How many questions are counted one by one.
 const MAX_COUNTED: usize = 1_000_000;
+
+/// The reply to the question of a flow's node (`FLOW.NODE`) with this task; `None` where none is known.
+pub type NodeReply = fn(&str, &str) -> Option<Value>;
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +60,7 @@ pub(super) struct Answered {
 
 /// The replies to equal requests, and the counts of questions.
 pub(super) struct Answers {
+    nodes: NodeReply,
     remembered: Cache<[u8; 32], Arc<Answered>>,
     counted: Mutex<QuestionCounts>,
 }
@@ -86,7 +93,8 @@ impl QuestionCounts {
 }
 
 impl Answers {
-    pub(super) fn new() -> Self {
+    /// `nodes` replies to the questions of nodes.
+    pub(super) fn new(nodes: NodeReply) -> Self {
         let bytes =
             |_: &[u8; 32], answered: &Arc<Answered>| u32::try_from(answered.bytes()).unwrap_or(u32::MAX);
         let remembered = Cache::builder()
@@ -94,7 +102,7 @@ impl Answers {
             .max_capacity(MAX_REMEMBERED_BYTES)
             .time_to_idle(REMEMBERED)
             .build();
-        Self { remembered, counted: Mutex::new(QuestionCounts::new(MAX_COUNTED)) }
+        Self { nodes, remembered, counted: Mutex::new(QuestionCounts::new(MAX_COUNTED)) }
     }
 
     /// What an earlier request with this body was answered. The prompts of this program have the time, to the minute,
@@ -114,7 +122,7 @@ impl Answers {
         body: &[u8],
     ) -> Result<Arc<Answered>, RefusedRequest> {
         let answered = Arc::new(match endpoint {
-            Endpoint::Chat => chat(profile, body)?,
+            Endpoint::Chat => chat(profile, self.nodes, body)?,
             Endpoint::Embeddings => {
                 let (facts, body, usage) = embed::answer(body)?;
                 let pieces = vec![ReplyPiece { bytes: body, tokens: 0 }];
@@ -150,21 +158,24 @@ fn key(endpoint: Endpoint, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn chat(profile: &Profile, body: &[u8]) -> Result<Answered, RefusedRequest> {
+fn chat(profile: &Profile, nodes: NodeReply, body: &[u8]) -> Result<Answered, RefusedRequest> {
     let mut asked = question::read(body)?;
-    let completion = OfflineModel.complete(&asked.request);
-    asked.facts.calls = !completion.reply.calls.is_empty();
+    let answer = match &asked.node {
+        Some(task) => node_reply(nodes, task)?,
+        None => OfflineModel.complete(&asked.request).reply,
+    };
+    asked.facts.calls = !answer.calls.is_empty();
     let prompt = tokens::request(&asked.request);
     let usage = SimulatedUsage {
         prompt,
         cached: (prompt as f64 * profile.cached_share) as u64,
-        completion: tokens::reply(&completion.reply),
+        completion: tokens::reply(&answer),
     };
     let id = asked.facts.identity.get(..12).map(|bytes| HEXLOWER.encode(bytes)).unwrap_or_default();
     let mut reply = SimulatedReply {
         id: format!("chatcmpl-{id}"),
         model: asked.model,
-        reply: completion.reply,
+        reply: answer,
         as_text: asked.as_text,
         is_cut: false,
         usage,
@@ -176,6 +187,23 @@ fn chat(profile: &Profile, body: &[u8]) -> Result<Answered, RefusedRequest> {
     let (is_streamed, with_usage) = (asked.is_streamed, asked.with_usage);
     let (pieces, usage) = (sent(profile, &reply, is_streamed, with_usage), reply.usage);
     Ok(Answered { facts: asked.facts, is_streamed, with_usage, reply: Some(reply), pieces, usage })
+}
+
+fn node_reply(nodes: NodeReply, asked: &NodeTask) -> Result<Reply, RefusedRequest> {
+    let Some(result) = nodes(&asked.node, &asked.task) else {
+        let name = if asked.node.is_empty() { "without a name" } else { asked.node.as_str() };
+        return Err(RefusedRequest::unsupported(format!(
+            "the embedded rules have no reply for the node {name} of a flow. Where it declares a `fallback`, the server \
+             executes that; to have it answered, use a real model"
+        )));
+    };
+    let call = ReplyCall {
+        id: "simulated-1".to_owned(),
+        name: REPORT_NODE.to_owned(),
+        arguments: result.to_string(),
+    };
+    let finish_reason = Some("tool_calls".to_owned());
+    Ok(Reply { text: String::new(), calls: vec![call], finish_reason, model: String::new() })
 }
 
 /// A reply as it is sent.
@@ -194,7 +222,7 @@ pub(super) fn sent(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -204,7 +232,8 @@ mod tests {
 
     #[test]
     fn equal_requests_are_answered_from_memory_and_counted_by_what_they_ask() {
-        let (answers, profile) = (Answers::new(), Profile { cached_share: 0.5, ..Profile::default() });
+        let (answers, profile) =
+            (Answers::new(|_, _| None), Profile { cached_share: 0.5, ..Profile::default() });
         assert!(answers.remembered(Endpoint::Chat, &body("hello")).is_none());
         let first = answers.answer(&profile, Endpoint::Chat, &body("hello")).unwrap();
         let again = answers.remembered(Endpoint::Chat, &body("hello")).unwrap();
@@ -221,7 +250,7 @@ mod tests {
 
     #[test]
     fn remembered_replies_and_counted_questions_are_bounded() {
-        let (answers, profile) = (Answers::new(), Profile::default());
+        let (answers, profile) = (Answers::new(|_, _| None), Profile::default());
         let answered = answers.answer(&profile, Endpoint::Chat, &body("hello")).unwrap();
         answers.remembered.run_pending_tasks();
         assert_eq!(answers.remembered.weighted_size(), answered.bytes() as u64);

@@ -4,7 +4,8 @@
 //! What it answers depends on the request alone; which fault a request meets on the request, the seed and how often it
 //! was sent ([`fate`]). The handlers ([`server`]) carry both to the wire.
 //!
-//! **Invariant:** nothing of it serves users: no engine and no store. It knows no scene; scenes are in the prompts.
+//! **Invariant:** nothing of it serves users: no engine and no store. It knows no scene; scenes are in the prompts, and what
+//! the rules of a scene say in place of a model is given to it ([`NodeReply`]).
 
 mod answers;
 mod counts;
@@ -17,6 +18,7 @@ mod question;
 mod reply;
 mod server;
 
+pub use answers::NodeReply;
 pub use counts::SimulatorCounts;
 pub use fate::FaultKind;
 pub use latency::{LatencyDistribution, LatencyShape};

@@ -38,7 +38,9 @@ const PURPOSES: [(&str, Purpose); 12] = [
 /// The sections that say what a question is about. The others hold times, results and the conversation, which differ
 /// between runs of the same load.
 const IDENTIFYING: [&str; 8] =
-    ["request", "step", "purpose", "feedback", "missing", "node", "task", "expected_tools"];
+    ["request", "step", "purpose", "feedback", "missing", "node", TASK, "expected_tools"];
+/// The section with what a node has to do.
+const TASK: &str = "task";
 
 /// What the fate of a request depends on.
 #[derive(Debug, Clone)]
@@ -72,6 +74,17 @@ pub(super) struct WireQuestion {
     pub(super) max_tokens: Option<u64>,
     /// Whether the arguments of the forced function are the text of the reply (`response_format`).
     pub(super) as_text: bool,
+    /// Of a question for a node: which one it is, and its task.
+    pub(super) node: Option<NodeTask>,
+}
+
+/// What a node of a flow has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NodeTask {
+    /// `FLOW.NODE`.
+    pub(super) node: String,
+    /// The text of its prompt.
+    pub(super) task: String,
 }
 
 /// Why a request is not answered.
@@ -89,6 +102,11 @@ impl RefusedRequest {
     /// The request is not of the protocol.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self { status: 400, code: "simulate.request", message: message.into() }
+    }
+
+    /// The embedded rules do not answer it.
+    pub(super) fn unsupported(message: impl Into<String>) -> Self {
+        Self { status: 400, code: "simulate.unsupported", message: message.into() }
     }
 }
 
@@ -186,13 +204,13 @@ pub(super) fn read(body: &[u8]) -> Result<WireQuestion, RefusedRequest> {
     };
     let data = data(&messages);
     let kind = purpose(&tools, data);
-    if let Some(unsupported @ (Purpose::Node | Purpose::Program)) = kind {
-        let message = format!(
-            "the simulated model answers no question for the purpose `{}`, as the embedded rules do not: use a real one",
-            unsupported.name()
-        );
-        return Err(RefusedRequest { status: 400, code: "simulate.unsupported", message });
+    if kind == Some(Purpose::Program) {
+        return Err(RefusedRequest::unsupported(
+            "the embedded rules write no programs: use a real model, or `planning.maker = \"planner\"`",
+        ));
     }
+    let section = |name: &str| sections::get(data, name).unwrap_or_default();
+    let node = (kind == Some(Purpose::Node)).then(|| NodeTask { node: section("node"), task: section(TASK) });
     let words = sections::get(data, "request").unwrap_or_else(|| last_words(&messages).to_owned());
     let identity = identity(kind, data, &words, messages.len());
     let include_usage = chat.stream_options.as_ref().and_then(|options| options.get("include_usage"));
@@ -203,6 +221,7 @@ pub(super) fn read(body: &[u8]) -> Result<WireQuestion, RefusedRequest> {
         with_usage: include_usage.and_then(Value::as_bool).unwrap_or_default(),
         max_tokens: chat.max_completion_tokens.or(chat.max_tokens),
         as_text,
+        node,
         request: Request {
             purpose: kind.unwrap_or(if tools.is_empty() { Purpose::Answer } else { Purpose::Scene }),
             messages,
@@ -342,12 +361,24 @@ fn identity(kind: Option<Purpose>, data: &str, words: &str, messages: usize) -> 
     add(kind_name(kind));
     add(words);
     for name in IDENTIFYING {
-        add(&sections::get(data, name).unwrap_or_default());
+        let text = sections::get(data, name).unwrap_or_default();
+        add(&if name == TASK { without_times(&text) } else { text });
     }
     // A later round of a step is another question. Elsewhere, messages are added only where a reply was sent back.
     let round = if matches!(kind, None | Some(Purpose::Scene)) { messages } else { 0 };
     add(&round.to_string());
     hash.finalize().into()
+}
+
+/// A text without the moments in it: a node may be told the time within its task.
+fn without_times(text: &str) -> String {
+    let is_moment = |word: &&str| {
+        let mut parts = word.splitn(3, '-');
+        let year =
+            parts.next().is_some_and(|year| year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()));
+        year && parts.nth(1).is_some_and(|rest| rest.contains('T') && rest.contains(':'))
+    };
+    text.split(' ').filter(|word| !is_moment(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -424,13 +455,29 @@ mod tests {
     }
 
     #[test]
+    fn node_has_its_task_and_the_time_in_it_is_not_part_of_its_identity() {
+        let at = |time: &str| {
+            let data = format!("<node>\nlookup.find\n</node>\n<task>\nIt is now {time}. Find it.\n</task>\n");
+            let tools = json!([{"function": {"name": REPORT_NODE}}]);
+            let messages = json!([{"role": "user", "content": data}]);
+            read(&body(&[("messages", messages), ("tools", tools), ("tool_choice", json!("required"))]))
+                .unwrap()
+        };
+        let asked = at("2026-05-04T09:00:00.25+02:00[Europe/Rome]");
+        let node = asked.node.unwrap();
+        assert!(node.node == "lookup.find" && node.task.starts_with("It is now 2026"), "{node:?}");
+        assert_eq!(asked.facts.identity, at("2027-01-01T00:00:00Z").facts.identity);
+    }
+
+    #[test]
     fn what_cannot_be_answered_is_refused_with_a_code() {
         assert_eq!(code(&[("messages", json!("hello"))]), "simulate.request");
         assert_eq!(code(&[("messages", json!([{"role": "robot"}]))]), "simulate.request");
         assert_eq!(code(&[("tool_choice", json!({"function": {"name": "Other"}}))]), "simulate.request");
         assert_eq!(code(&[("tools", json!([])), ("tool_choice", json!("required"))]), "simulate.request");
-        let node = json!([{"function": {"name": REPORT_NODE}}]);
-        assert_eq!(code(&[("tools", node), ("tool_choice", json!("auto"))]), "simulate.unsupported");
+        let program = json!([{"role": "user", "content": "<modules>\njson\n</modules>\n"}]);
+        let written = [("messages", program), ("tools", json!([])), ("tool_choice", json!(null))];
+        assert_eq!(code(&written), "simulate.unsupported");
         assert_eq!(read(b"not json").unwrap_err().code, "simulate.request");
         assert_eq!(code(&[("n", json!(2))]), "simulate.request");
         assert_eq!(code(&[("stop", json!("."))]), "simulate.request");

@@ -15,7 +15,7 @@ use futures::stream::{self, Stream};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::answers::{Answered, Answers, Endpoint, sent};
+use super::answers::{Answered, Answers, Endpoint, NodeReply, sent};
 use super::counts::{Counts, Rejection, SimulatorCounts};
 use super::fate::{Fate, FaultKind};
 use super::latency::{waits, whole_wait};
@@ -78,11 +78,23 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Binds `addr`, whose port may be 0, and serves on a thread of its own.
+    /// Binds `addr`, whose port may be 0, and serves on a thread of its own. Questions of nodes are refused.
     ///
     /// # Errors
     /// See [`SimulateError`].
     pub async fn start(addr: &str, profile: Profile) -> Result<Self, SimulateError> {
+        Self::start_with_nodes(addr, profile, |_, _| None).await
+    }
+
+    /// Like [`Simulator::start`]; `nodes` replies to the questions of nodes.
+    ///
+    /// # Errors
+    /// See [`SimulateError`].
+    pub async fn start_with_nodes(
+        addr: &str,
+        profile: Profile,
+        nodes: NodeReply,
+    ) -> Result<Self, SimulateError> {
         let refused = |error| SimulateError::Address { addr: addr.to_owned(), error };
         let listener = std::net::TcpListener::bind(addr).map_err(refused)?;
         // The standard library sets a backlog of 128; a second `listen` raises it.
@@ -91,7 +103,7 @@ impl Simulator {
         let counts = Counts::new().map_err(|error| SimulateError::Start(error.to_string()))?;
         let state = Arc::new(SimulatorState {
             profile,
-            answers: Answers::new(),
+            answers: Answers::new(nodes),
             counts,
             is_stopping: AtomicBool::new(false),
         });

@@ -132,6 +132,14 @@ async fn real_server_answers_over_the_simulated_model_and_both_count_the_same() 
         assert_eq!(answer["status"], "completed", "{city}: {answer:#}");
         assert_eq!(answer["steps"][0]["tool_calls"][0]["arguments"]["city"], city, "{answer:#}");
     }
+    // The models of a flow's nodes, too, by the rules of the flow.
+    let answer = post(&chat, &ask("How many orders were placed in March?")).await.json();
+    assert!(
+        answer["answer"].as_str().unwrap().contains("SELECT COUNT(*) AS count FROM orders"),
+        "{answer:#}"
+    );
+    let called = answer["steps"][0]["tool_calls"].as_array().unwrap();
+    assert!(called.iter().all(|call| !call["tool"].as_str().unwrap().ends_with("_fallback")), "{answer:#}");
     let streamed = json!({"model": "proscenium", "stream": true,
         "messages": [{"role": "user", "content": "Che tempo fa a Palermo e a Firenze?"}]});
     let streamed = post(&format!("{address}/v1/chat/completions"), &streamed).await;
@@ -157,7 +165,7 @@ async fn real_server_answers_over_the_simulated_model_and_both_count_the_same() 
     ];
     assert_eq!(shown, BTreeMap::from(expected));
     assert_eq!(calls(&here, &["model=\"offline\""]), 0, "the rules in the server took no model's place");
-    for purpose in ["plan", "continuation", "scene"] {
+    for purpose in ["plan", "continuation", "scene", "path", "node"] {
         let of_purpose = format!("purpose=\"{purpose}\"");
         assert_eq!(calls(&here, &[&of_purpose]), there.requests[purpose], "{purpose}");
     }

@@ -47,7 +47,8 @@ impl Driver {
         self.record_together(vec![event]).await
     }
 
-    /// Like [`record`](Self::record) for an event and what follows from it, written atomically.
+    /// Like [`record`](Self::record) for an event and what follows from it, written atomically. Only the first one is
+    /// checked: the state that the others are legal in comes with it.
     pub(super) async fn record_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
         let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
         if let Some(first) = events.first() {
