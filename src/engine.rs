@@ -72,7 +72,7 @@ impl Engine {
     /// Returns a builder for an engine.
     pub fn builder(config: Config) -> Builder {
         let sources = SceneSources { sandbox: config.sandbox.clone(), ..SceneSources::default() };
-        Builder { config, sources, idle: DEFAULT_IDLE }
+        Builder { config, sources, idle: DEFAULT_IDLE, cap: None }
     }
 
     /// Submits a request. When this returns, the request is in the journal.

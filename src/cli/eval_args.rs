@@ -28,7 +28,7 @@ pub struct EvalArgs {
     /// Most requests at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
-    /// Most US dollars for models; none begins that could exceed it, going by what requests cost so far
+    /// Most US dollars for models: no call begins that what is left may not cover; requests that this cuts off are left out
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
     /// Most calls to models; none begins that could exceed it, going by what requests took so far

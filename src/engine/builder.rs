@@ -22,6 +22,7 @@ use crate::actors::tool_healths::ToolHealths;
 use crate::config::Config;
 use crate::fairness::Sharers;
 use crate::llm::Gateway;
+use crate::llm::budget::SpendingCap;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::program::module::{PythonModule, ReadModule};
@@ -42,6 +43,7 @@ pub struct Builder {
     pub(super) config: Config,
     pub(super) sources: SceneSources,
     pub(super) idle: Duration,
+    pub(super) cap: Option<SpendingCap>,
 }
 
 /// Sources of scenes besides the configuration, and replaced parts.
@@ -174,6 +176,13 @@ impl Builder {
         self
     }
 
+    /// Keeps what this engine spends on models, together with the others that have the same cap, within it.
+    #[must_use]
+    pub fn spending_cap(mut self, cap: SpendingCap) -> Self {
+        self.cap = Some(cap);
+        self
+    }
+
     /// Loads the scenes without starting anything, as `check` does.
     pub fn load_scenes(&self) -> scene::LoadedScenes {
         self.sources.load(&self.config.scenes)
@@ -197,7 +206,7 @@ impl Builder {
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
         let outside = ServerMetrics::default();
-        let cast = Cast::new(&config, &clock, &outside);
+        let cast = Cast::new(&config, &clock, &outside, self.cap);
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(cast.guards());

@@ -10,7 +10,7 @@ use crate::actors::clock::EngineClock;
 use crate::actors::cost_budget::{self, Spending, SpendingSource, TenantSpending};
 use crate::actors::{journal, rate_limiter, response_cache};
 use crate::config::Config;
-use crate::llm::budget;
+use crate::llm::budget::{self, Budget, SpendingCap};
 use crate::llm::{DisabledModels, Guards};
 use crate::store::Store;
 use crate::telemetry::ServerMetrics;
@@ -21,13 +21,20 @@ pub(super) struct Cast {
     cache: response_cache::Handle,
     budget: cost_budget::Handle,
     limits: rate_limiter::Handle,
+    /// What several engines spend together.
+    cap: Option<SpendingCap>,
     /// The models that are switched off.
     pub(super) disabled: DisabledModels,
 }
 
 impl Cast {
     /// The actors' handles. Questions wait until [`Cast::start`].
-    pub(super) fn new(config: &Config, clock: &EngineClock, metrics: &ServerMetrics) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        clock: &EngineClock,
+        metrics: &ServerMetrics,
+        cap: Option<SpendingCap>,
+    ) -> Self {
         let zone = clock.zone();
         Self {
             cache: response_cache::Handle::new(response_cache::Options {
@@ -43,15 +50,20 @@ impl Cast {
                 limits: config.limits.clone(),
                 metrics: metrics.clone(),
             }),
+            cap,
             disabled: DisabledModels::default(),
         }
     }
 
     /// The gateway's guards.
     pub(super) fn guards(&self) -> Guards {
+        let budget: Arc<dyn Budget> = Arc::new(self.budget.clone());
         Guards {
             cache: Arc::new(self.cache.clone()),
-            budget: Arc::new(self.budget.clone()),
+            budget: match self.cap.clone() {
+                Some(cap) => cap.guard(budget),
+                None => budget,
+            },
             limits: Arc::new(self.limits.clone()),
             disabled: self.disabled.clone(),
         }

@@ -95,10 +95,10 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
     ) -> Result<Self, EvalError> {
         let limits = options.limits.within(config);
         limits.check(config)?;
-        let mut scenes = EvalScenes::read(&sets, &builder(config.clone()))?;
+        let mut scenes = EvalScenes::read(&sets, &|| builder(config.clone()))?;
         let (mut prepared, mut faults, mut real_tools) = (Vec::new(), Vec::new(), Vec::new());
         for (set, folders) in sets.into_iter().zip(std::mem::take(&mut scenes.folders)) {
-            let config = configured(config, &set.surroundings, &scenes, limits);
+            let config = configured(config, &set.surroundings, &scenes);
             let loaded = builder(config.clone()).scene_folders(folders.clone()).load_scenes();
             if loaded.has_errors() {
                 return Err(not_started(StartError::Scenes(loaded.faults)));
@@ -172,7 +172,8 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
             concurrency: self.options.concurrency,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Ok(EvalReport { ended_early, ..EvalReport::of(subject, &judged) })
+        let cut_off_usd = self.spending.cut_off_usd();
+        Ok(EvalReport { ended_early, cut_off_usd, ..EvalReport::of(subject, &judged) })
     }
 
     fn requests(&self) -> impl Iterator<Item = &LabelledRequest> {
@@ -220,7 +221,10 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
     async fn start(&self, prepared: &PreparedSet, dir: &TempDir) -> Result<Engine, EvalError> {
         let mut config = prepared.config.clone();
         config.store.data_dir = dir.path().join("data");
-        let builder = (self.builder)(config).scene_folders(prepared.folders.clone());
+        let mut builder = (self.builder)(config).scene_folders(prepared.folders.clone());
+        if let Some(cap) = self.spending.cap() {
+            builder = builder.spending_cap(cap);
+        }
         builder.start().await.map_err(not_started)
     }
 }
@@ -269,6 +273,11 @@ impl<'a> EvaluatedSet<'a> {
             let (executed, continued) = self.ask(request, &tenant, session.clone()).await;
             session = continued.or(session);
             shared.spending.settle(executed.cost_usd, executed.model_calls);
+            if shared.spending.is_exhausted() {
+                shared.spending.cut_off(executed.cost_usd);
+                turns.push(None);
+                continue;
+            }
             let judgement = judge(request, &executed, self.today);
             turns.push(Some((executed, judgement)));
         }
@@ -403,18 +412,12 @@ fn eval_tenant(number: usize) -> Result<TenantId, EvalError> {
     tenant.map_err(|error| EvalError::new("eval.tenant", error.to_string(), ""))
 }
 
-/// The configuration of a set: nobody is notified, no traces are sent, and nothing is spent beyond the limit.
-fn configured(
-    config: &Config,
-    surroundings: &Surroundings,
-    scenes: &EvalScenes,
-    limits: SpendingLimits,
-) -> Config {
+/// The configuration of a set: nobody is notified, and no traces are sent.
+fn configured(config: &Config, surroundings: &Surroundings, scenes: &EvalScenes) -> Config {
     let mut config = config.clone();
     config.approval.webhook = WebhookConfig::default();
     config.telemetry.metrics = false;
     config.telemetry.otlp.endpoint.clear();
-    config.budget.run_usd = [config.budget.run_usd, limits.cost_usd].into_iter().flatten().reduce(f64::min);
     if let Some(clock) = surroundings.clock {
         config.execution.fixed_now = Some(clock);
     }

@@ -73,6 +73,10 @@ pub struct EvalReport {
     /// Why the rest was not executed, if that is not what was asked for: an engine did not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
+    /// What was spent on requests that count as not executed, because money ended while they were: US dollars, beside the
+    /// cost in `counts`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut_off_usd: f64,
     /// The mean share of right executions of a request, 0 to 1.
     pub right: f64,
     /// Its bounds. Requests are counted, not executions, which are not independent of each other.
@@ -165,6 +169,7 @@ impl EvalReport {
             count: reports.len(),
             left_out: reports.iter().filter(|one| one.is_left_out()).count(),
             ended_early: None,
+            cut_off_usd: 0.0,
             right,
             right_interval: ShareInterval::wilson(right, shares.len()),
             latency: LatencyFigures::of(
@@ -306,6 +311,10 @@ impl LatencyFigures {
         };
         Self { p50_ms: at(0.5), p95_ms: at(0.95), max_ms: at(1.0) }
     }
+}
+
+fn is_zero(amount: &f64) -> bool {
+    *amount == 0.0
 }
 
 fn truncated(text: &str) -> String {

@@ -29,7 +29,7 @@ impl EvalScenes {
     ///
     /// # Errors
     /// Unreadable folders and replies; folders that the program does not have; the address of the back end.
-    pub(super) fn read(sets: &[EvalSet], program: &Builder) -> Result<Self, EvalError> {
+    pub(super) fn read(sets: &[EvalSet], program: &dyn Fn() -> Builder) -> Result<Self, EvalError> {
         let mut replies: Vec<ScriptedReplies> = Vec::new();
         // A folder with the number of its replies.
         let mut all: Vec<Vec<(SceneFolder, Option<usize>)>> = Vec::new();
@@ -37,7 +37,7 @@ impl EvalScenes {
             let mut of_set = Vec::new();
             for dir in &set.surroundings.scenes {
                 if let Some(name) = shipped_folder(dir) {
-                    let (folders, faults) = program.shipped_scenes(name);
+                    let (folders, faults) = program().shipped_scenes(name);
                     let folders = without_fault(folders, &faults)?;
                     of_set.extend(folders.into_iter().map(|folder| (folder, None)));
                     continue;

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use super::fault::EvalError;
 use crate::config::Config;
 use crate::llm::ModelOptions;
+use crate::llm::budget::SpendingCap;
 
 /// Limits of a whole evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -76,6 +77,8 @@ fn is_priced(model: &ModelOptions) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct EvalSpending {
     limits: SpendingLimits,
+    /// What the engines spend together, where that is limited.
+    cap: Option<SpendingCap>,
     is_stopped: AtomicBool,
     state: Mutex<SpentSoFar>,
     settled: Notify,
@@ -90,11 +93,25 @@ struct SpentSoFar {
     most_usd: f64,
     most_calls: u64,
     has_settled: bool,
+    /// Of requests that were cut off.
+    cut_off_usd: f64,
 }
 
 impl EvalSpending {
     pub(super) fn new(limits: SpendingLimits) -> Self {
-        Self { limits, ..Self::default() }
+        let nano = |usd: f64| (usd * 1e9) as u64;
+        Self { limits, cap: limits.cost_usd.map(|usd| SpendingCap::new(nano(usd))), ..Self::default() }
+    }
+
+    /// What all engines of the evaluation have to keep to together.
+    pub(super) fn cap(&self) -> Option<SpendingCap> {
+        self.cap.clone()
+    }
+
+    /// Whether what is left did not cover a call to a model: requests that were in progress then were not executed as they
+    /// would be, and none further begins.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.cap.as_ref().is_some_and(SpendingCap::has_refused)
     }
 
     fn lock(&self) -> MutexGuard<'_, SpentSoFar> {
@@ -107,7 +124,7 @@ impl EvalSpending {
         loop {
             let settled = self.settled.notified();
             {
-                if self.is_stopped.load(Ordering::Acquire) {
+                if self.is_stopped.load(Ordering::Acquire) || self.is_exhausted() {
                     return false;
                 }
                 let mut state = self.lock();
@@ -138,6 +155,16 @@ impl EvalSpending {
         let calls = state.model_calls + u64::from(next) * state.most_calls;
         self.limits.cost_usd.is_none_or(|limit| usd <= limit && state.cost_usd < limit)
             && self.limits.model_calls.is_none_or(|limit| calls <= limit && state.model_calls < limit)
+    }
+
+    /// Records what a settled request has spent that counts as not executed.
+    pub(super) fn cut_off(&self, cost_usd: f64) {
+        self.lock().cut_off_usd += cost_usd;
+    }
+
+    /// What such requests have spent, in US dollars.
+    pub(super) fn cut_off_usd(&self) -> f64 {
+        self.lock().cut_off_usd
     }
 
     /// Records what an admitted request has spent.

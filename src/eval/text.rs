@@ -243,6 +243,9 @@ fn write_usage(to: &mut String, report: &EvalReport) -> fmt::Result {
             number(report.left_out, "request")
         )?;
     }
+    if report.cut_off_usd > 0.0 {
+        writeln!(to, "${:.4} more for requests that were cut off when it was spent", report.cut_off_usd)?;
+    }
     if report.unjudged > 0 {
         writeln!(to, "{} in words not judged", number(report.unjudged, "condition"))?;
     }

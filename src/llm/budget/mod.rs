@@ -4,6 +4,7 @@
 //! [`Budget`] is what the gateway needs of it; the actor `CostBudget` implements it over the [`Ledger`], which
 //! has the rules. Settling and releasing are one-way: they can happen in a destructor.
 
+mod cap;
 mod ledger;
 mod options;
 
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use super::Caller;
 use super::guards::GuardUnavailable;
 
+pub use cap::SpendingCap;
 pub(crate) use ledger::Ledger;
 pub use ledger::{AccountBalance, AccountKey, BudgetRefusal, BudgetScope, BudgetStats};
 pub use options::Options;
