@@ -66,11 +66,24 @@ impl Engine {
         Ok(self.parts.store.documents().open(owner, id).await?)
     }
 
+    /// A document of the owner, also one whose deletion has begun and has not ended; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn document_to_delete(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+    ) -> Result<Option<DocumentRow>, Fault> {
+        Ok(self.parts.store.documents().get_to_delete(owner, id).await?)
+    }
+
     /// Deletes a document and everything that is derived from it: the runs that named it, and what their conversations
     /// remember of what it says. `None` if the owner has no such document.
     ///
     /// # Errors
-    /// `document.in_use` if a run that named it, or a later one of its conversation, has not ended; errors of the store.
+    /// `document.in_use` if a run that named it, or a later one of its conversation, has not ended; then nothing was forgotten,
+    /// or, if that run came in between, the rest is forgotten once it has ended. Errors of the store.
     pub async fn delete_document(
         &self,
         owner: &DocumentOwner<'_>,
@@ -82,7 +95,8 @@ impl Engine {
     }
 
     /// Deletes documents that were neither uploaded nor named for `documents.keep_days` before `now`, at most a thousand;
-    /// none if they are kept for ever. A running engine does so at its start and every hour. Returns their number.
+    /// none of these if they are kept for ever. Completes deletions that were begun. A running engine does so at its start and
+    /// every hour. Returns their number.
     ///
     /// # Errors
     /// Errors of the store.
@@ -119,25 +133,25 @@ impl ConversationHold for RegistryHold<'_> {
 
 fn in_use(session: &SessionId) -> Fault {
     let what = format!(
-        "the document cannot be deleted while session {session}, which remembers it, is at work: wait for the end of its \
-         request, or cancel it"
+        "the document is there for no request any more, and session {session}, which remembers it, is at work: it forgets the \
+         document within an hour, or when the deletion is asked for again, once its request has ended"
     );
     Fault::new("document.in_use", what)
 }
 
-/// Deletes documents that were not used for `days` before `now`; 0 for none.
+/// Deletes documents whose deletion has begun, or that were not used for `days` before `now`; 0 for none of these.
 pub(super) async fn expire(
     documents: &Documents,
     hold: &RegistryHold<'_>,
     days: u32,
     now: Timestamp,
 ) -> Result<usize, Fault> {
-    if days == 0 {
-        return Ok(0);
-    }
-    // An unrepresentable time: nothing is older.
-    let Ok(since) = now.checked_sub(SignedDuration::from_hours(24 * i64::from(days))) else {
-        return Ok(0);
+    // At 0, and for an unrepresentable time, nothing is older.
+    let since = match days {
+        0 => Timestamp::UNIX_EPOCH,
+        days => {
+            now.checked_sub(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::UNIX_EPOCH)
+        }
     };
     documents.delete_unused_holding(since, hold).await
 }

@@ -63,9 +63,6 @@ pub(super) struct Janitor {
 impl Janitor {
     /// Runs a pass now and every hour, until the task is dropped with its runtime.
     pub(super) async fn run_forever(self) {
-        if self.days == 0 && self.document_days == 0 {
-            return;
-        }
         let mut ticks = tokio::time::interval(BETWEEN_PASSES);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -80,7 +77,11 @@ impl Janitor {
             match self.expire_documents(Timestamp::now()).await {
                 Ok(0) => {}
                 Ok(deleted) => {
-                    tracing::info!(deleted, days = self.document_days, "unused documents were deleted")
+                    tracing::info!(
+                        deleted,
+                        days = self.document_days,
+                        "unused documents, or those whose deletion had begun, were deleted"
+                    )
                 }
                 Err(fault) => {
                     tracing::warn!(code = %fault.code, "unused documents could not be deleted: {}", fault.message);

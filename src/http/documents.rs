@@ -253,7 +253,8 @@ pub(crate) struct DeletedView {
 
 /// Deletes a document with everything that is derived from it: erases the runs that named it, and what their conversations
 /// remember of what it says. Refused with `document.in_use` while one of these runs, or a later one of its conversation, has
-/// not ended.
+/// not ended; nothing is forgotten then. A request that comes in between is waited for: the document is there for no other one
+/// any more, and the deletion is completed by asking for it again, or within an hour.
 #[utoipa::path(delete, path = "/api/documents/{document_id}", operation_id = "delete_document", tag = "documents",
     params(("document_id" = String, Path)),
     responses((status = 200, body = DeletedView), (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -262,10 +263,12 @@ pub(crate) async fn delete(
     who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let document = opened(&app, &who, &path, AccessAction::Erase).await?;
-    let owner = DocumentOwner::user(&who.tenant, &document.row().user);
-    let deleted = app.engine.delete_document(&owner, document.row().id).await?;
-    let deleted = deleted.ok_or_else(|| Problem::not_found("document", &path))?;
+    let unknown = || Problem::not_found("document", &path);
+    let id = document_id(&path)?;
+    let row = app.engine.document_to_delete(&who.document_owner(), id).await?.ok_or_else(unknown)?;
+    who.authorize_document(&row.user, AccessAction::Erase, unknown)?;
+    let owner = DocumentOwner::user(&who.tenant, &row.user);
+    let deleted = app.engine.delete_document(&owner, id).await?.ok_or_else(unknown)?;
     Ok(HttpResponse::Ok()
         .json(DeletedView { erased_runs: deleted.runs, remembering_sessions: deleted.sessions }))
 }

@@ -44,34 +44,18 @@ pub(crate) fn without_document(
     document: DocumentId,
     runs: &BTreeSet<RunId>,
 ) -> Vec<(u64, SessionEvent)> {
-    let id = document.to_string();
-    let is_told = |event: &SessionEvent| match event {
-        SessionEvent::TurnEnded { turn, origin, .. } => {
-            let quotes = origin.iter().flat_map(|origin| &origin.quotes);
-            turn.run.is_some_and(|run| runs.contains(&run))
-                || quotes.into_iter().any(|quote| quote.span.document == id)
-        }
-        _ => false,
-    };
+    let named = NamedBy { id: document.to_string(), runs };
     let lists = |event: &SessionEvent| listing(event, document).is_some();
-    let Some(first) = events.iter().position(|(_, event)| is_told(event) || lists(event)) else {
+    let Some(first) = events.iter().position(|(_, event)| named.is_told(event) || lists(event)) else {
         return Vec::new();
     };
-    let told = events.iter().position(|(_, event)| is_told(event)).unwrap_or(events.len());
-    let mut texts = ForgottenTexts::default();
-    for (at, (_, event)) in events.iter().enumerate() {
-        if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
-            match is_told(event) {
-                true => texts.sort_told(turn, pending.as_ref(), origin.as_ref()),
-                false => texts.sort_other(turn, origin.as_ref(), at < told),
-            }
-        }
-    }
+    let told = events.iter().position(|(_, event)| named.is_told(event)).unwrap_or(events.len());
+    let mut texts = named.texts(events, told);
     let is_turn = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { .. });
     let turns_before = events[..first].iter().filter(|(_, event)| is_turn(event)).count();
     let mut after: Vec<(u64, SessionEvent)> = events[first..].to_vec();
     // First all of these: what is left of them is kept.
-    for (_, event) in after.iter_mut().filter(|(_, event)| is_told(event)) {
+    for (_, event) in after.iter_mut().filter(|(_, event)| named.is_told(event)) {
         if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
             texts.forget_turn(turn, origin.as_mut());
             *pending = None;
@@ -79,7 +63,7 @@ pub(crate) fn without_document(
     }
     for ((_, event), (_, before)) in after.iter_mut().zip(&events[first..]) {
         match event {
-            SessionEvent::TurnEnded { turn, pending, .. } if !is_told(before) => {
+            SessionEvent::TurnEnded { turn, pending, .. } if !named.is_told(before) => {
                 if let (Some(at), Some(asked)) = (listing(before, document), pending.as_mut()) {
                     forget_listed(turn, asked, at);
                 }
@@ -92,7 +76,7 @@ pub(crate) fn without_document(
             // What a person says in place of a fact of the document is the person's.
             SessionEvent::Fact { fact } => {
                 if let Some(replaced) = &mut fact.replaces {
-                    replaced.document = replaced.document.take().filter(|span| span.document != id);
+                    replaced.document = replaced.document.take().filter(|span| span.document != named.id);
                 }
             }
             _ => {}
@@ -100,6 +84,37 @@ pub(crate) fn without_document(
     }
     let changed = after.into_iter().zip(&events[first..]).filter(|(after, before)| after != *before);
     changed.map(|(after, _)| after).collect()
+}
+
+/// A document, and the runs that named it.
+struct NamedBy<'a> {
+    /// The document's id as facts have it.
+    id: String,
+    runs: &'a BTreeSet<RunId>,
+}
+
+impl NamedBy<'_> {
+    /// Whether the turn named the document, or quotes it.
+    fn is_told(&self, event: &SessionEvent) -> bool {
+        let SessionEvent::TurnEnded { turn, origin, .. } = event else { return false };
+        let mut quotes = origin.iter().flat_map(|origin| &origin.quotes);
+        turn.run.is_some_and(|run| self.runs.contains(&run))
+            || quotes.any(|quote| quote.span.document == self.id)
+    }
+
+    /// The texts of a stream, sorted by what is to become of them. `told` is the place of the first turn that named the document.
+    fn texts(&self, events: &[(u64, SessionEvent)], told: usize) -> ForgottenTexts {
+        let mut texts = ForgottenTexts::default();
+        for (at, (_, event)) in events.iter().enumerate() {
+            if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
+                match self.is_told(event) {
+                    true => texts.sort_told(turn, pending.as_ref(), origin.as_ref()),
+                    false => texts.sort_other(turn, origin.as_ref(), at < told),
+                }
+            }
+        }
+        texts
+    }
 }
 
 /// The place of a document in the list of a turn's question.

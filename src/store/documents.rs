@@ -113,8 +113,11 @@ impl Store {
 /// The columns of a row, in the order of [`DocumentRow`].
 const COLUMNS: &str = "id, tenant, user, name, media, bytes, sha256, heading, language, created, used";
 
-/// The documents of tenant `?1` and user `?2`, or of all users if that is NULL.
-const OWNED: &str = "tenant = ?1 AND (?2 IS NULL OR user = ?2)";
+/// The documents of tenant `?1` and user `?2`, or of all users if that is NULL, also those whose deletion has begun.
+const OF_OWNER: &str = "tenant = ?1 AND (?2 IS NULL OR user = ?2)";
+
+/// Of these, the ones that are there for requests.
+const OWNED: &str = "tenant = ?1 AND (?2 IS NULL OR user = ?2) AND deleting = 0";
 
 impl Documents {
     /// A document of the owner.
@@ -122,7 +125,28 @@ impl Documents {
     /// # Errors
     /// Database errors.
     pub async fn get(&self, owner: &DocumentOwner<'_>, id: DocumentId) -> Result<Option<DocumentRow>, Error> {
-        let sql = format!("SELECT {COLUMNS} FROM documents WHERE id = ?3 AND {OWNED}");
+        self.row(owner, id, OWNED).await
+    }
+
+    /// A document of the owner, also one whose deletion has begun and has not ended.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn get_to_delete(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+    ) -> Result<Option<DocumentRow>, Error> {
+        self.row(owner, id, OF_OWNER).await
+    }
+
+    async fn row(
+        &self,
+        owner: &DocumentOwner<'_>,
+        id: DocumentId,
+        among: &str,
+    ) -> Result<Option<DocumentRow>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM documents WHERE id = ?3 AND {among}");
         let row = sqlx::query(AssertSqlSafe(sql))
             .bind(owner.tenant.as_str())
             .bind(owner.user)

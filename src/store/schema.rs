@@ -29,6 +29,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0015_learned_paths.sql"),
     include_str!("../../migrations/0016_documents.sql"),
     include_str!("../../migrations/0017_document_listings.sql"),
+    include_str!("../../migrations/0018_document_deletions.sql"),
 ];
 
 /// What a database file says about itself.

@@ -1,5 +1,9 @@
-//! Deleting documents, with everything that is derived from them: conversation by conversation, each in a transaction of
-//! its own, and then the document. An interrupted deletion is completed by the next one.
+//! Deleting documents, with everything that is derived from them.
+//!
+//! A deletion is decided in one transaction, which checks that no conversation that remembers the document is at work: before it
+//! nothing is forgotten, and after it the document is there for no request any more. Then conversations forget it one by one,
+//! each in a transaction of its own, and at last the document goes. What a crash interrupts, or a conversation that is at work
+//! again, is completed by the next deletion, or by the next round of retention.
 
 use std::io::ErrorKind;
 
@@ -10,8 +14,8 @@ use super::super::error::{Error, ErrorCode};
 use super::super::read::{MAX_PAGE, Page, decode};
 use super::super::{erase, tenant_bytes};
 use super::content::blocking;
-use super::forget::{IS_ACTIVE, in_use, uses_of};
-use super::{DocumentOwner, Documents, OWNED, nanoseconds};
+use super::forget::{IS_ACTIVE, check_at_rest, goes_on, uses_of};
+use super::{DocumentOwner, Documents, OF_OWNER, nanoseconds};
 use crate::run::{DocumentId, RunId, SessionId, TenantId};
 
 /// What is deleted with document `?1`, in the same transaction, before its row. Each table that holds something derived
@@ -117,6 +121,8 @@ impl Documents {
     /// `document.in_use` if some of them could not be deleted for that reason; otherwise as [`Documents::delete`].
     pub async fn delete_of_user(&self, tenant: &TenantId, user: &str) -> Result<usize, Error> {
         let owner = DocumentOwner::user(tenant, user);
+        // Begun before.
+        self.delete_unused(Timestamp::UNIX_EPOCH).await?;
         let (mut deleted, mut in_use) = (0, None);
         let mut page = Page { limit: MAX_PAGE, after: None };
         loop {
@@ -137,8 +143,8 @@ impl Documents {
         in_use.map_or(Ok(deleted), Err)
     }
 
-    /// Deletes documents of all tenants that were last used before `since` and that no active run names, at most a
-    /// thousand, those unused for the longest time first. Returns how many.
+    /// Deletes documents of all tenants whose deletion has begun, or that were last used before `since` and that no active run
+    /// names, at most a thousand, those unused for the longest time first. Returns how many.
     ///
     /// # Errors
     /// As [`Documents::delete`].
@@ -154,8 +160,9 @@ impl Documents {
     ) -> Result<usize, H::Error> {
         let before = nanoseconds(since);
         let sql = format!(
-            "SELECT tenant, id FROM documents AS d WHERE used < ? AND NOT EXISTS (SELECT 1 FROM document_uses AS u \
-             JOIN runs AS r ON r.run = u.run WHERE u.document = d.id AND {IS_ACTIVE}) ORDER BY used, id LIMIT 1000"
+            "SELECT tenant, id FROM documents AS d WHERE deleting = 1 OR (used < ? AND NOT EXISTS (SELECT 1 FROM \
+             document_uses AS u JOIN runs AS r ON r.run = u.run WHERE u.document = d.id AND {IS_ACTIVE})) \
+             ORDER BY deleting DESC, used, id LIMIT 1000"
         );
         let rows = sqlx::query_as(AssertSqlSafe(sql)).bind(before).fetch_all(self.store.pool()).await;
         let rows: Vec<(String, String)> = rows.map_err(|e| self.read_error(&e))?;
@@ -167,7 +174,7 @@ impl Documents {
                 Ok(done) => deleted += usize::from(done.is_some()),
                 // It was named just now, one of its conversations is at work, or cannot be read.
                 Err(error) if PASSED_OVER.contains(&H::code(&error)) => {
-                    tracing::warn!(document = %id, %tenant, code = H::code(&error), "an unused document is kept for now: {error}");
+                    tracing::warn!(document = %id, %tenant, code = H::code(&error), "a document is not deleted yet: {error}");
                 }
                 Err(error) => return Err(error),
             }
@@ -190,34 +197,86 @@ impl Documents {
         let mut deleted = DeletedDocument::default();
         for _ in 0..MAX_ROUNDS {
             // An owner who does not have it learns nothing.
-            let row = self.get(owner, id).await?;
-            let is_due = |used: Timestamp| unused_since.is_none_or(|since| nanoseconds(used) < since);
-            if row.is_none_or(|row| !is_due(row.used)) {
+            if !self.begin_deletion(owner, id, unused_since).await? {
                 return Ok(None);
             }
+            let mut at_work = None;
             for session in self.remembering(id).await? {
-                let held = hold.hold(owner.tenant, &session).await?;
-                deleted.runs.extend(self.forget(owner.tenant, id, &session).await?);
-                drop(held);
-                if !deleted.sessions.contains(&session) {
-                    deleted.sessions.push(session);
+                match self.forget_holding(owner.tenant, id, &session, hold).await {
+                    Ok(runs) => {
+                        deleted.runs.extend(runs);
+                        if !deleted.sessions.contains(&session) {
+                            deleted.sessions.push(session);
+                        }
+                    }
+                    // The others forget it nevertheless.
+                    Err(error) if PASSED_OVER.contains(&H::code(&error)) => at_work = Some(error),
+                    Err(error) => return Err(error),
                 }
             }
-            if self.delete_forgotten(owner, id, unused_since).await? {
+            if let Some(error) = at_work {
+                return Err(error);
+            }
+            if self.delete_forgotten(owner, id).await? {
                 self.remove_file(id).await;
                 return Ok(Some(deleted));
             }
         }
-        Err(in_use(id, "a new request about it").into())
+        Err(goes_on(id, "a new request about it").into())
     }
 
-    /// Deletes the row of a document that no run names any more. Returns whether that is done.
-    async fn delete_forgotten(
+    /// Decides the deletion of a document, unless it was used at `unused_since` or later: from here on it is there for no
+    /// request. Returns whether there is one to be deleted; one whose deletion was decided before is.
+    ///
+    /// # Errors
+    /// `document.in_use`, `store.unreadable`, and then nothing has changed; database errors.
+    async fn begin_deletion(
         &self,
         owner: &DocumentOwner<'_>,
         id: DocumentId,
         unused_since: Option<i64>,
     ) -> Result<bool, Error> {
+        if self.get(owner, id).await?.is_none() {
+            return Ok(self.get_to_delete(owner, id).await?.is_some());
+        }
+        // What cannot be read cannot be forgotten.
+        for session in self.remembering(id).await? {
+            self.store.session_events(owner.tenant, &session).await?;
+        }
+        let doing = format!("begin to delete document {id}");
+        let failed = |e| Error::database(self.store.path(), &doing, &e);
+        let mut writing = self.store.writer(&doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
+        let mut tx = sqlx::Connection::begin_with(connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
+        if let Some(error) = check_at_rest(&mut tx, id, owner.tenant).await.map_err(failed)? {
+            return Err(error);
+        }
+        let sql = format!(
+            "UPDATE documents SET deleting = 1 WHERE {OF_OWNER} AND id = ?3 AND used < coalesce(?4, used + 1)"
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(owner.tenant.as_str()).bind(owner.user);
+        let query = query.bind(id.to_string()).bind(unused_since);
+        let begun = query.execute(&mut *tx).await.map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(begun.rows_affected() > 0)
+    }
+
+    /// Has a conversation forget a document while nothing happens in it.
+    async fn forget_holding<H: ConversationHold>(
+        &self,
+        tenant: &TenantId,
+        id: DocumentId,
+        session: &SessionId,
+        hold: &H,
+    ) -> Result<Vec<RunId>, H::Error> {
+        let held = hold.hold(tenant, session).await?;
+        let runs = self.forget(tenant, id, session).await?;
+        drop(held);
+        Ok(runs)
+    }
+
+    /// Deletes the row of a document that no run names any more. Returns whether that is done.
+    async fn delete_forgotten(&self, owner: &DocumentOwner<'_>, id: DocumentId) -> Result<bool, Error> {
         let doing = format!("delete document {id}");
         let failed = |e| Error::database(self.store.path(), &doing, &e);
         let mut writing = self.store.writer(&doing).await?;
@@ -226,8 +285,7 @@ impl Documents {
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let uses = uses_of(&mut tx, id).await.map_err(failed)?;
-        let is_done =
-            uses.is_empty() && delete_rows(&mut tx, owner, id, unused_since).await.map_err(failed)?;
+        let is_done = uses.is_empty() && delete_rows(&mut tx, owner, id).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(is_done)
     }
@@ -260,16 +318,13 @@ pub(super) async fn delete_rows(
     tx: &mut SqliteConnection,
     owner: &DocumentOwner<'_>,
     id: DocumentId,
-    unused_since: Option<i64>,
 ) -> Result<bool, sqlx::Error> {
     let id = id.to_string();
-    let sql =
-        format!("SELECT bytes FROM documents WHERE {OWNED} AND id = ?3 AND used < coalesce(?4, used + 1)");
+    let sql = format!("SELECT bytes FROM documents WHERE {OF_OWNER} AND id = ?3");
     let bytes: Option<i64> = sqlx::query_scalar(AssertSqlSafe(sql))
         .bind(owner.tenant.as_str())
         .bind(owner.user)
         .bind(&id)
-        .bind(unused_since)
         .fetch_optional(&mut *tx)
         .await?;
     let Some(bytes) = bytes else { return Ok(false) };

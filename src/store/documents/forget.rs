@@ -1,6 +1,6 @@
 //! What conversations forget with a document: the runs that named it, and what is remembered of these.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
@@ -32,22 +32,12 @@ pub(super) struct DocumentUse {
 
 impl Documents {
     /// The conversations of the runs that named or listed a document.
-    ///
-    /// # Errors
-    /// `document.in_use` if one of these runs is not over.
     pub(super) async fn remembering(&self, id: DocumentId) -> Result<Vec<SessionId>, Error> {
         let mut connection = self.store.pool().acquire().await.map_err(|e| self.read_error(&e))?;
         let uses = uses_of(&mut connection, id).await.map_err(|e| self.read_error(&e))?;
+        let listing = listing_sessions(&mut connection, id).await.map_err(|e| self.read_error(&e))?;
         let mut sessions: Vec<SessionId> = Vec::new();
-        for used in uses {
-            if used.is_active {
-                return Err(in_use(id, &format!("run {}, which names it,", used.run)));
-            }
-            if !sessions.contains(&used.session) {
-                sessions.push(used.session);
-            }
-        }
-        for session in listing_sessions(&mut connection, id).await.map_err(|e| self.read_error(&e))? {
+        for session in uses.into_iter().map(|used| used.session).chain(listing) {
             if !sessions.contains(&session) {
                 sessions.push(session);
             }
@@ -95,12 +85,12 @@ impl Documents {
         if let Some(first) = runs.first().copied()
             && let Some(run) = active_since(&mut tx, tenant, session, first).await.map_err(failed)?
         {
-            return Err(in_use(id, &format!("run {run} of session {session}, which may know of it,")));
+            return Err(goes_on(id, &format!("run {run} of session {session}, which may know of it,")));
         }
         let is_same = runs_in(&mut tx, id, session).await.map_err(failed)? == runs
             && last_of(&mut tx, tenant, session).await.map_err(failed)? == last;
         if !is_same {
-            return Err(in_use(id, &format!("session {session}, which remembers it,")));
+            return Err(goes_on(id, &format!("session {session}, which remembers it,")));
         }
         rewrite(&mut tx, tenant, session, &changed).await.map_err(failed)?;
         let mut erased = runs;
@@ -111,6 +101,33 @@ impl Documents {
         tx.commit().await.map_err(failed)?;
         Ok(erased.into_iter().collect())
     }
+}
+
+/// Why a document cannot be forgotten now, if so: a run that named it, or a later one of its conversation, is not over, or one of
+/// a conversation that listed it is under way.
+pub(super) async fn check_at_rest(
+    tx: &mut SqliteConnection,
+    id: DocumentId,
+    tenant: &TenantId,
+) -> Result<Option<Error>, sqlx::Error> {
+    let mut first: BTreeMap<SessionId, RunId> = BTreeMap::new();
+    for used in uses_of(tx, id).await? {
+        if used.is_active {
+            return Ok(Some(in_use(id, &format!("run {}, which names it,", used.run))));
+        }
+        first.entry(used.session).or_insert(used.run);
+    }
+    for (session, run) in &first {
+        if let Some(run) = active_since(tx, tenant, session, *run).await? {
+            let what = format!("run {run} of session {session}, which may know of it,");
+            return Ok(Some(in_use(id, &what)));
+        }
+    }
+    let sql = "SELECT a.run FROM document_listings AS l JOIN runs AS r ON r.run = l.run \
+         JOIN runs AS a ON a.tenant = r.tenant AND a.session = r.session AND a.status IN ('queued', 'running') \
+         WHERE l.document = ? LIMIT 1";
+    let run: Option<String> = sqlx::query_scalar(sql).bind(id.to_string()).fetch_optional(tx).await?;
+    Ok(run.map(|run| in_use(id, &format!("run {run}, whose conversation lists it,"))))
 }
 
 /// The runs of a conversation that named a document.
@@ -229,6 +246,15 @@ pub(super) async fn uses_of(
         uses.push(DocumentUse { run, session, is_active });
     }
     Ok(uses)
+}
+
+/// The error for a document whose deletion has begun, where `what` is at work.
+pub(super) fn goes_on(id: DocumentId, what: &str) -> Error {
+    let what = format!(
+        "the document {id} is there for no request any more, and {what} is at work: what is left is forgotten within an hour, or \
+         when the deletion is asked for again, once that has ended"
+    );
+    Error::new(ErrorCode::DocumentInUse, what)
 }
 
 /// The error for a document that `what` uses.

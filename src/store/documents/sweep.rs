@@ -86,7 +86,7 @@ impl Documents {
         let mut writing = self.store.writer(doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
         let mut tx = sqlx::Connection::begin_with(connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
-        delete_rows(&mut tx, &DocumentOwner::anyone(tenant), id, None).await.map_err(failed)?;
+        delete_rows(&mut tx, &DocumentOwner::anyone(tenant), id).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         tracing::warn!(%tenant, document = %id, "the file of a document is gone: the document was deleted");
         Ok(())

@@ -196,12 +196,21 @@ async fn uploads_in_progress_count_in_the_quota() {
 
 /// Run `n`, which names a document; ended if `status` says so.
 async fn run_naming(store: &Store, n: u128, document: &DocumentRow, status: Option<RunStatus>) {
+    run_naming_in(store, ("s1", n), document, status).await;
+}
+
+async fn run_naming_in(
+    store: &Store,
+    (session, n): (&str, u128),
+    document: &DocumentRow,
+    status: Option<RunStatus>,
+) {
     let mut queued = RunQueued::new("what does it say?", "ada", TaskId(Uuid::from_u128(n)));
     queued.documents.push(document.named());
     let mut events = vec![Event::RunQueued(queued)];
     events.extend(status.map(|status| Event::RunCompleted { status }));
     for (seq, event) in events.into_iter().enumerate() {
-        let record = Record::Run(envelope(Some(run_id(n)), "s1", seq as u64 + 1, event).into());
+        let record = Record::Run(envelope(Some(run_id(n)), session, seq as u64 + 1, event).into());
         let outcomes = store.write(&[vec![record.to_row().unwrap()]]).await.unwrap();
         assert!(outcomes[0].failures.is_empty(), "{outcomes:?}");
     }
@@ -237,6 +246,60 @@ async fn deletion_erases_the_runs_that_named_a_document_once_they_have_ended() {
         assert_eq!(rows, 0, "{table}");
     }
     assert_eq!(store.tenant_bytes(&acme).await.unwrap(), 0);
+}
+
+/// Holds every conversation but one.
+struct AllBut(&'static str, ErrorCode);
+
+#[async_trait::async_trait]
+impl ConversationHold for AllBut {
+    type Error = Error;
+
+    async fn hold(&self, _: &TenantId, session: &crate::run::SessionId) -> Result<Box<dyn Send>, Error> {
+        if session.as_str() == self.0 { Err(Error::new(self.1, "not now")) } else { Ok(Box::new(())) }
+    }
+
+    fn code(error: &Error) -> &str {
+        error.code()
+    }
+}
+
+#[tokio::test]
+async fn deletion_is_refused_as_a_whole_or_goes_on_until_everything_is_forgotten() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let (documents, acme) = (store.documents(), tenant());
+    let ours = DocumentOwner::anyone(&acme);
+    let named = add(&store, "ada", b"named", LIMITS).await.unwrap().document;
+    run_naming_in(&store, ("s1", 1), &named, Some(RunStatus::Completed)).await;
+    run_naming_in(&store, ("s2", 2), &named, None).await;
+    let runs = async |store: &Store| -> i64 {
+        sqlx::query_scalar("SELECT count(*) FROM runs").fetch_one(store.pool()).await.unwrap()
+    };
+    assert_eq!(documents.delete(&ours, named.id).await.unwrap_err().code(), "document.in_use");
+    assert!(runs(&store).await == 2 && documents.get(&ours, named.id).await.unwrap().is_some());
+    let end = Event::RunCompleted { status: RunStatus::Completed };
+    let end = Record::Run(envelope(Some(run_id(2)), "s2", 2, end).into()).to_row().unwrap();
+    store.write(&[vec![end]]).await.unwrap();
+
+    // A conversation that is at work just then does not keep the others from forgetting it.
+    let busy = AllBut("s1", ErrorCode::DocumentInUse);
+    assert_eq!(documents.delete_holding(&ours, named.id, &busy).await.unwrap_err().code(), "document.in_use");
+    // The next attempt ends in the middle, as with the process.
+    let dies = AllBut("s1", ErrorCode::Stopped);
+    assert!(documents.delete_holding(&ours, named.id, &dies).await.is_err());
+    assert_eq!(runs(&store).await, 1);
+    assert!(documents.open(&ours, named.id).await.unwrap().is_none());
+    assert_eq!(documents.list(&ours, &Page::default()).await.unwrap(), []);
+    let again = add(&store, "ada", b"named", LIMITS).await.unwrap();
+    assert!(again.is_new && again.document.id != named.id);
+    store.close().await;
+
+    let store = open(tmp.path()).await;
+    assert_eq!(store.documents().delete_unused(Timestamp::UNIX_EPOCH).await.unwrap(), 1);
+    assert_eq!((runs(&store).await, files(tmp.path())), (0, vec![again.document.id.to_string()]));
+    assert!(store.documents().get_to_delete(&ours, named.id).await.unwrap().is_none());
+    assert_eq!(store.tenant_bytes(&acme).await.unwrap(), 5);
 }
 
 #[tokio::test]

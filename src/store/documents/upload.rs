@@ -458,7 +458,8 @@ async fn same_content(
     document: &DocumentRow,
 ) -> Result<Option<DocumentRow>, sqlx::Error> {
     let sql = format!(
-        "UPDATE documents SET used = max(used, ?) WHERE tenant = ? AND user = ? AND sha256 = ? RETURNING {COLUMNS}"
+        "UPDATE documents SET used = max(used, ?) WHERE tenant = ? AND user = ? AND sha256 = ? \
+         AND deleting = 0 RETURNING {COLUMNS}"
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(nanoseconds(document.used))
