@@ -131,7 +131,7 @@ impl AnswerPreview {
     pub fn whole_reply(&mut self, reply: &Reply) -> String {
         self.restart();
         let PreviewSource::Call { partial, request, .. } = &mut self.source else {
-            return reader::without_thoughts(&reply.text).trim().to_owned();
+            return reader::after_thoughts(&reply.text).unwrap_or_default().trim().to_owned();
         };
         let arguments = match reply.calls.first() {
             Some(call) if reader::same(CHECK_CONTINUATION, &call.name) => &call.arguments,

@@ -14,7 +14,7 @@ use crate::llm::offline::{self, Unasked};
 use crate::llm::reader;
 use crate::plan::{self, Plan, Reference};
 use crate::run::{
-    Effect, Event, Fault, Question, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall,
+    Effect, Event, Fault, PlanMaker, Question, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -233,14 +233,19 @@ pub(super) fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Opt
     (!named).then(|| format!("the request does not name what {} does", tool.name))
 }
 
-/// Why the request does not ask for what a write does although it names that: it forbids it, or only asks about it.
-/// `None` where a person has changed the plan since.
+/// Why nobody asks for what a write does although it is named: it is forbidden, or only asked about. Of the request and
+/// the changes of its plan in words, the last one that names it counts. `None` where a person wrote the plan.
 pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) -> Option<String> {
-    if state.plans.iter().any(|made| made.why.is_some()) {
+    if state.plans.iter().any(|made| made.maker == PlanMaker::Person) {
         return None;
     }
-    let why = match offline::unasked(state.request(), |clause| names_action(scene, tool, clause))? {
+    let changes = state.plans.iter().rev().filter_map(|made| made.why.as_deref());
+    let mut said = changes.chain([state.request()]);
+    let said = said.find(|words| names_action(scene, tool, words))?;
+    let why = match offline::unasked(said, |clause| names_action(scene, tool, clause))? {
         Unasked::Forbidden => "the request forbids what",
+        // The rules read questions, and polite requests in their form, in these languages only.
+        Unasked::Question if !matches!(language::detect(said), Some("en" | "it")) => return None,
         Unasked::Question => "the request is only a question about what",
     };
     Some(format!("{why} {} does", tool.name))

@@ -211,10 +211,11 @@ pub(super) fn read_scene(
     Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
 }
 
-/// The text of a reply without the thoughts of its model.
+/// The text of a reply without the thoughts of its model: empty if there is nothing else.
 fn own_words<'a>(state: &RunState, reply: &'a Reply) -> &'a str {
     let text = reply.text.as_str();
-    if state.settings().has_rules(7) { reader::without_thoughts(text).trim() } else { text.trim() }
+    let own = if state.settings().has_rules(7) { reader::after_thoughts(text) } else { Some(text) };
+    own.unwrap_or_default().trim()
 }
 
 /// The calls that a reply contains, and its `text`. A model may also write its calls, or the arguments of the

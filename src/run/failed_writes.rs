@@ -5,8 +5,8 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// The writes that a back end refused or that failed, with what users read about each. Not those of a tool that has
-    /// done something in this run, or may have: a later call may have taken the place of the failed one.
+    /// The writes that a back end refused or that failed, with what users read about each. Not those for which another call
+    /// may have been made that did something, or may have: of the same tool, or of the same scene in a later step.
     pub(super) fn failed_writes(&self) -> Vec<(&CallState, String)> {
         let mut failed = Vec::new();
         for (number, call) in &self.calls {
@@ -21,7 +21,7 @@ impl RunState {
                 && call.replaced_by.is_none()
                 && !call.left_out
                 && !self.is_asked_about(*number);
-            if counts && !self.calls.values().any(|other| is_done_with_the_tool_of(call, other)) {
+            if counts && !self.calls.values().any(|other| may_do_instead(other, call)) {
                 failed.push((call, outcome.user_text(self.language())));
             }
         }
@@ -35,10 +35,11 @@ impl RunState {
     }
 }
 
-/// Whether `other` is a call of the tool of `call` that was done or may have been.
-fn is_done_with_the_tool_of(call: &CallState, other: &CallState) -> bool {
-    let is_same = other.scene == call.scene && other.requested.tool == call.requested.tool;
-    is_same
+/// Whether the write `other` was done, or may have been, and may have been made in place of `call`.
+fn may_do_instead(other: &CallState, call: &CallState) -> bool {
+    let is_later = other.step > call.step && other.requested.effect == Effect::Write;
+    other.scene == call.scene
+        && (is_later || other.requested.tool == call.requested.tool)
         && other.attempts > 0
         && !matches!(
             &other.status,

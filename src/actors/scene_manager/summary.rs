@@ -83,7 +83,7 @@ impl SummaryTask {
             match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
                 Ok(done) => {
                     let (usage, attempts) = (done.usage, done.attempts);
-                    let written = reader::without_thoughts(&done.reply.text);
+                    let written = reader::after_thoughts(&done.reply.text).unwrap_or_default();
                     let summary = verified(&job, written, language).await;
                     if !summary.is_empty() {
                         done.confirm.accepted();

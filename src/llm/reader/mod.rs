@@ -283,7 +283,7 @@ pub(crate) fn same(tool: &str, written: &str) -> bool {
 
 /// The text after a model's thoughts in `<think>` … `</think>`, which contain drafts. An unclosed thought extends to
 /// the end.
-pub(crate) fn without_thoughts(text: &str) -> &str {
+fn without_thoughts(text: &str) -> &str {
     match text.rfind("</think>") {
         Some(end) => text.get(end + "</think>".len()..).unwrap_or_default(),
         None if text.trim_start().starts_with("<think>") => "",
@@ -291,14 +291,14 @@ pub(crate) fn without_thoughts(text: &str) -> &str {
     }
 }
 
-/// The text after the thoughts at the beginning of a reply that is still being written; `None` while these, or their
-/// opening tag, may continue.
+/// The text after thoughts in `<think>` … `</think>` at its beginning; `None` while these, or their opening tag, may
+/// continue. What a text says of such tags later is left as it is.
 pub(crate) fn after_thoughts(so_far: &str) -> Option<&str> {
     const OPENS: &str = "<think>";
     let text = so_far.trim_start();
     if !text.starts_with(OPENS) {
         let may_open = !text.is_empty() && OPENS.starts_with(text);
-        return (!may_open).then_some(text);
+        return (!may_open).then_some(so_far);
     }
     text.split_once("</think>").map(|(_, after)| after)
 }
