@@ -225,6 +225,12 @@ pub(super) fn untraced_arguments(
     tool: &SceneTool,
     arguments: &Value,
 ) -> Vec<String> {
+    // What is asked mostly says all values, and is soon read. The conversation, which may be long, is read only for a
+    // value that is not in it: further sources never make a value doubtful.
+    let Some(asked) = asked_sources(state) else { return Vec::new() };
+    if untraced(&tool.parameters, arguments, &asked).is_empty() {
+        return Vec::new();
+    }
     let sources = sources(state, catalogue);
     sources.map(|from| untraced(&tool.parameters, arguments, &from)).unwrap_or_default()
 }
@@ -337,26 +343,32 @@ fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
 }
 
+/// The first of the [`sources`]: the request and the instructions.
+fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
+    let started = state.started.as_ref()?;
+    Some(GroundingSources {
+        said: vec![state.request().into(), instructions(state).into()],
+        found: Vec::new(),
+        user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
+        now: &started.now,
+        language: started.language.as_deref(),
+        strict: state.settings().has_rules(2),
+        lists: state.settings().has_rules(6),
+    })
+}
+
 /// The sources that the arguments of a write may come from.
 fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSources<'a>> {
     let started = state.started.as_ref()?;
-    let strict = state.settings().has_rules(2);
-    let said = vec![state.request().into(), instructions(state).into()];
-    let mut sources = CollectedSources { state, strict, said, found: Vec::new() };
+    let asked = asked_sources(state)?;
+    let said = asked.said;
+    let mut sources = CollectedSources { state, strict: asked.strict, said, found: Vec::new() };
     sources.add_plans();
     sources.add_results();
     sources.found.extend(constraints::vouched_state(state).map(Cow::Borrowed));
     sources.add_conversation(&started.context, catalogue);
     let CollectedSources { said, found, .. } = sources;
-    Some(GroundingSources {
-        said,
-        found,
-        user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
-        now: &started.now,
-        language: started.language.as_deref(),
-        strict,
-        lists: state.settings().has_rules(6),
-    })
+    Some(GroundingSources { said, found, ..asked })
 }
 
 /// The sources of a run's writes, as they are collected.

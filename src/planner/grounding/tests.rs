@@ -448,6 +448,24 @@ proptest! {
     }
 
     #[test]
+    fn further_sources_never_make_a_value_doubtful(said in prop::collection::vec(prop::collection::vec(prop::sample::select(vec![
+        "15", "June", "from", "to", "the", "week", "after", "not", "31", "February", "2026", "next", "Monday", "3", "giorni", "half", "past", "9:30", "2 hours",
+        "Milan", "Rossi", "no", "first", "except", "every", "in", "10 days", "ago", "AB-12", "me", "a", "-5", "2027-06-15"
+    ]), 0..8), 1..5), date in prop::sample::select(vec!["2027-06-15", "2026-11-30", "2027-02-28"]), n in prop::sample::select(vec![3.0, 15.0, -5.0, 0.0, 1.0, 10.0]),
+        name in prop::sample::select(vec!["Rossi", "Milan", "Anna", "AB-12"])) {
+        let said: Vec<String> = said.iter().map(|words| words.join(" ")).collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let parameters = json!({"properties": {"date": {"format": "date"}, "n": {"type": "number"}, "city": {"type": "string"}, "code": {"type": "string"}},
+            "required": ["date", "n", "city", "code"]});
+        let arguments = json!({"date": date, "n": n, "city": name, "code": name, "time": "09:30"});
+        let first = doubts(&said[..1], &[], &parameters, &arguments);
+        let found = json!({"at": "2026-11-30T09:30", "list": [n, "not 15 June", said]});
+        for doubtful in doubts(&said, &[found], &parameters, &arguments) {
+            prop_assert!(first.contains(&doubtful), "{} is traced to {:?} alone", doubtful, said[0]);
+        }
+    }
+
+    #[test]
     fn unsaid_day_is_not_traced(day in 1..=28_i8, month in 1..=12_i8, year in 2027..=2029_i16, other_day in 1..=28_i8, other_month in 1..=12_i8) {
         let said = date(year, month, day);
         let other = date(year, other_month, other_day);
