@@ -11,6 +11,13 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// Maximum depth of JSON that this program reads: the limit of the parser.
 pub(crate) const READ_DEPTH: usize = 127;
 
+/// Whether this JSON text is nested no deeper than [`READ_DEPTH`].
+pub(crate) fn is_readable(json: &[u8]) -> bool {
+    // Few texts have so many brackets at all, and these are soon counted.
+    let opening = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    opening <= READ_DEPTH || depth_of_text(json) <= READ_DEPTH
+}
+
 /// The nesting depth of objects and lists in this JSON text; brackets in strings do not count.
 pub(crate) fn depth_of_text(json: &[u8]) -> usize {
     let (mut now, mut most) = (0usize, 0usize);
@@ -86,6 +93,10 @@ mod tests {
     #[test]
     fn json_parser_accepts_exactly_the_documented_depth() {
         let text = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(is_readable(text(READ_DEPTH).as_bytes()) && !is_readable(text(READ_DEPTH + 1).as_bytes()));
+        assert!(is_readable(
+            json!([[[]], [[]], "[".repeat(500), vec![json!({}); 500]]).to_string().as_bytes()
+        ));
         assert!(serde_json::from_str::<Value>(&text(READ_DEPTH)).is_ok());
         assert!(serde_json::from_str::<Value>(&text(READ_DEPTH + 1)).is_err());
     }

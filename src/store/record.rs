@@ -146,7 +146,7 @@ where
         |what: String| Error::new(ErrorCode::BadRecord, format!("{stream}, seq {}: {what}", envelope.seq));
     let body = serde_json::to_string(&envelope.body)
         .map_err(|e| bad(format!("the event cannot be written as JSON: {e}")))?;
-    if nesting::depth_of_text(body.as_bytes()) > nesting::READ_DEPTH {
+    if !nesting::is_readable(body.as_bytes()) {
         let most = nesting::READ_DEPTH;
         return Err(bad(format!("the event is nested deeper than {most} levels and could not be read back")));
     }

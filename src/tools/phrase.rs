@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::civil::Date;
-use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior};
 use serde_json::{Map, Value, json};
 
 /// The longest sentence, in bytes; a longer one is discarded.
@@ -19,6 +20,9 @@ const MAX_PROMPT_BYTES: usize = 256 * 1024;
 
 /// The budget of such a prompt, in minijinja instructions.
 const PROMPT_FUEL: u64 = 2_000_000;
+
+/// Most templates of sentences that are kept compiled; further ones are compiled for each sentence.
+const MAX_COMPILED: usize = 4096;
 
 /// The budget of one sentence, in minijinja instructions.
 const FUEL: u64 = 50_000;
@@ -37,6 +41,13 @@ zh zu";
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = environment();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    // A template is kept under its own text, which must not be read as the name of a file of some format.
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    let kept = AtomicUsize::new(0);
+    environment.set_loader(move |template| {
+        let has_room = kept.fetch_add(1, Ordering::Relaxed) < MAX_COMPILED;
+        Ok(has_room.then(|| template.to_owned()))
+    });
     environment.set_formatter(|out, state, value| {
         if value.is_none() {
             return Err(Error::new(ErrorKind::UndefinedError, "the value is null"));
@@ -93,7 +104,8 @@ pub fn render(template: &str, language: &str, result: &Value, arguments: &Value)
     fields.insert("arguments".to_owned(), arguments.clone());
     fields.insert(LANGUAGE.to_owned(), json!(language));
     let mut out = BoundedWriter::default();
-    ENVIRONMENT.template_from_str(template).ok()?.render_captured_to(fields, &mut out).ok()?;
+    let compiled = ENVIRONMENT.get_template(template).or_else(|_| ENVIRONMENT.template_from_str(template));
+    compiled.ok()?.render_captured_to(fields, &mut out).ok()?;
     let text = String::from_utf8(out.bytes).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
