@@ -207,6 +207,15 @@ impl<'a> ReplayWalk<'a> {
         self.state.apply_checked(event, at);
     }
 
+    /// Compares an event that the planner makes from the state alone with what it makes today; `why` says how it differs.
+    fn compare_made(&mut self, seq: u64, event: &Event, today: Event, why: String) {
+        self.held.replies += 1;
+        let today = as_stored(today);
+        if !is_same(event, &today) {
+            self.add_difference(seq, event, DifferenceKind::Meaning, why, &[Action::Record { event: today }]);
+        }
+    }
+
     /// Compares an event that was decided here: by the state machine, or by reading a reply.
     fn compare_decision(&mut self, seq: u64, event: &Event, due: &[Action]) {
         let recorded = |action: &Action| matches!(action, Action::Record { event: e } if is_same(event, e));
@@ -218,60 +227,30 @@ impl<'a> ReplayWalk<'a> {
         });
         let taken = due.iter().any(|action| matches!(action, Action::Take { .. }));
         if taken && let Event::PlanCreated(_) | Event::PlanningFailed { .. } = event {
-            self.held.replies += 1;
-            let today = as_stored(planner::supplied_plan(&self.state, self.catalogue, 1));
-            if !is_same(event, &today) {
-                let why = "the plan supplied with the request is validated differently".to_owned();
-                self.add_difference(
-                    seq,
-                    event,
-                    DifferenceKind::Meaning,
-                    why,
-                    &[Action::Record { event: today }],
-                );
-            }
-            return;
+            let today = planner::supplied_plan(&self.state, self.catalogue, 1);
+            let why = "the plan supplied with the request is validated differently".to_owned();
+            return self.compare_made(seq, event, today, why);
         }
         if let Event::Prepared { step, .. } = event
             && due.contains(&Action::Prepare { step: *step })
         {
-            self.held.replies += 1;
-            let today = as_stored(planner::prepared(&self.state, self.catalogue, *step));
-            if !is_same(event, &today) {
-                let why = format!("the calls of step {step} are prepared differently");
-                self.add_difference(
-                    seq,
-                    event,
-                    DifferenceKind::Meaning,
-                    why,
-                    &[Action::Record { event: today }],
-                );
-            }
-            return;
+            let today = planner::prepared(&self.state, self.catalogue, *step);
+            let why = format!("the calls of step {step} are prepared differently");
+            return self.compare_made(seq, event, today, why);
         }
         if let Event::Adapted { change } = event
             && due.contains(&Action::Substitute { call: change.call() })
         {
-            self.held.replies += 1;
-            let today = as_stored(planner::substitute(&self.state, self.catalogue, change.call()));
-            if !is_same(event, &today) {
-                let why = format!("another call takes the place of call {}", change.call());
-                let today = [Action::Record { event: today }];
-                self.add_difference(seq, event, DifferenceKind::Meaning, why, &today);
-            }
-            return;
+            let today = planner::substitute(&self.state, self.catalogue, change.call());
+            let why = format!("another call takes the place of call {}", change.call());
+            return self.compare_made(seq, event, today, why);
         }
         if let Event::Adapted { change } = event
             && due.contains(&Action::Interpret { call: change.call() })
         {
-            self.held.replies += 1;
-            let today = as_stored(planner::interpreted(&self.state, self.catalogue, change.call()));
-            if !is_same(event, &today) {
-                let why = format!("the data of call {} is mapped to another result", change.call());
-                let today = [Action::Record { event: today }];
-                self.add_difference(seq, event, DifferenceKind::Meaning, why, &today);
-            }
-            return;
+            let today = planner::interpreted(&self.state, self.catalogue, change.call());
+            let why = format!("the data of call {} is mapped to another result", change.call());
+            return self.compare_made(seq, event, today, why);
         }
         let Some((call, subject)) = reply.filter(|_| !due.iter().any(recorded)) else {
             self.held.decisions += 1;

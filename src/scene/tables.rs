@@ -217,37 +217,37 @@ impl TableChecker<'_> {
             records: None,
             initial: Vec::new(),
         };
-        if table.key.is_empty() {
+        self.check_key(&table, &draft.key, draft.line);
+        self.check_checks(&table, &draft.checks);
+        Some(table)
+    }
+
+    /// Checks the key of a table, which begins at `line`.
+    fn check_key(&self, table: &TableDefinition, key: &[Located<String>], line: Option<u32>) {
+        if key.is_empty() {
             let message = format!("{} has no key", table.name);
-            self.error(
-                draft.line,
-                "table_key",
-                message,
-                "add key = [\"…\"] with the columns that find a row",
-            );
+            self.error(line, "table_key", message, "add key = [\"…\"] with the columns that find a row");
         }
-        for name in &draft.key {
-            let Some(column) = self.column_of(&table, &name.value, name.line) else { continue };
+        for name in key {
+            let Some(column) = self.column_of(table, &name.value, name.line) else { continue };
             if column.optional || matches!(column.kind, ColumnKind::Boolean | ColumnKind::Decimal { .. }) {
                 let message = format!("{}.{} cannot be part of a key", table.name, name.value);
-                self.error(
-                    name.line,
-                    "table_key",
-                    message,
-                    "use texts, integers, days and times that are never null",
-                );
+                let remedy = "use texts, integers, days and times that are never null";
+                self.error(name.line, "table_key", message, remedy);
             }
         }
-        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-        let optional: Vec<&str> = table
-            .columns
-            .iter()
-            .filter(|column| column.optional)
-            .map(|column| column.name.as_str())
-            .collect();
-        for check in &draft.checks {
+    }
+
+    /// Checks the conditions that each row of a table has to meet.
+    fn check_checks(&self, table: &TableDefinition, checks: &[Located<String>]) {
+        let names = |only_optional: bool| -> Vec<&str> {
+            let columns = table.columns.iter().filter(|column| column.optional || !only_optional);
+            columns.map(|column| column.name.as_str()).collect()
+        };
+        let (all, optional) = (names(false), names(true));
+        for check in checks {
             let text = check.value.trim();
-            if let Err(why) = check_expression(text, &names) {
+            if let Err(why) = check_expression(text, &all) {
                 let message = format!("the check {text:?} of {} is invalid: {why}", table.name);
                 let remedy = "compare columns and numbers, such as stock >= 0";
                 self.error(check.line, "table_check", message, remedy);
@@ -258,7 +258,6 @@ impl TableChecker<'_> {
                 self.error(check.line, "table_check", message, remedy);
             }
         }
-        Some(table)
     }
 
     fn column(&self, draft: ColumnDraft, known: &mut BTreeSet<String>) -> Option<ColumnDefinition> {

@@ -32,18 +32,19 @@ impl ApprovalTracker {
                 let since = self.waiting_since.remove(approval);
                 let Some(metrics) = metrics else { return };
                 if matches!(decision, Decision::Edited { .. }) {
-                    metrics.edits.inc([EditKind::Arguments as usize]);
+                    metrics.decisions.edits.inc([EditKind::Arguments as usize]);
                 }
                 if let Some(since) = since {
                     let nanos = at.as_nanosecond() - since.as_nanosecond();
                     metrics
+                        .decisions
                         .approval_wait
                         .observe([decision_label(decision, by) as usize], seconds(nanos.max(0)));
                 }
             }
             Event::ModificationAsked { .. } => {
                 if let Some(metrics) = metrics {
-                    metrics.edits.inc([EditKind::Feedback as usize]);
+                    metrics.decisions.edits.inc([EditKind::Feedback as usize]);
                 }
             }
             Event::PlanCreated(made) => self.set_plan(made),
@@ -55,7 +56,7 @@ impl ApprovalTracker {
             }
             Event::PlanEdited(made) => {
                 if let Some(metrics) = metrics {
-                    metrics.edits.inc([EditKind::Plan as usize]);
+                    metrics.decisions.edits.inc([EditKind::Plan as usize]);
                 }
                 self.observe_changed_steps(EditKind::Plan, made, metrics);
                 self.set_plan(made);
@@ -70,7 +71,10 @@ impl ApprovalTracker {
 
     fn observe_changed_steps(&self, action: EditKind, made: &PlanMade, metrics: Option<&RunMetrics>) {
         if let (Some(before), Some(metrics)) = (&self.editable_plan, metrics) {
-            metrics.edited_steps.observe([action as usize], changed_steps(before, &made.plan) as f64);
+            metrics
+                .decisions
+                .edited_steps
+                .observe([action as usize], changed_steps(before, &made.plan) as f64);
         }
     }
 }

@@ -94,10 +94,10 @@ impl TrackedPlan {
 
     pub(super) fn record(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd, metrics: &RunMetrics) {
         let at = [self.kind as usize, self.outcome(ended, end) as usize];
-        metrics.plans.inc(at);
-        metrics.plan_steps.observe(at, self.steps.len() as f64);
+        metrics.plans.made.inc(at);
+        metrics.plans.steps.observe(at, self.steps.len() as f64);
         if let Some(quality) = self.quality(ended).filter(|_| end != PlanEnd::Draft) {
-            metrics.plan_quality.observe(at, quality);
+            metrics.plans.quality.observe(at, quality);
         }
     }
 }

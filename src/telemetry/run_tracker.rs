@@ -164,9 +164,60 @@ impl RunTracker {
     }
 
     pub(super) fn observe(&mut self, envelope: &Envelope<Event>, to: MetricSink<'_>) {
-        let at = envelope.at;
-        self.approvals.observe(&envelope.body, at, to.metrics);
-        match &envelope.body {
+        let (event, at) = (&envelope.body, envelope.at);
+        self.approvals.observe(event, at, to.metrics);
+        match event {
+            Event::RunQueued(_)
+            | Event::RunStarted(_)
+            | Event::RunResumed { .. }
+            | Event::CancelRequested { .. }
+            | Event::RunWaiting {}
+            | Event::RunPutAside { .. }
+            | Event::RunReopened { .. }
+            | Event::Released { .. }
+            | Event::ModificationAsked { .. }
+            | Event::Decided { .. }
+            | Event::ListChangeAsked { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => self.observe_run(event, at, to),
+            Event::ModelAsked { .. }
+            | Event::ModelReplied { .. }
+            | Event::ModelFailed { .. }
+            | Event::ReplyRejected { .. } => self.observe_question(event, at, to),
+            Event::PlanRecalled(_)
+            | Event::PathRecalled { .. }
+            | Event::PlanRated { .. }
+            | Event::PlanCreated(_)
+            | Event::Replanned(_)
+            | Event::PlanEdited(_)
+            | Event::PlanningFailed { .. } => self.observe_planning(event, at, to),
+            Event::StepStarted { .. }
+            | Event::FlowPlanned { .. }
+            | Event::NodeStarted { .. }
+            | Event::SceneReplied { .. }
+            | Event::Prepared { .. }
+            | Event::ProgramReplied { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. } => self.observe_step(event, at, to),
+            Event::ToolStarted { .. }
+            | Event::ToolCompleted { .. }
+            | Event::ToolSkipped { .. }
+            | Event::Adapted { .. }
+            | Event::Compensating { .. } => self.observe_call(event, at, to),
+            Event::Unexpected { .. }
+            | Event::Consultation { .. }
+            | Event::BackedOff { .. }
+            | Event::TimerFired { .. } => self.observe_failure(event, at, to),
+            // Counted by no metric of its own.
+            _ => {}
+        }
+    }
+
+    /// Observes the life of the run, and what people do about it.
+    fn observe_run(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
+        match event {
             Event::RunQueued(queued) => {
                 self.queued = Some(at);
                 self.plan_only = queued.plan_only;
@@ -183,146 +234,9 @@ impl RunTracker {
                 self.set_state(Some(InFlightState::Running), to);
                 log_lines::resumed(&self.span, *epoch);
             }
-            Event::ModelAsked { call, subject, .. } => self.model_asked(*call, *subject, at),
-            Event::ModelReplied { call, reply, usage, millis, attempts } => {
-                self.model_replied(*call, at, *millis, *usage, attempts, Some(&reply.model), to);
-            }
-            Event::ModelFailed { call, error, usage, millis, attempts } => {
-                if let Some(ask) = self.model_replied(*call, at, *millis, *usage, attempts, None, to) {
-                    let span = log_lines::enabled(&ask.span, &self.span);
-                    log_lines::model_failed(span, *call, ask.purpose.name(), *millis, &error.code);
-                }
-            }
-            Event::ReplyRejected { call, problems } => log_lines::rejected(&self.span, *call, problems.len()),
-            Event::PlanRecalled(recall) => {
-                if let Some(metrics) = to.metrics {
-                    metrics.plan_reuse.inc([recall.outcome as usize]);
-                }
-            }
-            Event::PathRecalled { recall, .. } => {
-                if let Some(metrics) = to.metrics {
-                    metrics.path_reuse.inc([recall.outcome as usize]);
-                }
-            }
-            Event::PlanRated { score, .. } => {
-                if let Some(metrics) = to.metrics {
-                    let score = if *score == PlanScore::Good { RatingLabel::Good } else { RatingLabel::Bad };
-                    metrics.ratings.inc([score as usize]);
-                }
-            }
-            Event::PlanCreated(made) => self.planned(made, to),
-            Event::Replanned(made) | Event::PlanEdited(made) => {
-                // A person's edit resumes a waiting run; nothing else replans it while it waits.
-                self.resume(at, to);
-                if let Some(metrics) = to.metrics {
-                    metrics.replans.inc([replan_cause(made.cause) as usize]);
-                }
-                if let Some(last) = self.plans.last_mut() {
-                    last.replanned = true;
-                }
-                self.planned(made, to);
-            }
-            Event::PlanningFailed { version, error } => {
-                if let Some(metrics) = to.metrics {
-                    metrics.plans.inc([PlanKind::Scene as usize, PlanOutcome::NotMade as usize]);
-                }
-                log_lines::not_planned(&self.span, *version, &error.code);
-            }
-            Event::StepStarted { step } => {
-                if let Some(state) = self.steps.get_mut(step) {
-                    state.started = Some(at);
-                    state.span = Some(log_lines::step(&self.span, *step, to.names.scene_name(state.scene)));
-                }
-            }
-            Event::FlowPlanned { step, maker, .. } => {
-                if let (Some(metrics), Some(step)) = (to.metrics, self.steps.get(step)) {
-                    metrics.flow_paths.inc([step.scene, path_label(*maker) as usize]);
-                }
-            }
-            Event::NodeStarted { step, parent, node, scene, .. } => {
-                self.node_started(*step, *parent, (scene, node), at, to);
-            }
-            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
-                for call in calls {
-                    self.tool_requested(*step, call, to);
-                }
-            }
-            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. }, .. } => {
-                self.tool_requested(*step, requested, to);
-            }
-            Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
-            Event::ToolCompleted { call, outcome, millis, .. } => {
-                self.tool_ended(*call, outcome, *millis, at, to);
-            }
-            Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
-            Event::Unexpected {
-                subject: UnexpectedSubject::Call { call, attempt },
-                class,
-                code,
-                chosen,
-                unasked,
-                ..
-            } => {
-                let line = log_lines::UnexpectedLine { attempt: *attempt, class: class.name(), code };
-                self.unexpected(*call, (*class, *chosen), line, to);
-                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
-                    metrics.consultations.inc([ConsultationKind::Recovery as usize, why.outcome() as usize]);
-                }
-            }
-            Event::Unexpected {
-                subject: UnexpectedSubject::Step { step },
-                class,
-                code,
-                chosen,
-                unasked,
-                ..
-            } => {
-                log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
-                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
-                    metrics
-                        .consultations
-                        .inc([ConsultationKind::Adaptation as usize, why.outcome() as usize]);
-                }
-            }
-            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
-                log_lines::no_progress(&self.span, *idle_steps);
-            }
-            Event::Consultation { .. } => self.consulted(&envelope.body, to),
-            Event::BackedOff { call, .. } => {
-                if let Some(call) = self.calls.get_mut(call) {
-                    call.backed_off = Some(at);
-                }
-            }
-            Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
-                if let Some(since) = self.calls.get_mut(call).and_then(|call| call.backed_off.take()) {
-                    self.wait_intervals.add(at, at.as_nanosecond() - since.as_nanosecond());
-                }
-            }
-            Event::StepCompleted { step, .. } => self.step_ended(*step, StepOutcome::Completed, at, to),
-            Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
             Event::CancelRequested { deadline, .. } => {
                 self.resume(at, to);
                 log_lines::cancelling(&self.span, *deadline);
-            }
-            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
-                let original = self.calls.get(call).map(|call| (call.step, call.tool));
-                self.tool_requested(original.map_or(0, |(step, _)| step), requested, to);
-                if let Some(substitute) = self.calls.get_mut(&requested.call) {
-                    substitute.stands_for = original.map(|(_, tool)| tool);
-                }
-            }
-            Event::Adapted {
-                change:
-                    Adaptation::Recalled { call, found: Some(_) }
-                    | Adaptation::Interpreted { call, found: Some(_) },
-            } => {
-                if let Some((step, tool)) = self.calls.get(call).map(|call| (call.step, call.tool)) {
-                    self.mark_succeeded(step, tool);
-                }
-            }
-            Event::Compensating { undoes, requested } => {
-                let step = self.calls.get(undoes).map_or(0, |call| call.step);
-                self.tool_requested(step, requested, to);
             }
             // A waiting run is no longer tracked; a decision restores its tracker.
             Event::RunWaiting {} | Event::RunPutAside { .. } => {
@@ -352,7 +266,182 @@ impl RunTracker {
                 self.run_ended(RunOutcome::Failed, Some(error.code.clone()), at, to)
             }
             Event::RunCancelled { .. } => self.run_ended(RunOutcome::Cancelled, None, at, to),
-            // Counted by no metric of its own.
+            _ => {}
+        }
+    }
+
+    /// Observes a question to a model, its end, or the rejection of its reply.
+    fn observe_question(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
+        match event {
+            Event::ModelAsked { call, subject, .. } => self.model_asked(*call, *subject, at),
+            Event::ModelReplied { call, reply, usage, millis, attempts } => {
+                self.model_replied(*call, at, *millis, *usage, attempts, Some(&reply.model), to);
+            }
+            Event::ModelFailed { call, error, usage, millis, attempts } => {
+                if let Some(ask) = self.model_replied(*call, at, *millis, *usage, attempts, None, to) {
+                    let span = log_lines::enabled(&ask.span, &self.span);
+                    log_lines::model_failed(span, *call, ask.purpose.name(), *millis, &error.code);
+                }
+            }
+            Event::ReplyRejected { call, problems } => log_lines::rejected(&self.span, *call, problems.len()),
+            _ => {}
+        }
+    }
+
+    /// Observes the making of a plan or a path, or its rating.
+    fn observe_planning(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
+        match event {
+            Event::PlanRecalled(recall) => {
+                if let Some(metrics) = to.metrics {
+                    metrics.plans.reuse.inc([recall.outcome as usize]);
+                }
+            }
+            Event::PathRecalled { recall, .. } => {
+                if let Some(metrics) = to.metrics {
+                    metrics.plans.path_reuse.inc([recall.outcome as usize]);
+                }
+            }
+            Event::PlanRated { score, .. } => {
+                if let Some(metrics) = to.metrics {
+                    let score = if *score == PlanScore::Good { RatingLabel::Good } else { RatingLabel::Bad };
+                    metrics.plans.ratings.inc([score as usize]);
+                }
+            }
+            Event::PlanCreated(made) => self.planned(made, to),
+            Event::Replanned(made) | Event::PlanEdited(made) => {
+                // A person's edit resumes a waiting run; nothing else replans it while it waits.
+                self.resume(at, to);
+                if let Some(metrics) = to.metrics {
+                    metrics.plans.replans.inc([replan_cause(made.cause) as usize]);
+                }
+                if let Some(last) = self.plans.last_mut() {
+                    last.replanned = true;
+                }
+                self.planned(made, to);
+            }
+            Event::PlanningFailed { version, error } => {
+                if let Some(metrics) = to.metrics {
+                    metrics.plans.made.inc([PlanKind::Scene as usize, PlanOutcome::NotMade as usize]);
+                }
+                log_lines::not_planned(&self.span, *version, &error.code);
+            }
+            _ => {}
+        }
+    }
+
+    /// Observes a step or a node, and the calls that are requested in it.
+    fn observe_step(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
+        match event {
+            Event::StepStarted { step } => {
+                if let Some(state) = self.steps.get_mut(step) {
+                    state.started = Some(at);
+                    state.span = Some(log_lines::step(&self.span, *step, to.names.scene_name(state.scene)));
+                }
+            }
+            Event::FlowPlanned { step, maker, .. } => {
+                if let (Some(metrics), Some(step)) = (to.metrics, self.steps.get(step)) {
+                    metrics.steps.flow_paths.inc([step.scene, path_label(*maker) as usize]);
+                }
+            }
+            Event::NodeStarted { step, parent, node, scene, .. } => {
+                self.node_started(*step, *parent, (scene, node), at, to);
+            }
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
+                for call in calls {
+                    self.tool_requested(*step, call, to);
+                }
+            }
+            Event::ProgramReplied { step, stop: ProgramStop::Call { requested, .. }, .. } => {
+                self.tool_requested(*step, requested, to);
+            }
+            Event::StepCompleted { step, .. } => self.step_ended(*step, StepOutcome::Completed, at, to),
+            Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
+            _ => {}
+        }
+    }
+
+    /// Observes a call, or what takes its place.
+    fn observe_call(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
+        match event {
+            Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
+            Event::ToolCompleted { call, outcome, millis, .. } => {
+                self.tool_ended(*call, outcome, *millis, at, to);
+            }
+            Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                let original = self.calls.get(call).map(|call| (call.step, call.tool));
+                self.tool_requested(original.map_or(0, |(step, _)| step), requested, to);
+                if let Some(substitute) = self.calls.get_mut(&requested.call) {
+                    substitute.stands_for = original.map(|(_, tool)| tool);
+                }
+            }
+            Event::Adapted {
+                change:
+                    Adaptation::Recalled { call, found: Some(_) }
+                    | Adaptation::Interpreted { call, found: Some(_) },
+            } => {
+                if let Some((step, tool)) = self.calls.get(call).map(|call| (call.step, call.tool)) {
+                    self.mark_succeeded(step, tool);
+                }
+            }
+            Event::Compensating { undoes, requested } => {
+                let step = self.calls.get(undoes).map_or(0, |call| call.step);
+                self.tool_requested(step, requested, to);
+            }
+            _ => {}
+        }
+    }
+
+    /// Observes what is unexpected, and what is done about it.
+    fn observe_failure(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
+        match event {
+            Event::Unexpected {
+                subject: UnexpectedSubject::Call { call, attempt },
+                class,
+                code,
+                chosen,
+                unasked,
+                ..
+            } => {
+                let line = log_lines::UnexpectedLine { attempt: *attempt, class: class.name(), code };
+                self.unexpected(*call, (*class, *chosen), line, to);
+                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
+                    metrics
+                        .calls
+                        .consultations
+                        .inc([ConsultationKind::Recovery as usize, why.outcome() as usize]);
+                }
+            }
+            Event::Unexpected {
+                subject: UnexpectedSubject::Step { step },
+                class,
+                code,
+                chosen,
+                unasked,
+                ..
+            } => {
+                log_lines::step_unexpected(&self.span, *step, class.name(), code, *chosen);
+                if let (Some(metrics), Some(why)) = (to.metrics, unasked) {
+                    metrics
+                        .calls
+                        .consultations
+                        .inc([ConsultationKind::Adaptation as usize, why.outcome() as usize]);
+                }
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Run { idle_steps }, .. } => {
+                log_lines::no_progress(&self.span, *idle_steps);
+            }
+            Event::Consultation { .. } => self.consulted(event, to),
+            Event::BackedOff { call, .. } => {
+                if let Some(call) = self.calls.get_mut(call) {
+                    call.backed_off = Some(at);
+                }
+            }
+            Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
+                if let Some(since) = self.calls.get_mut(call).and_then(|call| call.backed_off.take()) {
+                    self.wait_intervals.add(at, at.as_nanosecond() - since.as_nanosecond());
+                }
+            }
             _ => {}
         }
     }
@@ -471,7 +560,7 @@ impl RunTracker {
         let Some(call) = self.calls.get_mut(&number) else {
             // It was requested before this process tracked the run.
             if let Some(metrics) = to.metrics {
-                metrics.calls.inc([to.names.tool_index("", ""), end as usize]);
+                metrics.calls.ended.inc([to.names.tool_index("", ""), end as usize]);
             }
             return;
         };
@@ -481,11 +570,11 @@ impl RunTracker {
         let stands_for = call.stands_for;
         let lasted = began.as_ref().map(|(began, _)| duration_nanos(Some(*began), at, millis));
         if let Some(metrics) = to.metrics {
-            metrics.calls.inc([tool, end as usize]);
+            metrics.calls.ended.inc([tool, end as usize]);
             if let Some(nanos) = lasted {
-                metrics.call_seconds.observe([tool, end as usize], seconds(nanos));
+                metrics.calls.seconds.observe([tool, end as usize], seconds(nanos));
                 if writes {
-                    metrics.mutations.inc([tool, end as usize]);
+                    metrics.calls.mutations.inc([tool, end as usize]);
                 }
             }
         }
@@ -513,7 +602,7 @@ impl RunTracker {
         to: MetricSink<'_>,
     ) {
         if let Some(metrics) = to.metrics {
-            metrics.policies.inc([class as usize, chosen.action() as usize]);
+            metrics.calls.policies.inc([class as usize, chosen.action() as usize]);
         }
         let Some(call) = self.calls.get(&number) else { return };
         let (scene, tool) = (to.names.scene_name(call.scene), to.names.tool_name(call.tool));
@@ -526,7 +615,7 @@ impl RunTracker {
         };
         let kind = subject.kind();
         if let Some(metrics) = to.metrics {
-            metrics.consultations.inc([kind as usize, *how as usize]);
+            metrics.calls.consultations.inc([kind as usize, *how as usize]);
         }
         let Some(call) = subject.call().and_then(|call| self.calls.get(&call)) else { return };
         let line = log_lines::ConsultationLine {
@@ -548,7 +637,7 @@ impl RunTracker {
             None => (to.names.tool_index("", ""), None),
         };
         if let Some(metrics) = to.metrics {
-            metrics.calls.inc([tool, ToolOutcome::Skipped as usize]);
+            metrics.calls.ended.inc([tool, ToolOutcome::Skipped as usize]);
         }
         if let Some(step) = step.filter(|_| shared) {
             self.mark_succeeded(step, tool);
@@ -566,7 +655,7 @@ impl RunTracker {
     fn step_ended(&mut self, number: u32, outcome: StepOutcome, at: Timestamp, to: MetricSink<'_>) {
         let Some(step) = self.steps.get_mut(&number) else {
             if let Some(metrics) = to.metrics {
-                metrics.steps.inc([to.names.scene_index(""), outcome as usize]);
+                metrics.steps.ended.inc([to.names.scene_index(""), outcome as usize]);
             }
             return;
         };
@@ -574,15 +663,15 @@ impl RunTracker {
         if let Some(node) = step.node {
             step.span = None;
             if let Some(metrics) = to.metrics {
-                metrics.flow_nodes.inc([node, outcome as usize]);
+                metrics.steps.flow_nodes.inc([node, outcome as usize]);
             }
             return;
         }
         let lasted = step.started.map(|began| seconds(at.as_nanosecond() - began.as_nanosecond()));
         if let Some(metrics) = to.metrics {
-            metrics.steps.inc([step.scene, outcome as usize]);
+            metrics.steps.ended.inc([step.scene, outcome as usize]);
             if let Some(lasted) = lasted {
-                metrics.step_seconds.observe([step.scene, outcome as usize], lasted);
+                metrics.steps.seconds.observe([step.scene, outcome as usize], lasted);
             }
         }
         let span = step.span.take();
@@ -619,20 +708,20 @@ impl RunTracker {
         let overhead = self.started.map(|began| seconds(since(began) - away));
         if let Some(metrics) = to.metrics {
             if !self.reopened {
-                metrics.requests.inc([outcome as usize]);
+                metrics.requests.ended.inc([outcome as usize]);
                 metrics.tenants.count_request(&self.tenant, outcome);
                 if let Some(scope) = scope_of(&self.plans) {
-                    metrics.scopes.inc([scope as usize]);
+                    metrics.requests.scopes.inc([scope as usize]);
                 }
                 if let Some(lasted) = lasted {
-                    metrics.request_seconds.observe([outcome as usize], lasted);
+                    metrics.requests.seconds.observe([outcome as usize], lasted);
                 }
                 if let Some(overhead) = overhead {
-                    metrics.overhead_seconds.observe([], overhead);
+                    metrics.requests.overhead_seconds.observe([], overhead);
                 }
             }
             if self.resumed {
-                metrics.recovered.inc([outcome as usize]);
+                metrics.requests.recovered.inc([outcome as usize]);
             }
             let ended = self.steps.iter().map(|(number, step)| (*number, step.end())).collect();
             for plan in &self.plans {
@@ -687,10 +776,10 @@ pub(super) fn record_attempts(
         let (model, purpose) =
             (to.names.model_index(&attempt.model), run_metrics::purpose_index(&attempt.purpose));
         let at = [model, purpose, run_metrics::attempt_outcome_index(&attempt.outcome)];
-        metrics.llm_requests.inc(at);
-        metrics.llm_seconds.observe(at, attempt.millis as f64 / 1e3);
+        metrics.models.requests.inc(at);
+        metrics.models.seconds.observe(at, attempt.millis as f64 / 1e3);
         if let Some(first) = attempt.first_token_millis {
-            metrics.llm_first_token.observe(at, first as f64 / 1e3);
+            metrics.models.first_token.observe(at, first as f64 / 1e3);
         }
         record_usage(metrics, model, purpose, attempt.usage);
     }
@@ -707,9 +796,9 @@ fn record_usage(metrics: &RunMetrics, model: usize, purpose: usize, usage: Usage
         (TokenKind::Output, usage.output_tokens),
     ];
     for (kind, tokens) in tokens {
-        metrics.llm_tokens.add([model, purpose, kind as usize], tokens);
+        metrics.models.tokens.add([model, purpose, kind as usize], tokens);
     }
-    metrics.llm_cost.add([model, purpose], usage.cost_nano_usd);
+    metrics.models.cost.add([model, purpose], usage.cost_nano_usd);
 }
 
 fn step_outcome(status: StepStatus) -> StepOutcome {

@@ -148,15 +148,22 @@ impl Reader<'_> {
         clauses.extend(self.expressions(selection)?);
         clauses.extend(self.group_by(group_by, select)?);
         clauses.extend(self.expressions(having)?);
-        for NamedWindowDefinition(name, window) in named_window {
+        clauses.extend(self.named_windows(named_window)?);
+        outline.clauses = clauses;
+        Ok(outline)
+    }
+
+    /// The expressions of a WINDOW clause.
+    fn named_windows(&mut self, windows: &[NamedWindowDefinition]) -> Result<Vec<Leaf>, Refusal> {
+        let mut leaves = Vec::new();
+        for NamedWindowDefinition(name, window) in windows {
             self.name(name)?;
             match window {
                 NamedWindowExpr::NamedWindow(name) => drop(self.name(name)?),
-                NamedWindowExpr::WindowSpec(window) => clauses.extend(self.window(window)?),
+                NamedWindowExpr::WindowSpec(window) => leaves.extend(self.window(window)?),
             }
         }
-        outline.clauses = clauses;
-        Ok(outline)
+        Ok(leaves)
     }
 
     fn item(&mut self, item: &SelectItem) -> Result<Item, Refusal> {

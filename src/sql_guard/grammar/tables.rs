@@ -70,34 +70,7 @@ impl Reader<'_> {
             return Err(refuse(Code::TooComplex, what, "ask for fewer tables at once"));
         }
         let (kind, alias) = match factor {
-            TableFactor::Table {
-                name,
-                alias,
-                args,
-                with_hints,
-                version,
-                with_ordinality,
-                partitions,
-                json_path,
-                sample,
-                index_hints,
-            } => {
-                without(!with_hints.is_empty() || !index_hints.is_empty(), "a table hint", factor)?;
-                without(version.is_some(), "a table version", factor)?;
-                without(!partitions.is_empty(), "PARTITION", factor)?;
-                without(json_path.is_some(), "a JSON path after a table", factor)?;
-                without(sample.is_some(), "TABLESAMPLE", factor)?;
-                match args {
-                    None => {
-                        without(*with_ordinality, "WITH ORDINALITY after a table", factor)?;
-                        (SourceKind::Relation(self.path(name)?), alias)
-                    }
-                    Some(TableFunctionArgs { args, settings }) => {
-                        without(settings.is_some(), "SETTINGS", factor)?;
-                        (self.table_function(name, args, *with_ordinality, alias.as_ref())?, alias)
-                    }
-                }
-            }
+            TableFactor::Table { alias, .. } => (self.named_table(factor)?, alias),
             TableFactor::Derived { lateral, subquery, alias, sample } => {
                 without(sample.is_some(), "TABLESAMPLE", factor)?;
                 without(*lateral && self.dialect == Dialect::Sqlite, "LATERAL", factor)?;
@@ -125,6 +98,40 @@ impl Reader<'_> {
         };
         select.sources.push(Source { kind, alias, columns });
         Ok(())
+    }
+
+    /// A table or view, or a call of a function that is written like one.
+    fn named_table(&mut self, factor: &TableFactor) -> Result<SourceKind, Refusal> {
+        let TableFactor::Table {
+            name,
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } = factor
+        else {
+            return Err(clause("this kind of table", factor));
+        };
+        without(!with_hints.is_empty() || !index_hints.is_empty(), "a table hint", factor)?;
+        without(version.is_some(), "a table version", factor)?;
+        without(!partitions.is_empty(), "PARTITION", factor)?;
+        without(json_path.is_some(), "a JSON path after a table", factor)?;
+        without(sample.is_some(), "TABLESAMPLE", factor)?;
+        match args {
+            None => {
+                without(*with_ordinality, "WITH ORDINALITY after a table", factor)?;
+                Ok(SourceKind::Relation(self.path(name)?))
+            }
+            Some(TableFunctionArgs { args, settings }) => {
+                without(settings.is_some(), "SETTINGS", factor)?;
+                self.table_function(name, args, *with_ordinality, alias.as_ref())
+            }
+        }
     }
 
     fn table_function(
