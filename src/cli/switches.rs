@@ -168,8 +168,14 @@ async fn list<W: Write>(
         return Ok(Exit::Completed);
     }
     if states.is_empty() {
-        let word: &'static str = kind.into();
-        writeln!(out, "There are no {word}s.")?;
+        let none = match kind {
+            SwitchKind::Model => {
+                "No model is configured: the embedded rules serve, and cannot be switched off."
+            }
+            SwitchKind::Tool => "There are no tools.",
+            SwitchKind::Tenant => "There are no tenants.",
+        };
+        writeln!(out, "{none}")?;
         out.flush()?;
         return Ok(Exit::Completed);
     }

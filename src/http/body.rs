@@ -96,7 +96,17 @@ fn require_json(request: &HttpRequest) -> Result<(), Problem> {
         let detail = "the body must be JSON: send `Content-Type: application/json`";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
     }
+    if !is_uncompressed(request) {
+        let detail = "the body must not be compressed: send it without `Content-Encoding`";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
+    }
     Ok(())
+}
+
+/// Whether the body is sent as it is: no request is decompressed, since a small one could become a large one.
+pub(super) fn is_uncompressed(request: &HttpRequest) -> bool {
+    let encoding = request.headers().get(header::CONTENT_ENCODING);
+    encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Reads the bytes of a body, limited in time and size.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::body::AuthenticatedPayload;
+use super::body::{AuthenticatedPayload, is_uncompressed};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
@@ -144,9 +144,7 @@ fn media_type(request: &HttpRequest) -> Result<DocumentMedia, Problem> {
         }
         _ => true,
     };
-    let encoding = request.headers().get(header::CONTENT_ENCODING);
-    let is_plain = encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    media.filter(|_| is_plain && parts.all(is_utf8)).ok_or_else(|| {
+    media.filter(|_| is_uncompressed(request) && parts.all(is_utf8)).ok_or_else(|| {
         let detail =
             "a document is text in UTF-8: send `Content-Type: text/plain` or `text/markdown`, uncompressed";
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail)

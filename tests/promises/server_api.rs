@@ -446,6 +446,8 @@ async fn invalid_bodies_are_reported_with_their_location() {
     for media in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""] {
         post(media, &ask("look").to_string()).await.assert_problem(415, "request.media_type");
     }
+    let packed = served.request("POST", "/api/chat").header("content-encoding", "gzip").json(&ask("look"));
+    Reply::of(packed.send().await.unwrap()).await.assert_problem(415, "request.media_type");
     for media in ["application/json; charset=utf-8", "Application/JSON"] {
         assert_eq!(post(media, &ask("look").to_string()).await.status, 200);
     }
