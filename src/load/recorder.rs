@@ -160,6 +160,12 @@ impl LoadRecorder {
         }
     }
 
+    /// Whether at least so many requests have ended, and every key that was used was refused each time.
+    pub fn is_denied(&self, least: u64) -> bool {
+        let mut used = self.keys.iter().filter(|key| key.counts.sent > 0);
+        self.counts.are_denied(least) && used.all(|key| key.counts.are_denied(1))
+    }
+
     /// Records the overhead of an answer that a client got after `latency`.
     pub fn overhead(&mut self, latency: Duration, server: ServerTimes) {
         self.overhead.record(server.seen_overhead(latency));
@@ -286,6 +292,24 @@ mod tests {
         assert_eq!((value("p50_overhead"), value("p50_server_overhead")), (Some(5.0), Some(3.0)));
         assert_eq!(value("p99_overhead"), None, "the 99th percentile of one duration is none");
         assert_eq!((value("p99_first_token"), value("max_latency")), (None, Some(20.0)));
+    }
+
+    #[test]
+    fn load_is_denied_once_every_key_in_use_was_refused() {
+        let names = ["mistyped".to_owned(), "valid".to_owned(), "unused".to_owned()];
+        let mut recorder = LoadRecorder::new(names, Duration::ZERO);
+        let denied = RequestOutcome { is_denied: true, ..RequestOutcome::failed("auth.key") };
+        recorder.sent(1, Duration::ZERO);
+        for _ in 0..3 {
+            recorder.sent(0, Duration::ZERO);
+            recorder.ended(0, times(1), &denied);
+        }
+        assert!(!recorder.is_denied(3), "the other key waits for its first answer");
+        recorder.ended(1, times(200), &denied);
+        assert!(recorder.is_denied(4) && !recorder.is_denied(5));
+        recorder.sent(1, Duration::ZERO);
+        recorder.ended(1, times(200), &RequestOutcome::failed("client.cut"));
+        assert!(!recorder.is_denied(4), "something else than the key may be wrong");
     }
 
     #[test]

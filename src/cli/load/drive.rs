@@ -365,7 +365,7 @@ impl LoadDriver {
         };
         self.note_run(number, &outcome, times.latency);
         self.recorder.borrow_mut().ended(conversation.key, times, &outcome);
-        let is_denied = self.recorder.borrow().counts().are_denied(LEAST_DENIED);
+        let is_denied = self.recorder.borrow().is_denied(LEAST_DENIED);
         if is_denied {
             self.end(LoadEnd::Denied);
         }
