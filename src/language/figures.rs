@@ -9,16 +9,10 @@ pub(crate) struct KnownFigures(BTreeSet<String>);
 impl KnownFigures {
     /// Adds the figures of a text.
     pub(crate) fn add(&mut self, text: &str) {
-        for run in runs(text) {
-            // 12500 is 12.500 in some languages and 12,500 in others.
-            let mut rest = run;
-            while rest.len() > 3 {
-                let (head, tail) = rest.split_at(rest.len() - 3);
-                self.0.insert(bare(tail).to_owned());
-                self.0.insert(bare(head).to_owned());
-                rest = head;
+        for figure in figures(text) {
+            if !self.0.contains(figure) {
+                self.0.insert(figure.to_owned());
             }
-            self.0.insert(bare(run).to_owned());
         }
     }
 
@@ -37,9 +31,33 @@ impl KnownFigures {
 
 /// Figures of `answer`, as written, that `shown` does not contain ([`KnownFigures::untraced`]).
 pub(crate) fn untraced_figures(answer: &str, shown: &str) -> Vec<String> {
-    let mut known = KnownFigures::default();
-    known.add(shown);
-    known.untraced(answer)
+    let mut wanted: Vec<&str> = Vec::new();
+    for run in runs(answer).filter(|run| bare(run).len() > 1) {
+        if !wanted.contains(&run) {
+            wanted.push(run);
+        }
+    }
+    // An answer has few figures, and what was shown may have thousands.
+    for figure in figures(shown) {
+        if wanted.is_empty() {
+            break;
+        }
+        wanted.retain(|run| bare(run) != figure);
+    }
+    wanted.into_iter().map(str::to_owned).collect()
+}
+
+/// The figures that a text has, in any notation.
+fn figures(text: &str) -> impl Iterator<Item = &str> {
+    runs(text).flat_map(|run| {
+        // 12500 is 12.500 in some languages and 12,500 in others.
+        let ends = (1..).map(|groups| 3 * groups).take_while(move |end| *end < run.len());
+        let parts = ends.flat_map(move |end| {
+            let (head, rest) = run.split_at(run.len() - end);
+            [head, rest.get(..3).unwrap_or_default()]
+        });
+        parts.chain([run]).map(bare)
+    })
 }
 
 /// Runs of digits.
@@ -61,6 +79,26 @@ mod tests {
         for answer in ["5 giugno 2026, 05/06/2026", "22 days", "12.500,75 €", "1. 96 mm\n2. none", "3 days"]
         {
             assert_eq!(untraced_figures(answer, shown), [""; 0], "{answer}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn figures_are_searched_as_they_are_collected(answer in "[0-9 .,a]{0,40}", shown in "[0-9 .,a]{0,60}") {
+            let mut known = KnownFigures::default();
+            for run in runs(&shown) {
+                let mut rest = run;
+                while rest.len() > 3 {
+                    let (head, tail) = rest.split_at(rest.len() - 3);
+                    known.0.extend([bare(tail).to_owned(), bare(head).to_owned()]);
+                    rest = head;
+                }
+                known.0.insert(bare(run).to_owned());
+            }
+            proptest::prop_assert_eq!(untraced_figures(&answer, &shown), known.untraced(&answer));
+            let mut added = KnownFigures::default();
+            added.add(&shown);
+            proptest::prop_assert_eq!(added.0, known.0);
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Memory {
     covered: usize,
     /// The later turns, oldest first, each truncated to [`MAX_TURN_TOKENS`].
     turns: VecDeque<Turn>,
+    /// The size of each of these, in quarters of a token, with the comma after it.
+    sizes: VecDeque<usize>,
     pending: Option<PendingQuestion>,
     /// The run of the latest turn that set `pending`.
     pending_run: Option<RunId>,
@@ -102,7 +104,9 @@ impl Memory {
         match event {
             SessionEvent::SessionStarted {} => {}
             SessionEvent::TurnEnded { turn, pending, usage, origin } => {
-                self.turns.push_back(truncate::turn(turn, MAX_TURN_TOKENS * 4));
+                let kept = truncate::turn(turn, MAX_TURN_TOKENS * 4);
+                self.sizes.push_back(estimate::json_size(&kept) + 1);
+                self.turns.push_back(kept);
                 // A run that waited for a person may end late: a question that a newer run has asked since is
                 // kept.
                 let late = self.pending.is_some() && turn.run.is_some() && turn.run < self.pending_run;
@@ -126,6 +130,7 @@ impl Memory {
                 if *through >= self.covered {
                     let folded = (through - self.covered).min(self.turns.len());
                     let turns: Vec<Turn> = self.turns.drain(..folded).collect();
+                    self.sizes.drain(..folded);
                     self.covered += folded;
                     self.summary = match summary.is_empty() {
                         false => Some(truncate::middle(summary, MAX_SUMMARY_TOKENS * 4)),
@@ -214,15 +219,14 @@ impl Memory {
         let most = self.options.max_turns_in_prompt.max(1);
         let foldable = self.turns.len().checked_sub(keep).filter(|n| *n > 0)?;
         let limit = self.options.budget(window).saturating_mul(4);
-        let sizes: Vec<usize> = self.turns.iter().map(|turn| estimate::json_size(turn) + 1).collect();
-        let mut held: usize = sizes.iter().sum::<usize>() + self.fixed_size();
-        let next = sizes.last().copied().unwrap_or_default();
+        let mut held: usize = self.sizes.iter().sum::<usize>() + self.fixed_size();
+        let next = self.sizes.back().copied().unwrap_or_default();
         if held + next <= limit && self.turns.len() < most {
             return None;
         }
         let mut count = 0;
         let mut job = 0;
-        for size in sizes.iter().take(foldable) {
+        for size in self.sizes.iter().take(foldable) {
             // Half of the share is freed, so that not every turn requests a summary.
             if count > 0 && held <= limit / 2 && self.turns.len() - count <= (most / 2).max(keep) {
                 break;
@@ -259,8 +263,7 @@ impl Memory {
 
     /// The approximate number of tokens of the whole memory in a prompt.
     pub fn tokens(&self) -> usize {
-        let turns: usize = self.turns.iter().map(|turn| estimate::json_size(turn) + 1).sum();
-        (turns + self.fixed_size()).div_ceil(4)
+        (self.sizes.iter().sum::<usize>() + self.fixed_size()).div_ceil(4)
     }
 
     /// The turns kept verbatim, oldest first.

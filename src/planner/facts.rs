@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::language::{figures, statements, text};
+use crate::language::figures::KnownFigures;
+use crate::language::{statements, text};
 use crate::llm::sections;
 use crate::run::{CallStatus, Context, FactEvidence, KnownFact, Outcome, RunState, Turn, call_key};
 
@@ -89,28 +90,29 @@ fn pruned(value: &Value, depth: u8) -> Value {
 /// then: a model made those up, or concluded them.
 pub(super) fn founded_answers(state: &RunState) -> Vec<String> {
     let Some(started) = &state.started else { return Vec::new() };
-    let mut shown = format!("{}\n", started.now.date());
+    // What was said and found so far; each turn adds to it.
+    let mut shown = KnownFigures::default();
+    shown.add(&started.now.date().to_string());
     for evidence in evidence(state) {
-        shown.push_str(evidence.said.as_deref().unwrap_or_default());
-        shown.push_str(&evidence.values.to_string());
-        shown.push('\n');
+        let said = evidence.said.as_deref().unwrap_or_default();
+        shown.add(&format!("{said}{}", evidence.values));
     }
     let founded = |turn: &Turn| {
-        shown.push_str(&turn.request);
+        shown.add(&turn.request);
         for call in turn.calls.iter().filter(|call| !call.stale) {
+            shown.add(&call.arguments.to_string());
             // What only somebody's words say is not founded by an answer that repeats it.
-            shown.push_str(&format!("\n{}\n{}", call.arguments, pruned(&call.result, 0)));
+            shown.add(&pruned(&call.result, 0).to_string());
         }
-        shown.push('\n');
         if turn.run.is_some_and(|run| started.context.unfounded.contains(&run)) {
             return String::new();
         }
         let answer = statements_of(&turn.answer);
-        if figures::untraced_figures(&answer, &shown).is_empty() {
+        if shown.untraced(&answer).is_empty() {
             return answer;
         }
         let sentences = answer.lines().flat_map(statements::sentences);
-        let kept = sentences.map(|sentence| match figures::untraced_figures(sentence, &shown).is_empty() {
+        let kept = sentences.map(|sentence| match shown.untraced(sentence).is_empty() {
             true => Cow::Borrowed(sentence),
             false => Cow::Owned(plain_words(sentence)),
         });

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::completed_work::{completed_work, dependency_results};
@@ -23,11 +24,12 @@ use super::summary;
 use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
 use super::window;
 use super::work;
+use crate::language::figures::untraced_figures;
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
 use crate::run::{
-    AskStatus, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, StepState,
-    Subject, Turn,
+    AskStatus, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, RunStatus,
+    StepState, Subject, Turn,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -118,12 +120,17 @@ pub(super) fn offered_catalogue<'a>(state: &RunState, catalogue: &'a Catalogue) 
     }
 }
 
-/// The sources of an answer: completed work, the conversation, the request and the time.
-pub(super) fn answer_sources(state: &RunState, catalogue: &Catalogue) -> String {
+/// The figures of an answer that none of its sources has: completed work, the request, the time and the conversation.
+pub(super) fn unfounded_figures(state: &RunState, catalogue: &Catalogue, answer: &str) -> Vec<String> {
+    let own = format!("{}\n{}\n{}", common(state), completed_work(state, catalogue), state.request());
+    let unfounded = untraced_figures(answer, &own);
+    // The conversation is long and rarely needed.
+    if unfounded.is_empty() {
+        return unfounded;
+    }
     let context = context(state);
     let conversation = conversation(&context, context.turns.iter());
-    let known = format!("{conversation}\n{}", fact_lines(&context));
-    format!("{}\n{known}\n{}\n{}", common(state), completed_work(state, catalogue), state.request())
+    untraced_figures(answer, &format!("{own}\n{conversation}\n{}", fact_lines(&context)))
 }
 
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
@@ -540,15 +547,51 @@ pub(super) fn pending(data: &mut String, context: &Context) {
 }
 
 pub(super) fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'a Turn>) -> String {
-    let turns: Vec<Value> = turns
-        .map(|turn| {
-            json!({"request": turn.request, "answer": turn.answer, "status": turn.status, "calls": turn.calls})
-        })
-        .collect();
+    let turns: Vec<PromptTurn> = turns.map(PromptTurn::of).collect();
     if turns.is_empty() && context.summary.is_none() {
         return String::new();
     }
-    json!({"summary": context.summary, "turns": turns}).to_string()
+    let shown = PromptConversation { summary: context.summary.as_deref(), turns };
+    // Plain data is always serialisable.
+    serde_json::to_string(&shown).unwrap_or_default()
+}
+
+/// The conversation in a prompt. Its members are in the order of their names, as in all JSON of prompts.
+#[derive(Serialize)]
+struct PromptConversation<'a> {
+    summary: Option<&'a str>,
+    turns: Vec<PromptTurn<'a>>,
+}
+
+#[derive(Serialize)]
+struct PromptTurn<'a> {
+    answer: &'a str,
+    calls: Vec<PromptCall<'a>>,
+    request: &'a str,
+    status: RunStatus,
+}
+
+#[derive(Serialize)]
+struct PromptCall<'a> {
+    arguments: &'a Value,
+    result: &'a Value,
+    scene: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stale: bool,
+    tool: &'a str,
+}
+
+impl<'a> PromptTurn<'a> {
+    fn of(turn: &'a Turn) -> Self {
+        let calls = turn.calls.iter().map(|call| PromptCall {
+            arguments: &call.arguments,
+            result: &call.result,
+            scene: &call.scene,
+            stale: call.stale,
+            tool: &call.tool,
+        });
+        Self { answer: &turn.answer, calls: calls.collect(), request: &turn.request, status: turn.status }
+    }
 }
 
 fn newest(context: &Context, count: usize) -> impl Iterator<Item = &Turn> {

@@ -14,7 +14,7 @@ use super::flow_node;
 use super::flow_path;
 use super::plan_reply;
 use super::program;
-use super::prompt::{answer_sources, binding_calls, offered, offered_catalogue};
+use super::prompt::{binding_calls, offered, offered_catalogue, unfounded_figures};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::shortlist;
 use super::step_expectations::key_in_step;
@@ -22,7 +22,6 @@ use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
 use super::unchanged::with_unchanged;
 use super::work;
 use crate::language;
-use crate::language::figures::untraced_figures;
 use crate::llm::reader;
 use crate::plan::PlanProblem;
 use crate::run::{
@@ -92,7 +91,7 @@ fn read_answer(
             let what = "that is the request and not its answer: tell what <executed> found and did";
             return sent_back("reply.parroted", what.to_owned());
         }
-        let unfounded = untraced_figures(text, &answer_sources(state, catalogue));
+        let unfounded = unfounded_figures(state, catalogue, text);
         if !unfounded.is_empty() {
             let what = format!(
                 "these figures are not in <executed>: {}. Write the answer with those that are",
@@ -140,8 +139,7 @@ fn read_verdict(
     // Some small models echo the request as the answer, or invent figures. The answer is then asked for
     // separately.
     let useless = verdict.answer.as_deref().is_some_and(|answer| {
-        only_repeats(answer, state.request())
-            || !untraced_figures(answer, &answer_sources(state, catalogue)).is_empty()
+        only_repeats(answer, state.request()) || !unfounded_figures(state, catalogue, answer).is_empty()
     });
     if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || useless {
         verdict.answer = None;

@@ -10,12 +10,12 @@ mod programs;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{ASK_USER, CREATE_PLAN, read, request};
+use super::{ASK_USER, CREATE_PLAN, prompt, read, request};
 use crate::llm::{Message, ToolChoice, sections};
 use crate::plan::{self, TaskId};
 use crate::run::{
     Context, Effect, Event, PlanCause, PlanMade, PlanMaker, Reply, ReplyCall, RunId, RunQueued, RunStarted,
-    RunState, Settings, Subject, Usage, Verdict,
+    RunState, RunStatus, Settings, Subject, Turn, TurnCall, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::{ToolContext, native};
@@ -40,6 +40,34 @@ fn catalogue() -> Catalogue {
         scene.tool(tool(&format!("{name}Write"), Effect::Write)).build().unwrap()
     };
     Catalogue::new(vec![scene("A"), scene("B")])
+}
+
+#[test]
+fn conversation_is_json_with_members_in_the_order_of_their_names() {
+    let call = |stale| TurnCall {
+        scene: "A".to_owned(),
+        tool: "ARead".to_owned(),
+        arguments: json!({"n": 1, "a": "\"é\"\n"}),
+        result: json!({"z": [1.5, null], "b": {"y": true, "x": -0.25e-9}}),
+        stale,
+    };
+    let turn = |calls| Turn {
+        run: None,
+        request: "<b> & \u{1}".to_owned(),
+        answer: "ok".to_owned(),
+        status: RunStatus::NeedsInput,
+        calls,
+    };
+    for summary in [None, Some("before".to_owned())] {
+        let turns = vec![turn(vec![call(false), call(true)]), turn(Vec::new())];
+        let context = Context { summary, turns, ..Context::default() };
+        let turns = context.turns.iter().map(|turn| {
+            json!({"request": turn.request, "answer": turn.answer, "status": turn.status, "calls": turn.calls})
+        });
+        let expected = json!({"summary": context.summary, "turns": turns.collect::<Vec<_>>()}).to_string();
+        assert_eq!(prompt::conversation(&context, context.turns.iter()), expected);
+    }
+    assert_eq!(prompt::conversation(&Context::default(), [].iter()), "");
 }
 
 fn apply(state: &mut RunState, event: Event) {
