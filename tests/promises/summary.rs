@@ -413,9 +413,8 @@ async fn scene_that_lists_a_summary_calls_it_and_is_told_why_not() {
             (Ok(told), [Ok(result)]) => {
                 assert!(result["summary"].as_str().unwrap().contains(told), "{result:#}");
                 assert!(asked(&events) > 1, "its parts are questions of the run");
-                let ledger =
-                    served.get(&format!("/api/sessions/{}/facts", answer["session_id"].as_str().unwrap()));
-                let quoted = ledger.await.json().to_string();
+                let ledger = format!("/api/sessions/{}/facts", answer["session_id"].as_str().unwrap());
+                let quoted = served.get(&ledger).await.json().to_string();
                 assert!(quoted.contains("\"kind\":\"quoted\"") && quoted.contains(&small), "{quoted}");
             }
             (Err(code), [Err(told)]) => {
