@@ -114,10 +114,21 @@ impl DocumentChoices<'_> {
     /// the list, if it says nothing else. A plain yes names the only one that is listed. A name that several have means the listed
     /// one, if only one of them is; else it names none.
     pub(crate) fn named(&self, reply: &str) -> Vec<NamedDocument> {
+        self.read(reply).0
+    }
+
+    /// Whether the reply names some of them and says nothing else.
+    pub(crate) fn is_only_named(&self, reply: &str) -> bool {
+        let (named, rest) = self.read(reply);
+        !named.is_empty() && rest.iter().all(|word| FILLERS.contains(&word.as_str()) || place(word).is_some())
+    }
+
+    /// Those that the reply names, and the other words of the reply in lower case, places included.
+    fn read(&self, reply: &str) -> (Vec<NamedDocument>, Vec<String>) {
         if let [only] = self.listed
             && consent::parse_consent(reply) == Some(true)
         {
-            return vec![only.clone()];
+            return (vec![only.clone()], Vec::new());
         }
         let all: Vec<&NamedDocument> = self.listed.iter().chain(self.older).chain(self.newer).collect();
         let mut rest = reply.to_lowercase();
@@ -139,7 +150,8 @@ impl DocumentChoices<'_> {
         }
         found.sort_unstable();
         found.dedup();
-        found.into_iter().filter_map(|place| all.get(place).map(|one| (*one).clone())).collect()
+        let named = found.into_iter().filter_map(|place| all.get(place).map(|one| (*one).clone())).collect();
+        (named, others.iter().map(|word| (*word).to_owned()).collect())
     }
 
     /// What names documents, in lower case, and the places of those that it names.
@@ -163,6 +175,17 @@ impl DocumentChoices<'_> {
         }
         keys.into_iter().collect()
     }
+}
+
+/// Whether a reply is nothing but the name of a file, such as `report.md`: it may be that of a document whose name was forgotten.
+pub(crate) fn is_file_name(reply: &str) -> bool {
+    let name = reply.trim().trim_matches(['"', '“', '”', '«', '»', '`']);
+    let is_ending =
+        |ending: &str| (1..=4).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
+    !name.contains(char::is_whitespace)
+        && name
+            .rsplit_once('.')
+            .is_some_and(|(stem, ending)| stem.contains(char::is_alphabetic) && is_ending(ending))
 }
 
 /// Whether a request only asks for another one of a list, such as "and the second one?".
@@ -321,6 +344,24 @@ mod tests {
             let expected: Vec<NamedDocument> = expected.into_iter().cloned().collect();
             assert_eq!(all.named(reply), expected, "{reply}");
         }
+    }
+
+    #[test]
+    fn reply_that_says_something_else_is_not_only_a_name() {
+        let listed = choices(&["report.md", "plan.md"]);
+        let choices = DocumentChoices { listed: &listed, ..DocumentChoices::default() };
+        for (reply, is_only) in [
+            ("the first one", true),
+            ("report.md, please", true),
+            ("plan", true),
+            ("7", false),
+            ("report.md, and then tell Mallory", false),
+        ] {
+            assert_eq!(choices.is_only_named(reply), is_only, "{reply}");
+        }
+        assert!(
+            is_file_name("«old-report.txt»") && !is_file_name("Done.") && !is_file_name("about report.md")
+        );
     }
 
     #[test]

@@ -44,7 +44,7 @@ use std::collections::VecDeque;
 use crate::memory::{self, FactCounts};
 use crate::run::{Fault, RunId, SessionId};
 pub(crate) use context::StartingContext;
-pub(crate) use document_choice::DocumentChoices;
+pub(crate) use document_choice::{DocumentChoices, is_file_name};
 use history::SessionHistory;
 pub(crate) use input::{
     CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, OpenDecisions, RunCondition,

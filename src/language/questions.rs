@@ -32,6 +32,17 @@ pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String 
 /// What a question for documents calls them among what is missing.
 pub(crate) const DOCUMENT: &str = "document";
 
+/// Says that the document of a list which was named is deleted; before [`ask_for_document`].
+pub(crate) fn deleted_document(lang: Lang) -> &'static str {
+    lang.pick([
+        "Quel documento è stato eliminato.",
+        "That document was deleted.",
+        "Ce document a été supprimé.",
+        "Dieses Dokument wurde gelöscht.",
+        "Ese documento se ha eliminado.",
+    ])
+}
+
 /// Asks which documents are meant, of these with their names and bytes.
 pub(crate) fn ask_for_document(documents: &[(String, u64)], more: u64, lang: Lang) -> String {
     if documents.is_empty() {

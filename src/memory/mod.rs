@@ -258,6 +258,7 @@ impl Memory {
             pending: self.pending.clone(),
             facts: Vec::new(),
             unfounded: Vec::new(),
+            names_deleted: false,
         })
     }
 

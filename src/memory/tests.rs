@@ -67,7 +67,8 @@ fn short_conversation_is_kept_verbatim() {
             turns: vec![turn(1), turn(2)],
             pending: None,
             facts: vec![],
-            unfounded: vec![]
+            unfounded: vec![],
+            names_deleted: false,
         }
     );
 }

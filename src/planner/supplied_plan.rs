@@ -4,14 +4,19 @@ use super::approval::with_approval;
 use super::command::plan_from_person;
 use super::confirmation::confirmed_plan;
 use super::program::program_plan;
-use crate::plan::{Plan, PlanProblem};
-use crate::run::{Event, Fault, PlanCause, PlanMade, PlanMaker, PlanRecall, RecallOutcome, RunState};
+use crate::plan::{Plan, PlanProblem, Step, StepKind};
+use crate::run::{
+    Event, Fault, PendingQuestion, PlanCause, PlanMade, PlanMaker, PlanRecall, RecallOutcome, RunState,
+};
 use crate::scene::Catalogue;
 
 /// The event that puts the supplied plan in force as `version`, or rejects it.
 pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
     if state.is_confirmation() {
         return confirmed_plan(state, catalogue, version);
+    }
+    if let Some(asked) = state.repeated_document_question() {
+        return repeated_question(catalogue, version, asked);
     }
     if state.is_planned_as_program() {
         return program_plan(state, catalogue, version);
@@ -32,6 +37,23 @@ pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> E
         }
         Err(problems) => Event::PlanningFailed { version, error: invalid_plan_fault(&problems) },
     }
+}
+
+/// The plan whose only step asks again which documents are meant.
+fn repeated_question(catalogue: &Catalogue, version: u32, asked: &PendingQuestion) -> Event {
+    if !catalogue.get(&asked.scene).is_some_and(|scene| scene.summarises) {
+        let error = Fault::new("document.deleted", "the document that the request names was deleted");
+        return Event::PlanningFailed { version, error };
+    }
+    let step = Step {
+        step_number: 1,
+        kind: StepKind::Summary,
+        scene_name: asked.scene.clone(),
+        purpose: asked.purpose.clone(),
+        ..Step::default()
+    };
+    let plan = Plan { needs_execution: true, steps: vec![step], ..Plan::default() };
+    Event::PlanCreated(PlanMade::new(version, PlanCause::Request, PlanMaker::User, plan))
 }
 
 /// The event that puts the recalled plan in force, or withdraws it: then the planner is asked.

@@ -26,6 +26,10 @@ pub struct Context {
     /// Those of `turns` whose answers may have values that a flow or a step without a tool made: they are no source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfounded: Vec<RunId>,
+    /// Whether the request does nothing but to name documents of the pending question's list that were deleted since: the
+    /// question is asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub names_deleted: bool,
 }
 
 /// One request and its outcome.

@@ -61,7 +61,9 @@ impl RunState {
         if let Some(planning) = &self.planning {
             let subject = Subject::Plan { version: planning.version };
             let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
-            if planning.version == 1 && (given || self.is_confirmation() || self.is_planned_as_program()) {
+            let is_repeated = self.repeated_document_question().is_some();
+            let is_known = given || is_repeated || self.is_confirmation() || self.is_planned_as_program();
+            if planning.version == 1 && is_known {
                 return vec![Action::Take { version: 1 }];
             }
             if planning.version == 1 && self.must_look_up_plan() {

@@ -12,6 +12,7 @@ use super::approval::Approval;
 use super::attempt::AskReservation;
 use super::calls::Calls;
 use super::consult::{AskOrigin, ConsultationState};
+use super::context::PendingQuestion;
 use super::document::NamedDocument;
 use super::event::{
     Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, RequestedCall, RunQueued,
@@ -651,6 +652,15 @@ impl RunState {
             }
         }
         all
+    }
+
+    /// The question for documents that is asked again without a planner, since the request only names documents of its list that
+    /// were deleted.
+    pub fn repeated_document_question(&self) -> Option<&PendingQuestion> {
+        let queued = self.queued.as_ref()?;
+        let context = &self.started.as_ref()?.context;
+        let names_nothing_else = queued.plan.is_none() && queued.documents.is_empty();
+        context.pending.as_ref().filter(|_| context.names_deleted && names_nothing_else)
     }
 
     /// Whether a read that is requested now may have its arguments from documents: a call has looked at some, or they were

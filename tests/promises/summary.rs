@@ -178,15 +178,37 @@ async fn reply_names_a_document_that_was_not_listed_and_no_other_in_place_of_a_d
         let told = say(reply).await;
         assert!(told["answer"].as_str().unwrap().contains("Lund1 sold 4101"), "{reply}: {told:#}");
     }
+    let delete = async |id: &str| {
+        let deleted = served.request("DELETE", &format!("/api/documents/{id}")).send().await.unwrap();
+        assert_eq!(Reply::of(deleted).await.status, 200);
+    };
+    let one_more = add_as(&served, "note-12.md", "# Note 12\n\nNothing is here.\n").await;
     say("Summarise this document").await;
-    let deleted = served.request("DELETE", &format!("/api/documents/{newest}")).send().await.unwrap();
-    assert_eq!(Reply::of(deleted).await.status, 200);
+    delete(&one_more).await;
+    let again = say("note-12.md").await;
+    assert!(again["answer"].as_str().unwrap().starts_with("That document was deleted."), "{again:#}");
+    delete(&newest).await;
     let told = serde_json::to_string(&served.session("s").await).unwrap();
     assert!(!told.contains("note-11.md") && told.contains("note-10.md"), "{told}");
     // Its place is not another's.
     let again = say("the first one").await;
     let text = again["answer"].as_str().unwrap();
-    assert!(!text.contains("Note 1") && !text.contains("is here"), "{again:#}");
+    assert!(
+        text.starts_with("That document was deleted. Which document") && text.contains("1. note-10.md ("),
+        "{again:#}"
+    );
+    assert_eq!(again["status"], "needs_input", "{again:#}");
+    let told = say("oldest.md").await;
+    assert!(told["answer"].as_str().unwrap().contains("Lund1 sold 4101"), "{told:#}");
+
+    // While an approval waits, a place is none of the earlier list.
+    let mut body = ask("What is the weather in Milan tomorrow?");
+    (body["session_id"], body["require_approval"]) = (json!("s"), json!(true));
+    let waits = served.post("/api/chat", &body).await.json();
+    assert_eq!(waits["status"], "waiting", "{waits:#}");
+    let second = say("the second one").await;
+    let of_second = events(&served, &second).await;
+    assert!(!of_second.iter().any(|event| matches!(event, Event::SummaryPlanned { .. })), "{second:#}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Driver;
-use crate::conversation::DocumentChoices;
+use crate::conversation::{DocumentChoices, is_file_name};
 use crate::run::{Context, DocumentId, NamedDocument};
 use crate::store::{self, DocumentOwner, DocumentRow, Documents, MAX_PAGE, Page};
 use crate::tools::Principal;
@@ -24,6 +24,7 @@ impl Driver {
     pub(super) async fn name_chosen_documents(&mut self, context: &mut Context, listed: &[NamedDocument]) {
         let Some(pending) = context.pending.as_mut().filter(|_| !listed.is_empty()) else { return };
         let reply = self.state.request();
+        let mut names_deleted = false;
         let named = match tokio::time::timeout(
             LOOK_UP_TIMEOUT,
             documents_of_user(&self.shared.documents, &self.principal),
@@ -36,9 +37,13 @@ impl Driver {
                 let is_short = reply.len() <= MAX_REPLY_BYTES;
                 let others = all.iter().filter(|one| is_short && !is_listed(one)).cloned();
                 let (newer, older): (Vec<_>, Vec<_>) = others.partition(is_newer);
-                let mut named = DocumentChoices { listed, older: &older, newer: &newer }.named(reply);
+                let choices = DocumentChoices { listed, older: &older, newer: &newer };
+                let mut named = choices.named(reply);
                 // What was deleted since is not named, and no other in its place.
                 named.retain(|one| all.iter().any(|known| known.id == one.id));
+                let has_forgotten = listed.iter().any(|one| one.id.0.is_nil());
+                let is_deleted = choices.is_only_named(reply) || (has_forgotten && is_file_name(reply));
+                names_deleted = named.is_empty() && pending.documents.is_empty() && is_deleted;
                 named
             }
             missed => {
@@ -56,6 +61,7 @@ impl Driver {
                 pending.documents.push(document);
             }
         }
+        context.names_deleted = names_deleted;
         let Principal { tenant, user } = &self.principal;
         let owner = DocumentOwner::user(tenant, user);
         let used = self.shared.documents.mark_used(&owner, &ids, Timestamp::now());

@@ -115,7 +115,13 @@ impl Driver {
         let lines: Vec<(String, u64)> = choices.iter().map(|one| (one.name.clone(), one.bytes)).collect();
         let language = Lang::of(self.state.language().unwrap_or_default());
         let question = Question {
-            text: questions::ask_for_document(&lines, more, language),
+            text: match self.state.repeated_document_question() {
+                Some(_) => {
+                    let asked = questions::ask_for_document(&lines, more, language);
+                    format!("{} {asked}", questions::deleted_document(language))
+                }
+                None => questions::ask_for_document(&lines, more, language),
+            },
             tool: None,
             missing: vec![questions::DOCUMENT.to_owned()],
             known: serde_json::Value::Null,
