@@ -381,5 +381,12 @@ pub(crate) fn span<'a>(text: &'a str, tokens: &[Token], first: usize, last: usiz
 
 /// The text on one line, with single blanks.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
 }

@@ -153,13 +153,26 @@ const MIN_ECHO_WORDS: usize = 6;
 
 /// Whether `answer` echoes the request: the same words, or a sentence without a new word.
 pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
-    let (said, asked) = (words(answer), words(request));
-    said == asked || (said.len() >= MIN_ECHO_WORDS && said.iter().all(|word| asked.contains(word)))
+    let asked = words(request);
+    let (mut count, mut is_same) = (0, true);
+    // Mostly, an answer soon has a word of its own.
+    for word in words_of(answer) {
+        if !asked.contains(&word) {
+            return false;
+        }
+        is_same &= asked.get(count) == Some(&word);
+        count += 1;
+    }
+    count >= MIN_ECHO_WORDS || is_same && count == asked.len()
 }
 
 /// The words of a text, in lower case.
 pub(super) fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+    words_of(text).collect()
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase)
 }
 
 pub(super) fn read_scene(

@@ -192,6 +192,13 @@ fn anything() -> impl Strategy<Value = Reply> {
 
 proptest! {
     #[test]
+    fn echo_has_no_word_of_its_own(answer in "[ab ,é]{0,24}", request in "[abcÉ ]{0,24}") {
+        let (said, asked) = (read::words(&answer), read::words(&request));
+        let echoes = said == asked || (said.len() >= 6 && said.iter().all(|word| asked.contains(word)));
+        prop_assert_eq!(read::only_repeats(&answer, &request), echoes);
+    }
+
+    #[test]
     fn any_planner_reply_yields_a_valid_plan_or_a_rejection(reply in anything()) {
         let mut state = planning("do");
         let subject = Subject::Plan { version: 1 };

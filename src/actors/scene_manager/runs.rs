@@ -153,7 +153,9 @@ impl SceneManager {
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
-            let driven = async move { driver.run(context, gate.admit(run).await).await }.instrument(lines);
+            // Boxed: it is large, and would be moved with the task each time.
+            let driven = async move { Box::pin(driver.run(context, gate.admit(run).await)).await };
+            let driven = driven.instrument(lines);
             let work = all.run_until_shutdown(driven);
             let task = gateway.spawn_for(tenant, work).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
