@@ -229,20 +229,7 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         write_question(&mut out, call, needed, words);
         return out;
     }
-    let calls = || {
-        waits.iter().filter_map(|(_, matter)| match matter {
-            ApprovalSubject::Call { call } => state.calls.get(call),
-            _ => None,
-        })
-    };
-    if calls().next().is_some() {
-        let _ = writeln!(out, "{}", words.calls);
-    }
-    for call in calls() {
-        let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
-        let _ =
-            writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
-    }
+    write_calls(&mut out, state, &waits, words);
     let _ = match waits.as_slice() {
         [] => write!(out, "{} {task}", words.begin),
         [(id, _)] => {
@@ -255,6 +242,27 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         }
     };
     out
+}
+
+/// The calls among what waits, with their arguments.
+fn write_calls(
+    out: &mut String,
+    state: &RunState,
+    waits: &[(ApprovalId, ApprovalSubject)],
+    words: &AnswerPhrases,
+) {
+    let calls = waits.iter().filter_map(|(_, matter)| match matter {
+        ApprovalSubject::Call { call } => state.calls.get(call),
+        _ => None,
+    });
+    for (n, call) in calls.enumerate() {
+        if n == 0 {
+            let _ = writeln!(out, "{}", words.calls);
+        }
+        let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
+        let (tool, scene) = (one_line(&call.requested.tool), one_line(&call.scene));
+        let _ = writeln!(out, "- {tool} ({scene}): {arguments}");
+    }
 }
 
 /// Writes a question to the user, with the lists that it is about and how they can be changed.

@@ -98,10 +98,7 @@ impl Narrator {
     pub fn narrate(&mut self, envelope: &Envelope<Event>) -> Vec<NarrationLine> {
         let (event, at) = (&envelope.body, envelope.at);
         match event {
-            // What a model is told about a change is no text for people, and the command says how it ended.
-            Event::ReplyRejected { .. } if self.modifying => Vec::new(),
-            Event::ModelFailed { error, .. } if !self.is_news(error) => Vec::new(),
-            Event::ModelFailed { .. } | Event::ReplyRejected { .. } => narrate_model(event),
+            Event::ModelFailed { .. } | Event::ReplyRejected { .. } => self.narrate_model(event),
             Event::PlanRated { score, by, note, .. } => narrate_rating(*score, by, note.as_deref()),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.plan(made),
             Event::PlanningFailed { .. } if std::mem::take(&mut self.modifying) => Vec::new(),
@@ -114,6 +111,68 @@ impl Narrator {
             | Event::ApprovalLapsed { .. }
             | Event::ListChangeAsked { .. }
             | Event::Released { .. } => self.narrate_approval(event),
+            Event::Forecast { .. }
+            | Event::StepStarted { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::FlowPlanned { .. }
+            | Event::NodeStarted { .. }
+            | Event::NodeReplied { .. }
+            | Event::SceneReplied { .. }
+            | Event::Prepared { .. }
+            | Event::SummaryPlanned { .. }
+            | Event::ProgramWritten { .. }
+            | Event::ProgramReplied { .. } => self.narrate_work(event, at),
+            Event::ToolStarted { .. }
+            | Event::ToolCompleted { .. }
+            | Event::ToolSkipped { .. }
+            | Event::Compensating { .. }
+            | Event::Adapted { .. } => self.narrate_call(event),
+            Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
+            Event::Voted { consultation, model, at, .. } => {
+                let (model, option) = (one_line(model.as_deref().unwrap_or("a model")), decision_id(*at));
+                line(Mark::Note, format!("consultation {consultation}: {model} votes for {option}"))
+            }
+            Event::Consultation { .. } => self.consultation(event),
+            Event::Continuation { round, verdict, degraded } => {
+                let is_whole = self.steps.keys().all(|step| self.is_achieved(*step));
+                vec![check(*round, verdict, *degraded, is_whole, self.asks)]
+            }
+            Event::Answered { text, degraded } => {
+                self.answered = !text.trim().is_empty();
+                let what = "answer: no model worded it, so it lists what was done";
+                if *degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
+            }
+            // What there is to say is said in place of an answer.
+            Event::RunFailed { .. } if !self.answered => Vec::new(),
+            Event::RunPutAside { error, .. } => {
+                self.aside = true;
+                let why = short(&error.message, WORDS);
+                line(Mark::Asks, format!("in quarantine until it is resumed [{}]: {why}", error.code))
+            }
+            Event::RunResumed { .. }
+            | Event::RunReopened { .. }
+            | Event::CancelRequested { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => narrate_run(event),
+            // Nothing that a reader of the run has to know.
+            _ => Vec::new(),
+        }
+    }
+
+    /// The lines for a question that failed, or whose reply was rejected.
+    fn narrate_model(&mut self, event: &Event) -> Vec<NarrationLine> {
+        match event {
+            // What a model is told about a change is no text for people, and the command says how it ended.
+            Event::ReplyRejected { .. } if self.modifying => Vec::new(),
+            Event::ModelFailed { error, .. } if !self.is_news(error) => Vec::new(),
+            event => narrate_model(event),
+        }
+    }
+
+    /// The lines for what happens in a step, apart from its calls.
+    fn narrate_work(&mut self, event: &Event, at: Timestamp) -> Vec<NarrationLine> {
+        match event {
             Event::Forecast { step, tools } => {
                 let told = tools.iter().map(|tool| {
                     let how = if tool.open { "is not called at present" } else { "fails often at present" };
@@ -150,6 +209,13 @@ impl Narrator {
                 line(Mark::Note, format!("{}: a program of {lines}", self.step(*step)))
             }
             Event::ProgramReplied { step, stop, .. } => self.program_stopped(*step, stop),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The lines for a call, or what takes its place.
+    fn narrate_call(&mut self, event: &Event) -> Vec<NarrationLine> {
+        match event {
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
@@ -157,7 +223,12 @@ impl Narrator {
                 let breaches = notes.as_ref().map(|notes| notes.breaches.as_slice()).unwrap_or_default();
                 self.outcome(*call, outcome, *millis, breaches)
             }
-            Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
+            Event::ToolSkipped { call, first } => {
+                let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
+                self.set_success(*call, succeeded);
+                line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
+            }
+            Event::Compensating { undoes, requested } => self.compensation(*undoes, requested),
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substituted(*call, requested)
             }
@@ -167,42 +238,6 @@ impl Narrator {
             Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
                 self.interpreted(*call, found.as_deref())
             }
-            Event::Voted { consultation, model, at, .. } => {
-                let (model, option) = (model.as_deref().unwrap_or("a model"), decision_id(*at));
-                line(
-                    Mark::Note,
-                    format!("consultation {consultation}: {} votes for {option}", one_line(model)),
-                )
-            }
-            Event::Consultation { .. } => self.consultation(event),
-            Event::ToolSkipped { call, first } => {
-                let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
-                self.set_success(*call, succeeded);
-                line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
-            }
-            Event::Compensating { undoes, requested } => self.compensation(*undoes, requested),
-            Event::Continuation { round, verdict, degraded } => {
-                let is_whole = self.steps.keys().all(|step| self.is_achieved(*step));
-                vec![check(*round, verdict, *degraded, is_whole, self.asks)]
-            }
-            Event::Answered { text, degraded } => {
-                self.answered = !text.trim().is_empty();
-                let what = "answer: no model worded it, so it lists what was done";
-                if *degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
-            }
-            // What there is to say is said in place of an answer.
-            Event::RunFailed { .. } if !self.answered => Vec::new(),
-            Event::RunPutAside { error, .. } => {
-                self.aside = true;
-                let why = short(&error.message, WORDS);
-                line(Mark::Asks, format!("in quarantine until it is resumed [{}]: {why}", error.code))
-            }
-            Event::RunResumed { .. }
-            | Event::RunReopened { .. }
-            | Event::CancelRequested { .. }
-            | Event::RunFailed { .. }
-            | Event::RunCancelled { .. } => narrate_run(event),
-            // Nothing that a reader of the run has to know.
             _ => Vec::new(),
         }
     }

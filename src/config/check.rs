@@ -79,32 +79,7 @@ fn warn(
     env: &BTreeMap<String, String>,
     warnings: &mut Vec<ConfigFault>,
 ) {
-    for (index, model) in config.llm.models.iter().enumerate() {
-        let key = |field: &str| format!("llm.models.{index}.{field}");
-        let name = &model.name;
-        if let Some(variable) = &model.api_key_env
-            && env.get(variable).is_none_or(|value| value.trim().is_empty())
-        {
-            let message = format!("the API key of model `{name}` is read from {variable}, which is not set");
-            let remedy = format!("set {variable}, or remove `api_key_env` if the server requires no key");
-            warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
-        }
-        let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };
-        let near = is_local(&url);
-        if !near && url.scheme() == "http" {
-            let message =
-                format!("model `{name}` is called without encryption at {}", redact_url(&model.base_url));
-            warnings.push(fault(merged, "config.insecure", &key("base_url"), message, "use https"));
-        }
-        if !near && model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
-            let message = format!("no prices are known for model `{name}`, so its cost is reported as 0");
-            let remedy = match model.embeddings {
-                true => "set `input_usd_per_million` of the model",
-                false => "set `input_usd_per_million` and `output_usd_per_million` of the model",
-            };
-            warnings.push(fault(merged, "config.price", &key("name"), message, remedy));
-        }
-    }
+    warn_of_models(config, merged, env, warnings);
     if let Ok(url) = reqwest::Url::parse(&config.approval.webhook.url)
         && url.scheme() == "http"
         && !is_local(&url)
@@ -133,6 +108,41 @@ fn warn(
         let message = format!("the clock is fixed at {now}");
         let remedy = "remove `execution.fixed_now` outside tests and demonstrations";
         warnings.push(fault(merged, "config.clock", "execution.fixed_now", message, remedy));
+    }
+}
+
+/// Models without a key, encryption or prices.
+fn warn_of_models(
+    config: &Config,
+    merged: &MergedLayers,
+    env: &BTreeMap<String, String>,
+    warnings: &mut Vec<ConfigFault>,
+) {
+    for (index, model) in config.llm.models.iter().enumerate() {
+        let key = |field: &str| format!("llm.models.{index}.{field}");
+        let name = &model.name;
+        if let Some(variable) = &model.api_key_env
+            && env.get(variable).is_none_or(|value| value.trim().is_empty())
+        {
+            let message = format!("the API key of model `{name}` is read from {variable}, which is not set");
+            let remedy = format!("set {variable}, or remove `api_key_env` if the server requires no key");
+            warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
+        }
+        let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };
+        let near = is_local(&url);
+        if !near && url.scheme() == "http" {
+            let message =
+                format!("model `{name}` is called without encryption at {}", redact_url(&model.base_url));
+            warnings.push(fault(merged, "config.insecure", &key("base_url"), message, "use https"));
+        }
+        if !near && model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
+            let message = format!("no prices are known for model `{name}`, so its cost is reported as 0");
+            let remedy = match model.embeddings {
+                true => "set `input_usd_per_million` of the model",
+                false => "set `input_usd_per_million` and `output_usd_per_million` of the model",
+            };
+            warnings.push(fault(merged, "config.price", &key("name"), message, remedy));
+        }
     }
 }
 

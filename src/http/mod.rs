@@ -65,6 +65,8 @@ const COSTLY_ROUTES: [&str; 7] = [
 fn route_table() -> Vec<RouteEntry> {
     let get = |route: Route| vec![(Method::GET, route)];
     let post = |route: Route| vec![(Method::POST, route)];
+    let get_post = |get: Route, post: Route| vec![(Method::GET, get), (Method::POST, post)];
+    let get_delete = |get: Route, delete: Route| vec![(Method::GET, get), (Method::DELETE, delete)];
     vec![
         ("/api/chat", post(web::post().to(chat::chat))),
         ("/api/planning/plan", post(web::post().to(planning::plan))),
@@ -78,14 +80,8 @@ fn route_table() -> Vec<RouteEntry> {
         ("/api/runs/{run_id}/events", get(web::get().to(runs::events))),
         ("/api/runs/{run_id}/cancel", post(web::post().to(runs::cancel))),
         ("/api/runs/{run_id}/resume", post(web::post().to(runs::resume))),
-        (
-            "/api/plans",
-            vec![(Method::GET, web::get().to(plans::list)), (Method::POST, web::post().to(plans::create))],
-        ),
-        (
-            "/api/plans/{task_id}",
-            vec![(Method::GET, web::get().to(shown::one)), (Method::DELETE, web::delete().to(plans::erase))],
-        ),
+        ("/api/plans", get_post(web::get().to(plans::list), web::post().to(plans::create))),
+        ("/api/plans/{task_id}", get_delete(web::get().to(shown::one), web::delete().to(plans::erase))),
         ("/api/plans/{task_id}/approve", post(web::post().to(control::approve))),
         ("/api/plans/{task_id}/modify", post(web::post().to(control::modify))),
         ("/api/plans/{task_id}/cancel", post(web::post().to(control::cancel))),
@@ -94,46 +90,25 @@ fn route_table() -> Vec<RouteEntry> {
         ("/api/approvals", get(web::get().to(approvals::list))),
         (
             "/api/approvals/{approval_id}",
-            vec![
-                (Method::GET, web::get().to(approvals::one)),
-                (Method::POST, web::post().to(approvals::decide)),
-            ],
+            get_post(web::get().to(approvals::one), web::post().to(approvals::decide)),
         ),
         ("/api/sessions", get(web::get().to(sessions::list))),
         (
             "/api/sessions/{session_id}",
-            vec![
-                (Method::GET, web::get().to(sessions::one)),
-                (Method::DELETE, web::delete().to(sessions::erase)),
-            ],
+            get_delete(web::get().to(sessions::one), web::delete().to(sessions::erase)),
         ),
-        (
-            "/api/documents",
-            vec![
-                (Method::GET, web::get().to(documents::list)),
-                (Method::POST, web::post().to(documents::add)),
-            ],
-        ),
+        ("/api/documents", get_post(web::get().to(documents::list), web::post().to(documents::add))),
         (
             "/api/documents/{document_id}",
-            vec![
-                (Method::GET, web::get().to(documents::one)),
-                (Method::DELETE, web::delete().to(documents::delete)),
-            ],
+            get_delete(web::get().to(documents::one), web::delete().to(documents::delete)),
         ),
         ("/api/documents/{document_id}/content", get(web::get().to(documents::content))),
         (
             "/api/sessions/{session_id}/facts",
-            vec![(Method::GET, web::get().to(facts::list)), (Method::POST, web::post().to(facts::state))],
+            get_post(web::get().to(facts::list), web::post().to(facts::state)),
         ),
         ("/api/learned", get(web::get().to(learned::list))),
-        (
-            "/api/learned/{id}",
-            vec![
-                (Method::GET, web::get().to(learned::one)),
-                (Method::DELETE, web::delete().to(learned::delete)),
-            ],
-        ),
+        ("/api/learned/{id}", get_delete(web::get().to(learned::one), web::delete().to(learned::delete))),
         ("/api/usage", get(web::get().to(usage::usage))),
         ("/api/openapi.json", get(web::get().to(openapi::serve))),
         ("/metrics", get(web::get().to(operations::metrics))),

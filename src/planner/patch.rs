@@ -99,6 +99,17 @@ pub(crate) enum PatchReply {
     Changed(Box<PlanMade>),
 }
 
+/// The problems of the steps of a patch, whatever they replace.
+fn problems_of_steps(state: &RunState, catalogue: &Catalogue, plan: &Plan) -> Vec<PlanProblem> {
+    let mut problems = plan::name_problems(plan, catalogue.known_names());
+    problems.extend(plan::reference_problems(plan, &state.finished_steps()));
+    problems.extend(constraint_problems(state, catalogue, plan));
+    problems.extend(flow_problems(state, catalogue, plan));
+    problems.extend(synthesis_problems(plan));
+    problems.extend(program_problems(state, plan));
+    problems
+}
+
 /// Reads a reply to the question for a patch. `is_last_try` says that an imperfect one is better than none.
 ///
 /// # Errors
@@ -144,12 +155,7 @@ pub(crate) fn read(
     }
     let mut problems = state.patch_problems(about, &patch, &plan);
     problems.extend(orphans);
-    problems.extend(plan::name_problems(&plan, catalogue.known_names()));
-    problems.extend(plan::reference_problems(&plan, &state.finished_steps()));
-    problems.extend(constraint_problems(state, catalogue, &plan));
-    problems.extend(flow_problems(state, catalogue, &plan));
-    problems.extend(synthesis_problems(&plan));
-    problems.extend(program_problems(state, &plan));
+    problems.extend(problems_of_steps(state, catalogue, &plan));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -596,6 +596,22 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) stands_for: Option<&'a CallState>,
 }
 
+/// The tool that a model named, or the name and why there is none. Some models write names in another case or followed
+/// by an argument list.
+fn called_tool<'s, 'n>(
+    scene: &'s Scene,
+    step: &StepState,
+    name: &'n str,
+) -> Result<&'s SceneTool, (&'n str, Fault)> {
+    let bare = name.split('(').next().unwrap_or("").trim();
+    let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
+    tool.ok_or_else(|| {
+        let all: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).collect();
+        let message = format!("there is no tool {bare:?}; the tools are {}", all.join(", "));
+        (bare, Fault::new("tool.unknown", message))
+    })
+}
+
 pub(super) fn read_call(
     state: &RunState,
     catalogue: &Catalogue,
@@ -604,13 +620,9 @@ pub(super) fn read_call(
     written: &SceneReplyCall<'_>,
 ) -> RequestedCall {
     let SceneReplyCall { call: reply, ordinal, before, fallback, is_question, stands_for, .. } = *written;
-    // Some models write names in another case or followed by an argument list.
-    let bare = reply.name.split('(').next().unwrap_or("").trim();
-    let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
-    let Some(tool) = tool else {
-        let all: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).collect();
-        let message = format!("there is no tool {bare:?}; the tools are {}", all.join(", "));
-        return unusable(reply, ordinal, bare, Fault::new("tool.unknown", message));
+    let tool = match called_tool(scene, step, &reply.name) {
+        Ok(tool) => tool,
+        Err((bare, problem)) => return unusable(reply, ordinal, bare, problem),
     };
     let (arguments, problem) = read_arguments(state, scene, step, tool, written);
     let problem = problem.or_else(|| forbidden_call(state, scene, tool));
@@ -622,13 +634,8 @@ pub(super) fn read_call(
         None => occurrence(state, number, tool, &key, before),
     };
     let by_rules = fallback || state.is_planned_by_rules(number);
-    let approval = match problem {
-        None => {
-            let call = ApprovableCall { tool, arguments: &arguments, occurrence, by_rules, stands_for };
-            call_approval(state, &step.step, &call)
-        }
-        Some(_) => None,
-    };
+    let approvable = ApprovableCall { tool, arguments: &arguments, occurrence, by_rules, stands_for };
+    let approval = if problem.is_none() { call_approval(state, &step.step, &approvable) } else { None };
     let asked = ProposedWrite {
         scene,
         step,

@@ -56,34 +56,12 @@ impl PublicProjection {
 
     /// Records what later events refer to.
     fn track(&mut self, event: &Event) {
-        match event {
-            Event::Decided { approval, .. } => {
-                self.open_approvals.remove(approval);
-            }
-            Event::PlanEdited(_) => self.withdraw_plan_approvals(),
-            _ => {}
-        }
+        self.track_approvals(event);
         match event {
             Event::RunQueued(queued) => self.task = Some(queued.task),
             Event::ToolStarted { call, .. } => {
                 self.started.insert(*call);
             }
-            Event::ApprovalRequired { approval, matter: ApprovalSubject::Plan { .. }, .. } => {
-                self.open_approvals.insert(*approval);
-                self.plan_approvals.insert(*approval);
-            }
-            Event::ApprovalRequired { approval, matter: ApprovalSubject::Call { .. }, .. } => {
-                self.open_approvals.insert(*approval);
-            }
-            Event::ApprovalLapsed { approval, matter, edited, .. } => {
-                self.open_approvals.remove(approval);
-                if let (ApprovalSubject::Call { call }, Some(edited)) = (matter, edited)
-                    && let Some((_, requested)) = self.calls.get_mut(call)
-                {
-                    requested.arguments = edited.arguments.clone();
-                }
-            }
-            Event::ModificationAsked { .. } => self.withdraw_plan_approvals(),
             Event::PlanCreated(PlanMade { plan, .. })
             | Event::Replanned(PlanMade { plan, .. })
             | Event::PlanEdited(PlanMade { plan, .. }) => {
@@ -112,16 +90,43 @@ impl PublicProjection {
                 self.calls.insert(requested.call, (step, requested.clone()));
                 self.undoes.insert(requested.call, *undoes);
             }
-            Event::Decided {
-                matter: ApprovalSubject::Call { call },
-                decision: Decision::Edited { arguments, .. },
-                ..
-            } => {
-                if let Some((_, requested)) = self.calls.get_mut(call) {
-                    requested.arguments = arguments.clone();
+            _ => {}
+        }
+    }
+
+    /// Records which approvals are open, and the calls as people changed them.
+    fn track_approvals(&mut self, event: &Event) {
+        match event {
+            Event::ApprovalRequired { approval, matter: ApprovalSubject::Plan { .. }, .. } => {
+                self.open_approvals.insert(*approval);
+                self.plan_approvals.insert(*approval);
+            }
+            Event::ApprovalRequired { approval, matter: ApprovalSubject::Call { .. }, .. } => {
+                self.open_approvals.insert(*approval);
+            }
+            Event::Decided { approval, matter, decision, .. } => {
+                self.open_approvals.remove(approval);
+                if let Decision::Edited { arguments, .. } = decision {
+                    self.change_call(*matter, arguments);
                 }
             }
+            Event::ApprovalLapsed { approval, matter, edited, .. } => {
+                self.open_approvals.remove(approval);
+                if let Some(edited) = edited {
+                    self.change_call(*matter, &edited.arguments);
+                }
+            }
+            Event::PlanEdited(_) | Event::ModificationAsked { .. } => self.withdraw_plan_approvals(),
             _ => {}
+        }
+    }
+
+    /// Replaces the arguments of the call that an approval is about.
+    fn change_call(&mut self, matter: ApprovalSubject, arguments: &Value) {
+        if let ApprovalSubject::Call { call } = matter
+            && let Some((_, requested)) = self.calls.get_mut(&call)
+        {
+            requested.arguments = arguments.clone();
         }
     }
 
@@ -152,6 +157,48 @@ impl PublicProjection {
             } => {
                 json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
             }
+            Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
+            Event::ToolCompleted { call, outcome, millis, notes } => {
+                let mut data = self.completed_call_data(*call, outcome, *millis);
+                if is_unexpected_result(outcome, notes.as_deref()) {
+                    data["unexpected_result"] = json!(true);
+                }
+                data
+            }
+            Event::Unexpected { subject, class, chosen, .. } => {
+                let data = json!({"class": class, "chosen": chosen});
+                match subject {
+                    UnexpectedSubject::Call { call, attempt } => {
+                        self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen}))
+                    }
+                    UnexpectedSubject::Step { step } => self.with_step(*step, data),
+                    UnexpectedSubject::Run { .. } => data,
+                }
+            }
+            Event::Consultation { .. } => self.consultation_data(&envelope.body),
+            Event::BackedOff { call, attempt, delay_ms, .. } => {
+                self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
+            }
+            Event::Adapted { change } => self.adaptation_data(change),
+            Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
+            Event::Continuation { round, verdict, degraded } => continuation_data(*round, verdict, *degraded),
+            Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
+            Event::RunWaiting {} => self.waiting_data(envelope.run),
+            Event::RunPutAside { error, .. } => {
+                let mut data = self.waiting_data(envelope.run);
+                data["error"] = json!(error);
+                data
+            }
+            Event::RunCompleted { status } => json!({"status": status}),
+            Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),
+            Event::RunCancelled { by } => json!({"status": RunStatus::Cancelled, "by": by}),
+            event => self.step_event_data(event),
+        }
+    }
+
+    /// What the event of a step or a node says.
+    fn step_event_data(&self, event: &Event) -> Value {
+        match event {
             Event::Forecast { step, tools } => self.with_step(*step, json!({"tools": tools})),
             Event::StepStarted { step } => self.started_step_data(*step),
             Event::FlowPlanned { step, path, maker, .. } => {
@@ -173,58 +220,31 @@ impl PublicProjection {
             }
             Event::ProgramWritten { step, source, .. } => self.with_step(*step, json!({"source": source})),
             Event::ProgramReplied { step, stop, .. } => self.with_step(*step, program_data(stop)),
-            Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
-            Event::ToolCompleted { call, outcome, millis, notes } => {
-                let mut data = self.completed_call_data(*call, outcome, *millis);
-                if is_unexpected_result(outcome, notes.as_deref()) {
-                    data["unexpected_result"] = json!(true);
-                }
-                data
-            }
-            Event::Unexpected {
-                subject: UnexpectedSubject::Call { call, attempt }, class, chosen, ..
-            } => self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen})),
-            Event::Unexpected { subject: UnexpectedSubject::Step { step }, class, chosen, .. } => {
-                self.with_step(*step, json!({"class": class, "chosen": chosen}))
-            }
-            Event::Unexpected { subject: UnexpectedSubject::Run { .. }, class, chosen, .. } => {
-                json!({"class": class, "chosen": chosen})
-            }
-            Event::Consultation { .. } => self.consultation_data(&envelope.body),
-            Event::BackedOff { call, attempt, delay_ms, .. } => {
-                self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
-            }
-            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
-                let RequestedCall { call: number, tool, arguments, .. } = &**requested;
-                let by = json!({"call": number, "tool": tool, "arguments": arguments});
-                self.with_call(*call, json!({"change": "substituted", "by": by}))
-            }
-            Event::Adapted { change: Adaptation::Recalled { call, found } } => {
-                let at = found.as_ref().map(|found| found.at);
-                self.with_call(*call, json!({"change": "recalled", "as_of": at}))
-            }
-            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
-                self.with_call(*call, json!({"change": "interpreted", "found": found.is_some()}))
-            }
-            Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {
                 self.with_step(*step, json!({"status": StepStatus::Completed, "result": result}))
             }
             Event::StepFailed { step, status, error } => {
                 self.with_step(*step, json!({"status": status, "error": error}))
             }
-            Event::Continuation { round, verdict, degraded } => continuation_data(*round, verdict, *degraded),
-            Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
-            Event::RunWaiting {} => self.waiting_data(envelope.run),
-            Event::RunPutAside { error, .. } => {
-                let mut data = self.waiting_data(envelope.run);
-                data["error"] = json!(error);
-                data
-            }
-            Event::RunCompleted { status } => json!({"status": status}),
-            Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),
-            Event::RunCancelled { by } => json!({"status": RunStatus::Cancelled, "by": by}),
             _ => json!({}),
+        }
+    }
+
+    /// What took the place of a call, or of its result.
+    fn adaptation_data(&self, change: &Adaptation) -> Value {
+        match change {
+            Adaptation::Substituted { call, requested } => {
+                let RequestedCall { call: number, tool, arguments, .. } = &**requested;
+                let by = json!({"call": number, "tool": tool, "arguments": arguments});
+                self.with_call(*call, json!({"change": "substituted", "by": by}))
+            }
+            Adaptation::Recalled { call, found } => {
+                let at = found.as_ref().map(|found| found.at);
+                self.with_call(*call, json!({"change": "recalled", "as_of": at}))
+            }
+            Adaptation::Interpreted { call, found } => {
+                self.with_call(*call, json!({"change": "interpreted", "found": found.is_some()}))
+            }
         }
     }
 

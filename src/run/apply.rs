@@ -83,32 +83,19 @@ impl RunState {
         }
         self.plan_status = self.plan_after(event);
         match event {
-            Event::RunQueued(queued) => self.queued = Some(queued.clone()),
-            Event::RunStarted(started) => {
-                self.started = Some(started.clone());
-                self.status = RunStatus::Running;
-            }
-            Event::RunResumed { epoch, restart, catalogue } => {
-                self.resume(*epoch, *restart);
-                self.change_catalogue(catalogue.as_ref());
-            }
-            Event::RunReopened { .. } => self.reopen(),
-            Event::RunPutAside { error, copied } => {
-                self.aside = Some(error.clone());
-                self.copied = *copied;
-                self.status = RunStatus::Waiting;
-            }
-            Event::PlanRecalled(recall) => self.recall = Some(recall.clone()),
-            Event::PlanObserved(lesson) => self.template = Some(lesson.template.clone()),
-            Event::PlanRated { score, by, .. } => _ = self.ratings.insert(by.clone(), *score),
-            Event::RunWaiting {} => self.status = RunStatus::Waiting,
-            Event::CancelRequested { by, deadline, .. } => self.request_cancellation(by, *deadline),
-            Event::RunCompleted { status } => self.end(*status),
-            Event::RunFailed { error } => {
-                self.error = Some(error.clone());
-                self.end(RunStatus::Failed);
-            }
-            Event::RunCancelled { .. } => self.end(RunStatus::Cancelled),
+            Event::RunQueued(_)
+            | Event::RunStarted(_)
+            | Event::RunResumed { .. }
+            | Event::RunReopened { .. }
+            | Event::RunPutAside { .. }
+            | Event::PlanRecalled(_)
+            | Event::PlanObserved(_)
+            | Event::PlanRated { .. }
+            | Event::RunWaiting {}
+            | Event::CancelRequested { .. }
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => self.fold_run(event),
             Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
@@ -153,6 +140,39 @@ impl RunState {
             | Event::TimerFired { .. }
             | Event::Adapted { .. } => self.fold_failure(event),
             Event::Continuation { .. } | Event::Answered { .. } => self.fold_answer(event),
+        }
+    }
+
+    /// Folds the acceptance, the start, a wait or the end of the run, or what is learned from it.
+    fn fold_run(&mut self, event: &Event) {
+        match event {
+            Event::RunQueued(queued) => self.queued = Some(queued.clone()),
+            Event::RunStarted(started) => {
+                self.started = Some(started.clone());
+                self.status = RunStatus::Running;
+            }
+            Event::RunResumed { epoch, restart, catalogue } => {
+                self.resume(*epoch, *restart);
+                self.change_catalogue(catalogue.as_ref());
+            }
+            Event::RunReopened { .. } => self.reopen(),
+            Event::RunPutAside { error, copied } => {
+                self.aside = Some(error.clone());
+                self.copied = *copied;
+                self.status = RunStatus::Waiting;
+            }
+            Event::PlanRecalled(recall) => self.recall = Some(recall.clone()),
+            Event::PlanObserved(lesson) => self.template = Some(lesson.template.clone()),
+            Event::PlanRated { score, by, .. } => _ = self.ratings.insert(by.clone(), *score),
+            Event::RunWaiting {} => self.status = RunStatus::Waiting,
+            Event::CancelRequested { by, deadline, .. } => self.request_cancellation(by, *deadline),
+            Event::RunCompleted { status } => self.end(*status),
+            Event::RunFailed { error } => {
+                self.error = Some(error.clone());
+                self.end(RunStatus::Failed);
+            }
+            Event::RunCancelled { .. } => self.end(RunStatus::Cancelled),
+            _ => {}
         }
     }
 

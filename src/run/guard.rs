@@ -80,18 +80,28 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
             _ => {}
         }
     }
-    if this.requested.effect != Effect::Write {
-        return GuardDecision::Run;
+    match this.requested.effect {
+        Effect::Read => GuardDecision::Run,
+        Effect::Write => decide_by_other_writes(state, this, counts),
     }
+}
+
+/// Decides about a write that no equal call prevents, by the writes of the same tool with other arguments; `counts` says
+/// which calls matter.
+fn decide_by_other_writes(
+    state: &RunState,
+    this: &CallState,
+    counts: impl Fn(&(u32, &CallState)) -> bool,
+) -> GuardDecision {
     let same_tool = |earlier: &CallState| is_same_tool(this, earlier) && !is_same_call(state, this, earlier);
     // Its repetition may succeed, so nothing is held yet.
-    let mut open = state.calls.open().filter(counts).filter(|_| state.adapts());
+    let mut open = state.calls.open().filter(&counts).filter(|_| state.adapts());
     match open.find(|(_, earlier)| earlier.uncertain && same_tool(earlier)) {
-        Some((first, _)) if is_substitute => return GuardDecision::Failing { first },
+        Some((first, _)) if this.replaces.is_some() => return GuardDecision::Failing { first },
         Some(_) => return GuardDecision::Wait,
         None => {}
     }
-    let held = state.calls.unknown_writes().filter(counts).filter(|(_, earlier)| same_tool(earlier)).last();
+    let held = state.calls.unknown_writes().filter(&counts).filter(|(_, earlier)| same_tool(earlier)).last();
     match held {
         Some((first, _)) => GuardDecision::Held { first },
         None => GuardDecision::Run,

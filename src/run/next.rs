@@ -59,6 +59,7 @@ impl RunState {
             return vec![record(self.ending())];
         }
         if let Some(planning) = &self.planning {
+<<<<<<< HEAD
             let subject = Subject::Plan { version: planning.version };
             let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
             let is_repeated = self.repeated_document_question().is_some();
@@ -83,6 +84,9 @@ impl RunState {
                 }
                 due => self.question_actions(due, subject),
             };
+=======
+            return self.planning_actions(planning.version);
+>>>>>>> 330e895c (cli, planner, public, http: split long functions by what they are about)
         }
         if self.plans.is_empty() {
             return match &self.error {
@@ -105,6 +109,30 @@ impl RunState {
             return steps;
         }
         self.after_steps()
+    }
+
+    /// The making of a version of the plan. The first one may be given, looked up or learned.
+    fn planning_actions(&self, version: u32) -> Vec<Action> {
+        if version == 1 {
+            let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
+            if given || self.is_confirmation() || self.is_planned_as_program() {
+                return vec![Action::Take { version }];
+            }
+            if self.must_look_up_plan() {
+                return vec![Action::LookUpPlan];
+            }
+            if self.recalled_plan().is_some() {
+                return vec![Action::Take { version }];
+            }
+            if let Some(due) = self.due_ranking() {
+                return self.question_actions(due, Subject::Ranking);
+            }
+        }
+        let subject = Subject::Plan { version };
+        match self.due_question(subject, self.settings().max_retries) {
+            DueQuestion::GiveUp(error) => vec![record(Event::PlanningFailed { version, error })],
+            due => self.question_actions(due, subject),
+        }
     }
 
     /// What is due before the steps of the plan in force: requesting its approval, if it needs one.

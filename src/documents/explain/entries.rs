@@ -90,23 +90,7 @@ impl<'r> Entries<'r> {
                 self.step_ended(at, *subject, (*class, code), *unasked);
             }
             Event::Consultation { .. } => self.consulted(&envelope.body),
-            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
-                if let Some(entry) = self.call_entry(*call) {
-                    entry.replaced_by = Some(requested.tool.clone());
-                    entry.then = ExplainedResult::Pending;
-                }
-                if let Some(index) = self.of_call.get(call) {
-                    self.replaced.insert(requested.call, *index);
-                }
-            }
-            Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
-                if let Some(entry) = self.call_entry(*call) {
-                    entry.then = match found {
-                        Some(_) => ExplainedResult::Interpreted,
-                        None => ExplainedResult::GivenUp,
-                    };
-                }
-            }
+            Event::Adapted { change } => self.adapted(change),
             Event::BackedOff { call, .. } => {
                 self.waits.insert(*call, at);
             }
@@ -339,6 +323,31 @@ impl<'r> Entries<'r> {
             took += millis;
         }
         (cost, took)
+    }
+
+    /// Another call has taken the place of a call, or its data was interpreted.
+    fn adapted(&mut self, change: &Adaptation) {
+        match change {
+            Adaptation::Substituted { call, requested } => {
+                if let Some(entry) = self.call_entry(*call) {
+                    entry.replaced_by = Some(requested.tool.clone());
+                    entry.then = ExplainedResult::Pending;
+                }
+                if let Some(index) = self.of_call.get(call) {
+                    self.replaced.insert(requested.call, *index);
+                }
+            }
+            Adaptation::Interpreted { call, found } => {
+                if let Some(entry) = self.call_entry(*call) {
+                    entry.then = match found {
+                        Some(_) => ExplainedResult::Interpreted,
+                        None => ExplainedResult::GivenUp,
+                    };
+                }
+            }
+            // The recorded decision about the failure says so.
+            Adaptation::Recalled { .. } => {}
+        }
     }
 
     pub(super) fn call_entry(&mut self, call: u32) -> Option<&mut ExplainedEvent> {

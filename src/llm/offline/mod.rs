@@ -78,54 +78,7 @@ impl OfflineModel {
     /// sections are read as empty.
     pub fn complete(&self, request: &Request) -> Completion {
         let prompt = PromptText::of(request);
-        let (text, calls) = match (request.purpose, &request.choice) {
-            (Purpose::Plan, _) => {
-                (String::new(), vec![forced_call(request, CREATE_PLAN, plan::create(request, &prompt))])
-            }
-            (Purpose::Continuation, _) => (
-                String::new(),
-                vec![forced_call(request, CHECK_CONTINUATION, verdict::check(request, &prompt))],
-            ),
-            (Purpose::Scene, choice) => match scene::next(request, &prompt) {
-                scene::StepReply::Calls(calls) if *choice != ToolChoice::None => {
-                    (String::new(), scene::with_ids(request, calls))
-                }
-                scene::StepReply::Calls(_) => (questions::no_tool_notice(prompt.language()), Vec::new()),
-                scene::StepReply::Text(text) => (text, Vec::new()),
-            },
-            (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
-            (Purpose::Recovery, _) => {
-                (String::new(), vec![forced_call(request, CHOOSE_RECOVERY, recovery::choose(request))])
-            }
-            (Purpose::Decision, _) => {
-                (String::new(), vec![forced_call(request, MAKE_DECISION, recovery::choose(request))])
-            }
-            // The embedded rules know no meaning of data.
-            (Purpose::Interpretation, _) => {
-                let unknown = json!({"reason": "no mapping is known", "mapping": []});
-                (String::new(), vec![forced_call(request, INTERPRET_DATA, unknown)])
-            }
-            // The embedded rules leave a plan as it is.
-            (Purpose::Adaptation, _) => {
-                let unchanged =
-                    json!({"reason": "no other plan is known", "remove": [], "replace": [], "add": []});
-                (String::new(), vec![forced_call(request, ADAPT_PLAN, unchanged)])
-            }
-            (Purpose::Path, _) => {
-                let path = flow_path::path(&prompt).unwrap_or_else(|| json!({"reasoning": "", "path": []}));
-                (String::new(), vec![forced_call(request, PLAN_FLOW_PATH, path)])
-            }
-            // A node declares by itself what is done without a model.
-            // It writes no programs.
-            (Purpose::Node | Purpose::Program, _) => (String::new(), Vec::new()),
-            // The reader of the reply has the documents, and quotes them.
-            (Purpose::Summary, ToolChoice::Forced(name)) => {
-                (String::new(), vec![forced_call(request, name, json!({}))])
-            }
-            (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
-            // The gateway never asks it for embeddings.
-            (Purpose::Embedding, _) => (String::new(), Vec::new()),
-        };
+        let (text, calls) = reply_to(request, &prompt);
         let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
         let usage = Usage {
             calls: 1,
@@ -139,6 +92,44 @@ impl OfflineModel {
         };
         let reply = Reply { text, calls, finish_reason: Some(finish.to_owned()), model: NAME.to_owned() };
         Completion { reply, usage, first_token: None }
+    }
+}
+
+/// The text and the calls of a reply.
+fn reply_to(request: &Request, prompt: &PromptText) -> (String, Vec<ReplyCall>) {
+    let forced = |name: &str, arguments| (String::new(), vec![forced_call(request, name, arguments)]);
+    match (request.purpose, &request.choice) {
+        (Purpose::Plan, _) => forced(CREATE_PLAN, plan::create(request, prompt)),
+        (Purpose::Continuation, _) => forced(CHECK_CONTINUATION, verdict::check(request, prompt)),
+        (Purpose::Scene, choice) => match scene::next(request, prompt) {
+            scene::StepReply::Calls(calls) if *choice != ToolChoice::None => {
+                (String::new(), scene::with_ids(request, calls))
+            }
+            scene::StepReply::Calls(_) => (questions::no_tool_notice(prompt.language()), Vec::new()),
+            scene::StepReply::Text(text) => (text, Vec::new()),
+        },
+        (Purpose::Answer, _) => (answer::answer(prompt), Vec::new()),
+        (Purpose::Recovery, _) => forced(CHOOSE_RECOVERY, recovery::choose(request)),
+        (Purpose::Decision, _) => forced(MAKE_DECISION, recovery::choose(request)),
+        // The embedded rules know no meaning of data.
+        (Purpose::Interpretation, _) => {
+            forced(INTERPRET_DATA, json!({"reason": "no mapping is known", "mapping": []}))
+        }
+        // The embedded rules leave a plan as it is.
+        (Purpose::Adaptation, _) => forced(
+            ADAPT_PLAN,
+            json!({"reason": "no other plan is known", "remove": [], "replace": [], "add": []}),
+        ),
+        (Purpose::Path, _) => {
+            let path = flow_path::path(prompt).unwrap_or_else(|| json!({"reasoning": "", "path": []}));
+            forced(PLAN_FLOW_PATH, path)
+        }
+        // The reader of the reply has the documents, and quotes them.
+        (Purpose::Summary, ToolChoice::Forced(name)) => forced(name, json!({})),
+        (Purpose::Summary, _) => (recap::summary(prompt), Vec::new()),
+        // A node declares what is done without a model; the rules write no programs; the gateway never asks them for
+        // embeddings.
+        (Purpose::Node | Purpose::Program | Purpose::Embedding, _) => (String::new(), Vec::new()),
     }
 }
 

@@ -482,8 +482,10 @@ impl<'a> SpeechReader<'a> {
 
     /// Whether a token is a lone "no" at the end of the sentence.
     fn is_final_no(&self, i: usize, words: &[&Token], marked: bool) -> bool {
-        let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
-        before.is_some_and(|before| withdrawal::is_final_no(words, before, marked))
+        let before = self.tokens[self.first..i].iter();
+        let mut before: Vec<&Token> = before.rev().take_while(|t| t.word).collect();
+        before.reverse();
+        withdrawal::is_final_no(words, &before, marked)
     }
 
     /// The first of the fillers before a token at which a clause begins.

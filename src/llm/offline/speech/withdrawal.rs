@@ -2,7 +2,7 @@
 
 use super::{Act, ClauseJoin, ClauseMood, ClauseOpener, ClauseUnit, ConditionPart};
 use crate::llm::offline::lexicon;
-use crate::llm::offline::pattern::{any, is_verb, strip_fillers};
+use crate::llm::offline::pattern::{any, is_infinitive, is_verb, strip_fillers};
 use crate::llm::offline::text::Token;
 
 /// Phrases that take back a request, however they are joined to it.
@@ -88,10 +88,12 @@ pub(super) fn is_withdrawal(words: &[&Token], join: ClauseJoin, asked: bool) -> 
     takes_back
 }
 
-/// Whether a lone "no" ends a sentence: "Annulla la richiesta 1 no". `before` is the word before it.
-pub(super) fn is_final_no(words: &[&Token], before: &Token, asked: bool) -> bool {
-    let [no] = words else { return false };
-    no.is(&["no"]) && !asked && !lexicon::is_stop_word(&before.norm) && !is_verb(before)
+/// Whether a lone "no" ends a sentence and takes back the words before it, up to a punctuation mark: "Annulla la richiesta
+/// 1 no"; not "…, breakfast no", where it belongs to a noun.
+pub(super) fn is_final_no(words: &[&Token], before: &[&Token], asked: bool) -> bool {
+    let ([no], Some(last)) = (words, before.last()) else { return false };
+    let is_taken_back = before.iter().any(|token| is_verb(token) || is_infinitive(&token.norm));
+    no.is(&["no"]) && !asked && is_taken_back && !lexicon::is_stop_word(&last.norm) && !is_verb(last)
 }
 
 /// The end of words at the beginning that say nothing by themselves.
@@ -105,8 +107,8 @@ pub(super) fn takes_back(unit: &ClauseUnit, tokens: &[Token]) -> bool {
     unit.mood.act != Act::Quoted && is_withdrawal(&words(unit, tokens), unit.join, asked)
 }
 
-/// Forbids what withdrawals take back. Earlier requests of the same sentence become questions: it is not clear
-/// whether they are meant, too.
+/// Forbids what withdrawals take back. Earlier requests become questions, since it is not clear whether they are meant,
+/// too: those of the same sentence, and all where the withdrawal is a sentence and answers no question.
 pub(super) fn apply(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
     let mut n = 1;
     while n < units.len() {
@@ -115,7 +117,9 @@ pub(super) fn apply(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
             continue;
         }
         let target = withdrawn(&units[..n], tokens);
-        let begin = sentence_start(units, target);
+        let answers = tokens.get(units[target].last + 1).is_some_and(|t| t.raw == "?");
+        let is_about_all = units[n].join == ClauseJoin::Start && !answers;
+        let begin = if is_about_all { 0 } else { sentence_start(units, target) };
         for earlier in &mut units[begin..target] {
             if earlier.mood.act == Act::Request {
                 earlier.mood = ClauseMood { act: Act::Question, explicit: true };

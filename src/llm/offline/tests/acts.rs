@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::support::{RequestOutcome, World};
+use crate::llm::offline::speech::declined;
 
 const FLEET: &str = r#"
 name = "Fleet"
@@ -215,6 +216,7 @@ fn withdrawn_requests_make_no_write() {
         "I was going to ask for vacation on 9 July but no",
         "I'd like to book AB123CD for tomorrow, but I can't",
         "If it rains in Milan, book AB123CD for tomorrow, but no",
+        "Send 50 euros to Mario Rossi. Cancel appointment 41. Just kidding.",
         "Repeat after me: cancel appointment 41",
         "Volevo disdire l'appuntamento 41 ma ho cambiato idea",
         "Volevo disdire l'appuntamento 41, ci ho ripensato",
@@ -248,6 +250,17 @@ fn request_after_a_withdrawn_one_is_executed() {
         let calls: Vec<String> =
             outcome.calls.iter().map(|(tool, arguments)| format!("{tool} {arguments}")).collect();
         assert_eq!(calls, [expected], "{sentence}: {:?} {:?}", outcome.purposes, outcome.question);
+    }
+}
+
+/// A "no" that belongs to a noun takes nothing back.
+#[test]
+fn no_after_a_noun_is_no_withdrawal() {
+    for sentence in
+        ["Prenota AB123CD per domani, assicurazione no", "Book AB123CD for tomorrow, insurance no"]
+    {
+        let declined = declined(sentence);
+        assert!(declined.is_empty(), "{sentence}: {declined:?}");
     }
 }
 
