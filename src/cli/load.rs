@@ -198,6 +198,14 @@ fn abortable(args: &LoadArgs, protocol: LoadProtocol) -> Result<(), Failure> {
 }
 
 fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
+    let duration = args.duration.or_else(|| args.requests.is_none().then_some(DURATION));
+    if duration.is_some_and(|duration| duration.is_zero() || args.ramp >= duration) {
+        return Err(Failure::usage(
+            "load.duration",
+            "nothing would be measured: requests are sent for no longer than --ramp",
+        )
+        .help("give a longer --duration, or a shorter --ramp"));
+    }
     let limit = open_files::raise_limit().map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX));
     let files = limit.saturating_sub(OTHER_FILES);
     let max_in_flight = match args.rate {
@@ -223,7 +231,7 @@ fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
         rate: args.rate,
         max_in_flight,
         ramp: args.ramp,
-        duration: args.duration.or_else(|| args.requests.is_none().then_some(DURATION)),
+        duration,
         requests: args.requests,
         think_time: args.think_time,
         turns: args.turns,

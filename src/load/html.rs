@@ -10,7 +10,7 @@ use super::LoadFault;
 use super::compare::LoadComparison;
 use super::measure::MeasureUnit;
 use super::report::LoadReport;
-use super::summary::LoadSummary;
+use super::summary::{LoadSummary, shown_percentiles};
 use super::timeline::ReportedInterval;
 
 /// Pixels of a plot.
@@ -45,15 +45,8 @@ pub fn page(report: &LoadReport, comparison: Option<&LoadComparison>) -> Result<
         plots.push(context! { title => plot.title, svg => Value::from_safe_string(svg) });
     }
     let summary = LoadSummary::of(report);
-    let millis = |value: f64| MeasureUnit::Millis.show(value);
-    let durations: Vec<(&str, Vec<String>)> = summary
-        .durations
-        .iter()
-        .map(|(label, of)| {
-            let values = [of.mean_ms, of.p50_ms, of.p90_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
-            (*label, values.map(millis).to_vec())
-        })
-        .collect();
+    let durations: Vec<(&str, [String; 7])> =
+        summary.durations.iter().map(|(label, of)| (*label, shown_percentiles(of))).collect();
     let compared: Vec<[String; 4]> = comparison.map_or_else(Vec::new, |comparison| {
         let shown = |unit: MeasureUnit, value: Option<f64>| {
             value.map_or_else(|| "-".to_owned(), |value| unit.show(value))
@@ -69,7 +62,7 @@ pub fn page(report: &LoadReport, comparison: Option<&LoadComparison>) -> Result<
         include_str!("report.html"),
         context! {
             head => summary.head, figures => summary.figures, durations, plots, compared,
-            began => report.began.to_string(), thresholds => report.thresholds,
+            began => format!("{:.0}", report.began), thresholds => report.thresholds,
             settings => report.settings, keys => report.keys,
             differences => comparison.map(|comparison| comparison.settings.clone()),
         },
@@ -149,12 +142,14 @@ impl LoadPlot {
                 .label(series.name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.8))
-            .label_font(font)
-            .draw()?;
+        if self.series.len() > 1 {
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::UpperRight)
+                .background_style(WHITE.mix(0.8))
+                .label_font(font)
+                .draw()?;
+        }
         drop(chart);
         area.present()?;
         Ok(())

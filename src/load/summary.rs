@@ -2,7 +2,7 @@
 
 use super::compare::LoadComparison;
 use super::latency::LatencyPercentiles;
-use super::measure::MeasureUnit;
+use super::measure::{LEAST, MeasureUnit};
 use super::report::{LoadEnd, LoadReport};
 
 /// Columns of the text.
@@ -250,20 +250,25 @@ fn push_durations(out: &mut String, durations: &[(&'static str, LatencyPercentil
     out.push('\n');
     for (label, of) in durations {
         out.push_str(&format!("{label:<LABEL$}"));
-        // Of fewer requests, such a percentile is their maximum.
-        for (value, least) in [
-            (of.mean_ms, 1),
-            (of.p50_ms, 1),
-            (of.p90_ms, 10),
-            (of.p99_ms, 100),
-            (of.p999_ms, 1000),
-            (of.max_ms, 1),
-        ] {
-            let shown = if of.count < least { "-".to_owned() } else { MeasureUnit::Millis.show(value) };
+        let [mean, p50, p90, _, p99, p999, max] = shown_percentiles(of);
+        for shown in [mean, p50, p90, p99, p999, max] {
             out.push_str(&format!("{shown:>11}"));
         }
         out.push('\n');
     }
+}
+
+/// The mean, the percentiles 50, 90, 95, 99 and 99.9, and the maximum of durations. Of fewer than a percentile takes, it is
+/// left out: it would be their maximum.
+pub(super) fn shown_percentiles(of: &LatencyPercentiles) -> [String; 7] {
+    let values = [of.mean_ms, of.p50_ms, of.p90_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
+    let mut shown = values.map(|value| MeasureUnit::Millis.show(value));
+    for (shown, least) in shown.iter_mut().zip(LEAST) {
+        if of.count < least {
+            "-".clone_into(shown);
+        }
+    }
+    shown
 }
 
 fn push_keys(out: &mut String, report: &LoadReport) {

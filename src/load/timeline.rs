@@ -113,12 +113,23 @@ impl Timeline {
         self.intervals = merged;
     }
 
-    /// The intervals for a report. The last one ends with the load.
+    /// The intervals for a report. The last one ends with the load; a short rest belongs to the one before, since a few
+    /// requests would be many a second in it.
     pub fn reported(&self, load: Duration) -> Vec<ReportedInterval> {
-        let whole = self.width.as_secs_f64();
+        let (whole, load) = (self.width.as_secs_f64(), load.as_secs_f64());
+        let mut intervals = self.intervals.clone();
+        let rest = load - whole * intervals.len().saturating_sub(1) as f64;
+        if rest < whole / 2.0
+            && intervals.len() > 1
+            && let Some(short) = intervals.pop()
+            && let Some(last) = intervals.last_mut()
+        {
+            last.add(&short);
+        }
+        let count = intervals.len();
         let reported = |(at, interval): (usize, &TimelineInterval)| {
             let from = at as f64 * whole;
-            let until = (from + whole).min(load.as_secs_f64().max(from + whole / 10.0));
+            let until = if at + 1 < count { from + whole } else { load.max(from + whole / 10.0) };
             let rate = |count: u64| ((count as f64 / (until - from)) * 100.0).round() / 100.0;
             ReportedInterval {
                 until_s: (until * 1000.0).round() / 1000.0,
@@ -133,7 +144,7 @@ impl Timeline {
                 memory_bytes: interval.memory_bytes,
             }
         };
-        self.intervals.iter().enumerate().map(reported).collect()
+        intervals.iter().enumerate().map(reported).collect()
     }
 }
 
@@ -173,5 +184,11 @@ mod tests {
             reported.last().map(|interval| (interval.until_s, interval.in_flight)),
             Some((1000.0, 999))
         );
+        let mut short = Timeline::default();
+        short.at(Duration::ZERO).sent += 4;
+        short.at(FIRST_WIDTH + Duration::from_millis(10)).sent += 2;
+        let reported = short.reported(FIRST_WIDTH + Duration::from_millis(20));
+        let rate = 6.0 / (FIRST_WIDTH + Duration::from_millis(20)).as_secs_f64();
+        assert!(reported.len() == 1 && (reported[0].sent_per_s - rate).abs() < 0.01, "{reported:?}");
     }
 }

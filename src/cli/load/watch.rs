@@ -96,17 +96,20 @@ impl LoadWatch {
             let shown = |name: &str, unit: MeasureUnit| {
                 values.get(name).map_or("-".to_owned(), |value| unit.show(*value))
             };
-            line.set_message(format!(
-                "{:.0} s  {}/s  in flight {in_flight}  answered {}  failed {}  shed {}  not sent {}  p50 {}  p99 {}",
+            // What matters most is first: a narrow terminal cuts off the rest.
+            let mut text = format!(
+                "{:.0} s  {}/s  p50 {}  p99 {}  in flight {in_flight}  answered {}",
                 elapsed.as_secs_f64(),
                 shown("throughput", MeasureUnit::PerSecond),
-                counts.answered,
-                counts.errors,
-                counts.shed,
-                counts.not_sent,
                 shown("p50_latency", MeasureUnit::Millis),
                 shown("p99_latency", MeasureUnit::Millis),
-            ));
+                counts.answered,
+            );
+            let others = [("failed", counts.errors), ("shed", counts.shed), ("not sent", counts.not_sent)];
+            for (what, count) in others.into_iter().filter(|(_, count)| *count > 0) {
+                text.push_str(&format!("  {what} {count}"));
+            }
+            line.set_message(text);
             line.tick();
         }
         let ended = counts.answered + counts.errors + counts.shed;
