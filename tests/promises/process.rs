@@ -1,7 +1,7 @@
 //! The real program in its own processes: an empty environment and a temporary directory.
 //!
-//! Of this process's environment they have where the root certificates are, if `.ci/run` says so: each of hundreds of
-//! processes would read those of the whole system at its start.
+//! They inherit where the root certificates are, and nothing else: each of hundreds of processes would read those of the
+//! whole system at its start, if `.ci/run` did not name a file with one.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
