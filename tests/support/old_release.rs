@@ -6,11 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use proscenium::scene::{Catalogue, load_dir};
+use proscenium::tools::NativeTools;
+use proscenium::tools::guard::NetworkPolicy;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use super::model_script::ModelScript;
-use super::test_engine::{CLOCK, ZONE};
+use super::test_engine::{CLOCK, Setup, ZONE};
 use super::{
     Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names,
     tool_results,
@@ -78,6 +82,20 @@ impl ReleaseFixture {
     pub fn read_only(port: u16) -> Self {
         let workspace = workspace(port, "http://127.0.0.1:9/v1");
         Self { workspace, backend: None, broken: Arc::default(), _llm: None, client: client() }
+    }
+
+    /// The scenes of its servers: the shipped ones, or those of its directory.
+    pub async fn catalogue(&self) -> Arc<Catalogue> {
+        static SHIPPED: OnceCell<Arc<Catalogue>> = OnceCell::const_new();
+        let dir = self.workspace.path().join("scenes");
+        if !dir.exists() {
+            let start = || async { Setup::offline().start().await.engine.catalogue() };
+            return SHIPPED.get_or_init(start).await.clone();
+        }
+        let policy = NetworkPolicy { allow_private: true, allow_hosts: Vec::new() };
+        let loaded = load_dir(&dir, &NativeTools::new(), &policy);
+        assert!(!loaded.has_errors(), "{:#?}", loaded.faults);
+        Arc::new(Catalogue::new(loaded.scenes))
     }
 
     /// Loads a journal of that release into the data directory.
