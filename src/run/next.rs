@@ -59,34 +59,7 @@ impl RunState {
             return vec![record(self.ending())];
         }
         if let Some(planning) = &self.planning {
-<<<<<<< HEAD
-            let subject = Subject::Plan { version: planning.version };
-            let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
-            let is_repeated = self.repeated_document_question().is_some();
-            let is_known = given || is_repeated || self.is_confirmation() || self.is_planned_as_program();
-            if planning.version == 1 && is_known {
-                return vec![Action::Take { version: 1 }];
-            }
-            if planning.version == 1 && self.must_look_up_plan() {
-                return vec![Action::LookUpPlan];
-            }
-            if planning.version == 1 && self.recalled_plan().is_some() {
-                return vec![Action::Take { version: 1 }];
-            }
-            if planning.version == 1
-                && let Some(due) = self.due_ranking()
-            {
-                return self.question_actions(due, Subject::Ranking);
-            }
-            return match self.due_question(subject, self.settings().max_retries) {
-                DueQuestion::GiveUp(error) => {
-                    vec![record(Event::PlanningFailed { version: planning.version, error })]
-                }
-                due => self.question_actions(due, subject),
-            };
-=======
             return self.planning_actions(planning.version);
->>>>>>> 330e895c (cli, planner, public, http: split long functions by what they are about)
         }
         if self.plans.is_empty() {
             return match &self.error {
@@ -115,7 +88,8 @@ impl RunState {
     fn planning_actions(&self, version: u32) -> Vec<Action> {
         if version == 1 {
             let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
-            if given || self.is_confirmation() || self.is_planned_as_program() {
+            let is_repeated = self.repeated_document_question().is_some();
+            if given || is_repeated || self.is_confirmation() || self.is_planned_as_program() {
                 return vec![Action::Take { version }];
             }
             if self.must_look_up_plan() {
