@@ -54,22 +54,13 @@ impl RunState {
         require(self.queued.is_some(), "no request was accepted")?;
         match event {
             Event::RunQueued(_) | Event::CancelRequested { .. } | Event::RunFailed { .. } => Ok(()),
-            Event::RunStarted(_) => require(self.started.is_none(), "it was started before"),
-            Event::RunResumed { epoch, .. } => {
-                require(*epoch > self.epoch, "a later epoch has taken the run over")
-            }
-            Event::RunPutAside { copied, .. } => {
-                let may_wait = copied.is_some() || self.aside.is_some();
-                require(may_wait || self.status != RunStatus::Waiting, "the run waits already")
-            }
-            Event::RunReopened { .. } | Event::PlanRated { .. } => Err("the run has not ended".to_owned()),
-            Event::PlanRecalled(_) => {
-                let taken = |a: &Action| matches!(a, Action::Take { .. }) && self.recalled_plan().is_some();
-                require(self.asks_for(|a| *a == Action::LookUpPlan || taken(a)), "no plan is looked up now")
-            }
-            Event::PlanObserved(_) => {
-                require(self.template.is_none() && self.is_ending(), "the run does not end now")
-            }
+            Event::RunStarted(_)
+            | Event::RunResumed { .. }
+            | Event::RunPutAside { .. }
+            | Event::RunReopened { .. }
+            | Event::PlanRated { .. }
+            | Event::PlanRecalled(_)
+            | Event::PlanObserved(_) => self.admit_run(event),
             Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
@@ -116,6 +107,45 @@ impl RunState {
                 "no cancellation was requested, or a write is in flight",
             ),
             Event::Voted { .. } => self.admit_vote(event),
+            Event::Consultation { .. } => self.admit_consultation(event),
+            Event::Unexpected { .. }
+            | Event::BackedOff { .. }
+            | Event::Planning { .. }
+            | Event::RunWaiting {}
+            | Event::Compensating { .. }
+            | Event::StepStarted { .. }
+            | Event::NodeStarted { .. }
+            | Event::ToolSkipped { .. }
+            | Event::RunCompleted { .. } => self.is_requested(event),
+        }
+    }
+
+    /// The start and the waits of a run, and what is looked up for it and learned from it.
+    fn admit_run(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::RunStarted(_) => require(self.started.is_none(), "it was started before"),
+            Event::RunResumed { epoch, .. } => {
+                require(*epoch > self.epoch, "a later epoch has taken the run over")
+            }
+            Event::RunPutAside { copied, .. } => {
+                let may_wait = copied.is_some() || self.aside.is_some();
+                require(may_wait || self.status != RunStatus::Waiting, "the run waits already")
+            }
+            Event::RunReopened { .. } | Event::PlanRated { .. } => Err("the run has not ended".to_owned()),
+            Event::PlanRecalled(_) => {
+                let taken = |a: &Action| matches!(a, Action::Take { .. }) && self.recalled_plan().is_some();
+                require(self.asks_for(|a| *a == Action::LookUpPlan || taken(a)), "no plan is looked up now")
+            }
+            Event::PlanObserved(_) => {
+                require(self.template.is_none() && self.is_ending(), "the run does not end now")
+            }
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// A consultation ends with what its reply says, or is opened or given up when it is due.
+    fn admit_consultation(&self, event: &Event) -> Result<(), String> {
+        match event {
             Event::Consultation {
                 question: Some(question),
                 chosen:
@@ -135,16 +165,7 @@ impl RunState {
                 error: None,
                 ..
             } => self.admit_mapping(event, *question),
-            Event::Unexpected { .. }
-            | Event::Consultation { .. }
-            | Event::BackedOff { .. }
-            | Event::Planning { .. }
-            | Event::RunWaiting {}
-            | Event::Compensating { .. }
-            | Event::StepStarted { .. }
-            | Event::NodeStarted { .. }
-            | Event::ToolSkipped { .. }
-            | Event::RunCompleted { .. } => self.is_requested(event),
+            _ => self.is_requested(event),
         }
     }
 

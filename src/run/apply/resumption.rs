@@ -59,7 +59,21 @@ impl RunState {
         };
         let restarted: Vec<u32> =
             self.plan_steps().map(|(_, s)| s).filter(must_restart).map(|s| s.step.step_number).collect();
-        for step in &restarted {
+        self.restart_steps(&restarted);
+        // Replies to reads and questions that were in flight will not arrive any more. Calls that were
+        // requested and never ended were not done; a write that was begun is `unknown` by now.
+        for ask in self.open_asks.clone() {
+            self.set_ask(ask, AskStatus::Lost);
+        }
+        self.calls.change_open(|call| {
+            let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
+            call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
+        });
+    }
+
+    /// Lets steps begin again, with the work of a flow, a program or a summary that is kept.
+    fn restart_steps(&mut self, restarted: &[u32]) {
+        for step in restarted {
             self.tries.remove(&Subject::Scene { step: *step });
             self.tries.remove(&Subject::Path { step: *step });
             self.tries.remove(&Subject::Node { step: *step });
@@ -88,15 +102,6 @@ impl RunState {
             step.noted = false;
             step.stopped = false;
         }
-        // Replies to reads and questions that were in flight will not arrive any more. Calls that were
-        // requested and never ended were not done; a write that was begun is `unknown` by now.
-        for ask in self.open_asks.clone() {
-            self.set_ask(ask, AskStatus::Lost);
-        }
-        self.calls.change_open(|call| {
-            let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
-            call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
-        });
     }
 
     pub(super) fn begin_compensation(&mut self, undoes: u32, requested: &RequestedCall) {
