@@ -6,6 +6,8 @@ mod decisions;
 mod outcomes;
 mod resumption;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::admit::Illegal;
@@ -148,7 +150,7 @@ impl RunState {
         match event {
             Event::RunQueued(queued) => self.queued = Some(queued.clone()),
             Event::RunStarted(started) => {
-                self.started = Some(started.clone());
+                self.started = Some(Arc::new(started.clone()));
                 self.status = RunStatus::Running;
             }
             Event::RunResumed { epoch, restart, catalogue } => {

@@ -1,7 +1,7 @@
 //! The state of a run: the fold of its events.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -58,8 +58,8 @@ pub struct RunState {
     pub plan_status: PlanStatus,
     /// The request, once accepted.
     pub queued: Option<RunQueued>,
-    /// What was frozen when it started.
-    pub started: Option<RunStarted>,
+    /// What was frozen when it started. Shared by clones: it contains what the run knows of the conversation.
+    pub started: Option<Arc<RunStarted>>,
     /// The plan being made.
     pub planning: Option<PlanInProgress>,
     /// The names of the scenes that resemble the request most, by embeddings, the best first; absent where these

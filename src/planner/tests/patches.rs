@@ -1,5 +1,7 @@
 //! Replies to the question for a patch: what is read, and what is sent back.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::super::patch::{PatchReply, read};
@@ -25,7 +27,7 @@ fn step(number: u32, tool: &str, depends: &Value) -> Value {
 /// A run whose first step failed: 2 reads and 3 writes after it, and 4 reads after 2.
 fn failed() -> RunState {
     let mut state = planning("do");
-    let settings = &mut state.started.as_mut().unwrap().settings;
+    let settings = &mut Arc::make_mut(state.started.as_mut().unwrap()).settings;
     settings.rules = RULES_REVISION;
     settings.level = Some(ExecutionLevel::Intelligent);
     settings.mode = Some(ExecutionMode::Creative);
@@ -122,7 +124,7 @@ fn write_of_a_patch_is_approved_anew_where_the_plan_was_approved() {
     let mut state = failed();
     let reply = patch(&[(1, step(5, "BWrite", &Value::Null))], &[], &[]);
     assert_eq!(read_reply(&state, &reply).unwrap().approval, None);
-    let settings = &mut state.started.as_mut().unwrap().settings;
+    let settings = &mut Arc::make_mut(state.started.as_mut().unwrap()).settings;
     settings.approval.plans = ApprovalScope::Writes;
     let needed = read_reply(&state, &reply).unwrap().approval.unwrap();
     let other = patch(&[(1, step(5, "BWrite", &Value::Null))], &[4], &[]);
