@@ -60,6 +60,9 @@ impl Store {
     }
 }
 
+/// Which of some keys are taken, up to their values.
+const TAKEN: &str = "SELECT tenant, user, key, run FROM idempotency WHERE (tenant, user, key) IN (";
+
 /// The idempotency keys of one transaction: those already taken, and those it claims.
 #[derive(Default)]
 pub(super) struct Claims {
@@ -87,9 +90,7 @@ impl Claims {
         let asked: Vec<(&JournalRow, &String)> = asked.collect();
         // One question for all of them: each costs a round trip to the database's thread.
         for asked in asked.chunks(MAX_ROWS) {
-            let mut sql = QueryBuilder::<Sqlite>::new(
-                "SELECT tenant, user, key, run FROM idempotency WHERE (tenant, user, key) IN (",
-            );
+            let mut sql = QueryBuilder::<Sqlite>::new(TAKEN);
             sql.push_values(asked, |mut values, (row, key)| {
                 values.push_bind(row.tenant.as_str()).push_bind(row.change.key_owner.as_str());
                 values.push_bind(key.as_str());
@@ -222,6 +223,21 @@ mod tests {
         // The refused event was not written, so it decided nothing.
         assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
         assert_eq!(codes(&store.write(&[vec![decided(2, "b")]]).await.unwrap()), [None]);
+    }
+
+    #[tokio::test]
+    async fn keys_are_looked_up_by_the_primary_key() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        for keys in ["VALUES (?, ?, ?)", "VALUES (?, ?, ?), (?, ?, ?)"] {
+            let sql = format!("EXPLAIN QUERY PLAN {TAKEN}{keys})");
+            let steps = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(store.pool()).await.unwrap();
+            let steps: Vec<String> = steps.iter().map(|step| step.get("detail")).collect();
+            assert!(
+                steps.iter().any(|step| step.starts_with("SEARCH idempotency USING PRIMARY KEY")),
+                "{steps:?}"
+            );
+        }
     }
 
     #[tokio::test]
