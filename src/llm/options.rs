@@ -164,9 +164,10 @@ impl std::fmt::Display for Forcing {
 pub enum StreamMode {
     /// None: `false`.
     No,
-    /// Only answers that a client reads as they are written: `true`. Everything else is requested whole: every server
-    /// reports token counts then, more servers get it right, and it costs less processor time here. A request that a
-    /// server refuses to stream is sent again as a whole.
+    /// Only answers that a client reads as they are written, and those of a model whose last one took more than a quarter
+    /// of `llm.first_token_timeout_ms`: `true`. Everything else is requested whole: every server reports token counts
+    /// then, more servers get it right, and it costs less processor time here. A request that a server refuses to stream
+    /// is sent again as a whole.
     #[default]
     Shown,
     /// All: `"all"`. A silent model is noticed at its first token, regardless of its value asked.

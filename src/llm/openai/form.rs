@@ -1,6 +1,7 @@
 //! Whether a reply is requested as a stream, and what is known of a server's support for streams.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use super::super::Request;
 use super::super::error::ErrorKind;
@@ -37,6 +38,9 @@ const FIRST_PAUSE: u32 = 8;
 /// Maximum number of questions that are not streamed before a stream is retried.
 const MAX_PAUSE: u32 = 1024;
 
+/// How many times an answer's time fits into the limit of a whole one, where answers that nobody reads are not streamed.
+const SOON: u32 = 4;
+
 /// What is known of the streams of one model, separately for questions with and without functions: some servers
 /// stream only one of them. It is kept until the process ends or the configuration is reloaded.
 #[derive(Debug, Default)]
@@ -56,6 +60,8 @@ struct SupportedFields {
     pause: AtomicU32,
     /// Empty streams since the last successful one.
     empty: AtomicU32,
+    /// The last answer was complete in a small part of the time in which a whole reply has to be.
+    is_soon_complete: AtomicBool,
 }
 
 impl SupportedFields {
@@ -78,6 +84,18 @@ impl Streams {
             StreamMode::Shown if read => Form::of(self.of(request).form.load(Relaxed)),
             StreamMode::Shown | StreamMode::No => Form::Whole,
         }
+    }
+
+    /// Whether answers that nobody reads need not be streamed: the last one was complete so soon that a whole one will
+    /// arrive in its time, too. A slow model's are streamed, which shows that it is at work.
+    pub(super) fn is_soon_complete(&self, request: &Request) -> bool {
+        self.of(request).is_soon_complete.load(Relaxed)
+    }
+
+    /// Records how long an answer took, of the time in which a whole one has to be complete; `None` if it failed.
+    pub(super) fn answered(&self, request: &Request, took: Option<Duration>, limit: Duration) {
+        let is_soon = took.is_some_and(|took| took.saturating_mul(SOON) <= limit);
+        self.of(request).is_soon_complete.store(is_soon, Relaxed);
     }
 
     /// Records a complete stream; `metered` says that it reported its tokens. Returns true the first time that
@@ -157,6 +175,17 @@ mod tests {
             choice: crate::llm::ToolChoice::None,
             temperature: None,
             max_output_tokens: None,
+        }
+    }
+
+    #[test]
+    fn answers_are_soon_complete_while_the_last_one_was() {
+        let (streams, request) = (Streams::default(), spoken());
+        let limit = Duration::from_secs(60);
+        assert!(!streams.is_soon_complete(&request), "nothing is known of it");
+        for (took, is_soon) in [(Some(15), true), (Some(16), false), (Some(1), true), (None, false)] {
+            streams.answered(&request, took.map(Duration::from_secs), limit);
+            assert_eq!(streams.is_soon_complete(&request), is_soon, "{took:?}");
         }
     }
 

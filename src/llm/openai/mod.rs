@@ -219,11 +219,18 @@ impl OpenAi {
         ctl: &CallControl,
     ) -> (Form, Result<ProviderReply, (ErrorKind, u64)>) {
         let (name, wish, sink) = (&self.model.name, self.model.stream, &ctl.sink);
-        let is_read = sink.is_read() || (ctl.is_awaited && sink.is_live());
+        let is_answer = sink.is_live();
+        let is_read =
+            sink.is_read() || is_answer && (ctl.is_awaited || !self.streams.is_soon_complete(request));
         let mut form = self.streams.form(wish, request, is_read);
         // The form of each round is simpler than the one before.
         loop {
+            let asked = Instant::now();
             let result = self.exchange(request, form, access.clone(), sink).await;
+            if is_answer {
+                let took = result.is_ok().then(|| asked.elapsed());
+                self.streams.answered(request, took, Duration::from_millis(self.bounds.first_ms));
+            }
             match &result {
                 Err((kind, 0)) if form.is_streamed() => {
                     if let Some(plainer) = self.streams.refused(wish, request, form, kind) {
