@@ -219,6 +219,15 @@ pub fn read_part(
     }
 }
 
+/// The text that a model wrote as the whole, as it is.
+///
+/// # Errors
+/// Why the reply cannot be used.
+pub fn written_text(reply: &Reply, mode: ReaderMode) -> Result<String, Vec<PlanProblem>> {
+    let written: WrittenSummary = arguments(reply, functions::WRITE_SUMMARY, mode)?;
+    Ok(written.summary.trim().to_owned())
+}
+
 fn arguments<T: DeserializeOwned>(
     reply: &Reply,
     function: &str,

@@ -72,7 +72,10 @@ pub(crate) fn without_document(
                     texts.forget_question(pending, document);
                 }
             }
-            SessionEvent::Summarised { through, summary, .. } if *through > turns_before => summary.clear(),
+            SessionEvent::Summarised { through, summary, sources, .. } if *through > turns_before => {
+                summary.clear();
+                sources.clear();
+            }
             // What a person says in place of a fact of the document is the person's.
             SessionEvent::Fact { fact } => {
                 if let Some(replaced) = &mut fact.replaces {
@@ -426,7 +429,13 @@ mod tests {
 
     fn summarised(through: usize, summary: &str) -> SessionEvent {
         let usage = Usage { calls: 1, ..Usage::default() };
-        SessionEvent::Summarised { through, summary: summary.to_owned(), usage, attempts: Vec::new() }
+        SessionEvent::Summarised {
+            through,
+            summary: summary.to_owned(),
+            usage,
+            attempts: Vec::new(),
+            sources: Vec::new(),
+        }
     }
 
     fn numbered(events: Vec<SessionEvent>) -> Vec<(u64, SessionEvent)> {

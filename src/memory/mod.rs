@@ -8,13 +8,12 @@ mod estimate;
 mod forget;
 mod ledger;
 mod options;
-pub mod prompt;
 mod quotes;
 #[cfg(test)]
 mod tests;
 mod truncate;
 mod turn;
-mod verify;
+mod turn_summary;
 
 use std::collections::VecDeque;
 
@@ -29,6 +28,7 @@ pub use ledger::{
 };
 pub use options::Options;
 pub use turn::{pending_question, turn_ended};
+pub use turn_summary::{TurnSummary, WrittenSummary, turn_text};
 
 /// The minimum budget of [`Memory::context`], in tokens; a smaller one is raised to this.
 pub const MIN_CONTEXT_TOKENS: usize = 256;

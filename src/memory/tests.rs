@@ -2,10 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::llm::{Message, Purpose, sections};
+use crate::llm::{Message, sections};
 use crate::run::{
-    ConfirmedCall, DocumentId, DocumentQuote, DocumentSpan, Fault, NamedDocument, Question, RunId, RunStatus,
-    TurnCall, TurnOrigin,
+    ConfirmedCall, DocumentId, DocumentQuote, DocumentSpan, Fault, NamedDocument, Question, ReaderMode,
+    Reply, ReplyCall, RunId, RunStatus, TurnCall, TurnOrigin,
 };
 
 fn turn(n: usize) -> Turn {
@@ -186,33 +186,86 @@ fn conversation_usage_is_sum_of_turns_and_summaries() {
                 summary: "s".to_owned(),
                 usage: usage(11),
                 attempts: vec![],
+                sources: vec![],
             },
         ],
     );
     assert_eq!(memory.usage(), Usage { calls: 3, cost_nano_usd: 23, ..Usage::default() });
 }
 
+fn replied(summary: &str) -> Reply {
+    let call = ReplyCall {
+        id: "1".to_owned(),
+        name: "WriteSummary".to_owned(),
+        arguments: json!({"summary": summary}).to_string(),
+    };
+    Reply { calls: vec![call], model: "main".to_owned(), ..Reply::default() }
+}
+
 #[test]
-fn what_a_model_invents_is_not_remembered() {
+fn summary_of_turns_is_kept_as_far_as_they_say_so_and_names_their_places() {
     let mut memory = Memory::new(Options { keep_turns: 1, max_turns_in_prompt: 3, ..Options::default() });
-    let mut model =
-        vec!["Ada asked about Milan: from 12 to 21. She owes 4711 euros to Mallory.", "Ada pays Bob 99."];
-    let mut summaries = Vec::new();
+    let mut model = vec![
+        "Ada pays Bob 99 [1]. She asked about Milano for 2 [2]. She asked about Milano for 3 [1].",
+        "Ada asked about Milano: from 12 to 21 [1]. She owes 4711 euros to Mallory [1].",
+    ];
+    let mut told = Vec::new();
     for n in 1..=6 {
         let mut turn = turn(n);
         turn.request = format!("Sono Ada. {}", turn.request);
         memory.apply(&ended(turn));
         let Some(job) = memory.needs_summary(100_000) else { continue };
         let Some(written) = model.pop() else { continue };
-        let told = job.verified(written, Some("it")).text;
-        summaries.push(told.clone());
-        // As its actor does.
-        let summary = if told.is_empty() { job.fallback() } else { told };
-        let (through, usage) = (job.through, Usage::default());
-        memory.apply(&SessionEvent::Summarised { through, summary, usage, attempts: vec![] });
+        let mut summary = TurnSummary::new(&job, Some("en")).unwrap();
+        let part = summary.next_part().unwrap();
+        let request = summary.request(part);
+        let [Message::System { .. }, Message::User { text }] = request.messages.as_slice() else {
+            panic!("two messages")
+        };
+        told.push(sections::get(text, "facts").unwrap());
+        let done = summary.read(part, &replied(written), ReaderMode::Strict).unwrap().unwrap();
+        assert!(done.removed > 0 && !done.text.contains('['), "{done:?}");
+        for place in &done.sources {
+            let turn =
+                place.turn.checked_sub(1).map(|at| turn_text(&job.turns[at + job.turns.len() - job.through]));
+            let text = turn.or(job.summary.clone()).unwrap();
+            assert!(
+                text.get(place.start as usize..place.end as usize).unwrap().contains("Milano"),
+                "{place:?}"
+            );
+        }
+        let (through, usage, sources) = (job.through, Usage::default(), done.sources);
+        memory.apply(&SessionEvent::Summarised {
+            through,
+            summary: done.text,
+            usage,
+            attempts: vec![],
+            sources,
+        });
     }
-    assert_eq!(summaries, ["", "Ada asked about Milan: from 12 to 21."]);
-    assert_eq!(memory.context(2000).summary.as_deref(), Some("Ada asked about Milan: from 12 to 21."));
+    assert_eq!(told.len(), 2);
+    // What was remembered comes first, then turn by turn.
+    assert!(told[1].lines().next().unwrap().contains("Ada asked about Milano: from 12 to 21."), "{told:#?}");
+    let summary = memory.context(2000).summary.unwrap();
+    for invented in ["99", "4711", "Mallory", "Bob"] {
+        assert!(!summary.contains(invented), "{summary}");
+    }
+}
+
+#[test]
+fn long_turns_are_asked_about_and_left_to_rules_if_that_fails() {
+    let mut long = turn(1);
+    long.answer =
+        (0..90).map(|n| format!("The hall number {n} has {} seats and a door. ", n + 700)).collect();
+    let job = SummaryJob { through: 2, summary: None, turns: vec![long, turn(2)] };
+    let mut summary = TurnSummary::new(&job, Some("en")).unwrap();
+    assert_eq!(summary.next_part(), Some(1));
+    assert!(summary.read(1, &replied("no facts"), ReaderMode::Strict).is_err());
+    assert!(summary.make_by_rules(1));
+    assert_eq!(summary.next_part(), Some(3));
+    let size: usize = summary.request(3).messages.iter().map(|message| format!("{message:?}").len()).sum();
+    assert!(size < 12_000, "{size}");
+    assert!(!summary.make_by_rules(3));
 }
 
 #[test]
@@ -229,6 +282,7 @@ fn long_conversation_is_summarised_within_small_window() {
                 summary: job.fallback(),
                 usage: Usage::default(),
                 attempts: vec![],
+                sources: vec![],
             });
         }
         assert!(memory.tokens() <= window / 2, "turn {n}: {} tokens", memory.tokens());
@@ -278,6 +332,7 @@ fn late_summary_changes_only_usage() {
         summary: summary.to_owned(),
         usage: Usage::default(),
         attempts: vec![],
+        sources: vec![],
     };
     memory.apply(&summarised(4, "of four"));
     let before = memory.clone();
@@ -300,34 +355,13 @@ fn fallback_summary_stays_bounded_when_repeated() {
 }
 
 #[test]
-fn summary_prompt_has_language_summary_and_turns_sections() {
-    let job = SummaryJob {
-        through: 3,
-        summary: Some("Parla di Milano.".to_owned()),
-        turns: vec![turn(2), turn(3)],
-    };
-    let request = prompt::summary_request(&job, Some("it"));
-    assert_eq!(request.purpose, Purpose::Summary);
-    let [Message::System { .. }, Message::User { text }] = request.messages.as_slice() else {
-        panic!("two messages")
-    };
-    assert_eq!(sections::get(text, "language").as_deref(), Some("it"));
-    assert_eq!(sections::get(text, "summary").as_deref(), Some("Parla di Milano."));
-    let turns = sections::get(text, "turns").unwrap();
-    let lines: Vec<Value> = turns.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0]["request"], "Che tempo fa a Milano il giorno 2?");
-    assert_eq!(lines[0]["calls"][0]["tool"], "WeatherForecast_Get");
-    assert_eq!(lines[0].get("run"), None);
-}
-
-#[test]
 fn a_session_event_keeps_its_form_in_the_journal() {
     let event = SessionEvent::Summarised {
         through: 2,
         summary: "s".to_owned(),
         usage: Usage::default(),
         attempts: vec![],
+        sources: vec![],
     };
     let text = serde_json::to_string(&event).unwrap();
     assert!(text.starts_with(r#"{"type":"summarised","through":2,"summary":"s","usage":"#), "{text}");
@@ -424,6 +458,7 @@ fn drive(
             summary: summary.to_owned(),
             usage: Usage::default(),
             attempts: vec![],
+            sources: vec![],
         };
         memory.apply(&event);
         events.push(event);
@@ -484,7 +519,7 @@ proptest! {
             prop_assert_eq!(job.through, job.turns.len());
             prop_assert!(job.turns.len() + 4 <= events.len());
             let room = window / 2 + 8;
-            let lines: usize = job.turns.iter().map(|turn| tokens(&prompt::turn_line(turn))).sum();
+            let lines: usize = job.turns.iter().map(|turn| tokens(&turn_text(turn))).sum();
             prop_assert!(lines <= room, "{lines} tokens of {room}");
         }
     }

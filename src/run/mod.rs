@@ -86,7 +86,7 @@ pub use learned::{
 };
 pub use patch::PatchScope;
 pub use restored::{RESTORED, unreadable_restored_events, writes_since};
-pub use session::SessionEvent;
+pub use session::{SessionEvent, TurnSpan};
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope,
     PlanningMaker, PrepareMode, RULES_REVISION, ReaderMode, SceneMode, Settings,

@@ -53,6 +53,9 @@ pub enum SessionEvent {
         /// Each attempt at a model on the way; their usages add up to `usage`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attempts: Vec<Attempt>,
+        /// Where the turns say so, in the order of the summary, if a model wrote it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sources: Vec<TurnSpan>,
     },
     /// No model could write the summary. A `Summarised` with one made without a model follows.
     SummaryFailed {
@@ -65,4 +68,15 @@ pub enum SessionEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attempts: Vec<Attempt>,
     },
+}
+
+/// A place in what was said in a turn, in bytes of its text as its summary read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnSpan {
+    /// The turn, from 1; 0 for the summary of the turns before.
+    pub turn: usize,
+    /// The first byte.
+    pub start: u64,
+    /// The byte after the last one.
+    pub end: u64,
 }

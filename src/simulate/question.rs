@@ -342,12 +342,7 @@ fn purpose(tools: &[ToolSpec], data: &str) -> Option<Purpose> {
         return Some(*purpose);
     }
     let has = |name: &str| sections::get(data, name).is_some();
-    let by_section = [
-        ("scene", Purpose::Scene),
-        ("modules", Purpose::Program),
-        ("turns", Purpose::Summary),
-        ("mode", Purpose::Answer),
-    ];
+    let by_section = [("scene", Purpose::Scene), ("modules", Purpose::Program), ("mode", Purpose::Answer)];
     by_section.into_iter().find(|(name, _)| has(name)).map(|(_, purpose)| purpose)
 }
 
@@ -418,7 +413,6 @@ mod tests {
         for (text, kind) in [
             ("<scene>\nWeather\n</scene>\n", Some(Purpose::Scene)),
             ("<mode>\nanswer\n</mode>\n", Some(Purpose::Answer)),
-            ("<turns>\n{}\n</turns>\n", Some(Purpose::Summary)),
             ("What is the weather?", None),
         ] {
             let messages = json!([{"role": "user", "content": [{"type": "text", "text": text}]}]);

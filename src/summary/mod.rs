@@ -18,7 +18,6 @@ mod sentences;
 mod source;
 mod span;
 mod stems;
-mod supported;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -34,5 +33,4 @@ pub use facts::{QuotedFact, ReportedFact, fitting, located_facts, quotable, sent
 pub use sentences::sentences;
 pub use source::SummarisedText;
 pub use span::ByteSpan;
-pub use supported::{SupportedText, supported_text};
 pub use tree::{GROUP, SummaryPart, SummaryTree};

@@ -237,7 +237,7 @@ async fn memory_is_summarised_before_it_exceeds_the_context_window() {
     }
     let requests = llm.requests();
     let summaries: Vec<usize> =
-        (0..requests.len()).filter(|n| section(&requests[*n], "turns").is_some()).collect();
+        (0..requests.len()).filter(|n| section(&requests[*n], "facts").is_some()).collect();
     assert!(summaries.len() > 1, "{} requests and {summaries:?} for a summary", requests.len());
     for (number, request) in requests.iter().enumerate() {
         let size = memory::tokens(&json!([request["messages"], request["tools"]]).to_string());

@@ -56,10 +56,10 @@ impl ModelScript {
         match forced_tool(request) {
             Some("CreateExecutionPlan") => Scripted::forced(request, self.plan(request)),
             Some("CheckContinuation") => Scripted::forced(request, verdict(request)),
+            Some("WriteSummary") => Scripted::forced(request, json!({"summary": summary(request)})),
             Some(other) => panic!("{other} is forced: {request:#}"),
             None if section(request, "scene").is_some() => self.scene(request),
             None if section(request, "mode").is_some() => Scripted::Text(self.answer(request)),
-            None if section(request, "turns").is_some() => Scripted::Text(summary(request)),
             None => panic!("an unexpected question: {request:#}"),
         }
     }
@@ -183,10 +183,17 @@ fn verdict(request: &Value) -> Value {
         "missing_information": asked, "answer": executed(request)})
 }
 
+/// What each fact says, cited: the request of a turn, the arguments of a call, or a line of the summary so far.
 fn summary(request: &Value) -> String {
-    let before = section(request, "summary");
-    let turns: Vec<String> = lines(request, "turns").iter().map(turn_summary).collect();
-    before.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
+    let said = |(fact, number): (&Value, usize)| {
+        let words = fact["words"].as_str().unwrap();
+        let told = match words.split_once(" -> ") {
+            Some((call, _)) => call.split_once(' ').map_or("", |(_, arguments)| arguments),
+            None => words.trim_start_matches("User: ").trim_start_matches("- ").trim_end_matches('.'),
+        };
+        (!words.starts_with("Assistant")).then(|| format!("- {told} [{number}]."))
+    };
+    lines(request, "facts").iter().zip(1..).filter_map(said).collect::<Vec<_>>().join("\n")
 }
 
 /// A request and the arguments of its calls.

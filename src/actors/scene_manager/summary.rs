@@ -10,8 +10,8 @@ use crate::actors::driver::RunServices;
 use crate::actors::scene;
 use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
-use crate::llm::{Caller, reader};
-use crate::memory::{self, SummaryJob};
+use crate::llm::Caller;
+use crate::memory::{SummaryJob, TurnSummary, WrittenSummary};
 use crate::run::{Attempt, Fault, SessionEvent, Usage};
 use crate::store;
 use crate::telemetry::session_context;
@@ -69,54 +69,92 @@ fn cost_nano_usd(event: &SessionEvent) -> u64 {
 impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
+        let through = job.through;
+        let by_rules = |usage, attempts| SessionEvent::Summarised {
+            through,
+            summary: job.fallback(),
+            usage,
+            attempts,
+            sources: Vec::new(),
+        };
         // At `basic`, no model is asked besides the planner.
         if self.shared.level_of(&self.stream.tenant) == Some(ExecutionLevel::Basic) {
-            let summary = job.fallback();
-            let (through, usage, attempts) = (job.through, Usage::default(), Vec::new());
-            return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
+            return vec![by_rules(Usage::default(), Vec::new())];
         }
+        let mut spent = SpentOnSummary::default();
+        let written = self.ask(&job, &mut spent).await;
+        let SpentOnSummary { usage, attempts } = spent;
+        match written {
+            Ok(WrittenSummary { text: summary, sources, .. }) => {
+                vec![SessionEvent::Summarised { through, summary, usage, attempts, sources }]
+            }
+            Err(error) => {
+                let failed = SessionEvent::SummaryFailed { error, usage, attempts };
+                vec![failed, by_rules(Usage::default(), Vec::new())]
+            }
+        }
+    }
+
+    /// Asks about the parts of the summary, one after the other, until the whole is written.
+    async fn ask(&self, job: &SummaryJob, spent: &mut SpentOnSummary) -> Result<WrittenSummary, Fault> {
         let language = job.turns.last().and_then(|turn| crate::language::detect(&turn.request));
-        let request = memory::prompt::summary_request(&job, language);
+        let Some(mut summary) = TurnSummary::new(job, language) else { return Err(nothing()) };
         let (tenant, session) = (self.stream.tenant.clone(), self.stream.session.clone());
         let caller = Caller { tenant, session, run: None, cache: None, voter: None, trace: None };
-        let (error, usage, attempts) =
-            match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
-                Ok(done) => {
-                    let (usage, attempts) = (done.usage, done.attempts);
-                    let written = reader::after_thoughts(&done.reply.text).unwrap_or_default();
-                    let summary = verified(&job, written, language).await;
-                    if !summary.is_empty() {
-                        done.confirm.accepted();
-                        let through = job.through;
-                        return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
+        let mode = self.shared.settings.reader;
+        while let Some(part) = summary.next_part() {
+            let request = summary.request(part);
+            let done = self.shared.gateway.complete(&caller, &request, false, &self.stop).await;
+            let done = done.map_err(|error| spent.failed(scene::FailedModelCall::from(error)))?;
+            spent.usage += done.usage;
+            spent.attempts.extend(done.attempts);
+            // Reading many turns takes long.
+            let (reply, mut reading) = (done.reply, summary);
+            let read = tokio::task::spawn_blocking(move || {
+                let read = reading.read(part, &reply, mode);
+                (reading, read)
+            });
+            let (kept, read) = read.await.map_err(|error| Fault::new("summary.failed", error.to_string()))?;
+            summary = kept;
+            match read {
+                Ok(Some(written)) if !written.text.is_empty() => {
+                    done.confirm.accepted();
+                    if written.removed > 0 {
+                        let removed = written.removed;
+                        tracing::info!(
+                            removed,
+                            "sentences of a conversation's summary were removed: no turn says so"
+                        );
                     }
+                    return Ok(written);
+                }
+                Ok(None) => done.confirm.accepted(),
+                Err(_) if summary.make_by_rules(part) => done.confirm.rejected(),
+                Ok(Some(_)) | Err(_) => {
                     done.confirm.rejected();
-                    let what = "the summary was empty, or nothing in it was said in the conversation";
-                    (Fault::new("summary.empty", what), usage, attempts)
+                    return Err(nothing());
                 }
-                Err(error) => {
-                    let failure = scene::FailedModelCall::from(error);
-                    (failure.fault, Attempt::sum(&failure.attempts), failure.attempts)
-                }
-            };
-        let summary = job.fallback();
-        let (through, none, free) = (job.through, Vec::new(), Usage::default());
-        vec![
-            SessionEvent::SummaryFailed { error, usage, attempts },
-            SessionEvent::Summarised { through, summary, usage: free, attempts: none },
-        ]
+            }
+        }
+        Err(nothing())
     }
 }
 
-/// What a model wrote, as far as the turns say so.
-async fn verified(job: &SummaryJob, written: &str, language: Option<&'static str>) -> String {
-    let (of, written) = (job.clone(), written.to_owned());
-    // Reading many turns takes long.
-    let verified = tokio::task::spawn_blocking(move || of.verified(&written, language)).await;
-    let verified = verified.unwrap_or_default();
-    if !verified.removed.is_empty() {
-        let removed = verified.removed.len();
-        tracing::info!(removed, "sentences of a conversation's summary were removed: no turn says so");
+/// What the questions of a summary cost.
+#[derive(Default)]
+struct SpentOnSummary {
+    usage: Usage,
+    attempts: Vec<Attempt>,
+}
+
+impl SpentOnSummary {
+    fn failed(&mut self, failure: scene::FailedModelCall) -> Fault {
+        self.usage += Attempt::sum(&failure.attempts);
+        self.attempts.extend(failure.attempts);
+        failure.fault
     }
-    verified.text
+}
+
+fn nothing() -> Fault {
+    Fault::new("summary.empty", "the summary was empty, or nothing in it was said in the conversation")
 }

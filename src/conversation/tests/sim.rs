@@ -408,7 +408,13 @@ impl Sim {
             return Input::StreamFailed(fault);
         }
         let (summary, usage) = (job.fallback(), Usage::default());
-        let event = SessionEvent::Summarised { through: job.through, summary, usage, attempts: Vec::new() };
+        let event = SessionEvent::Summarised {
+            through: job.through,
+            summary,
+            usage,
+            attempts: Vec::new(),
+            sources: Vec::new(),
+        };
         Input::Summarised { turns: vec![self.journal.tell(event)] }
     }
 

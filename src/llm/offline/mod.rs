@@ -58,7 +58,7 @@ use serde_json::{Value, json};
 
 use super::functions::{
     ADAPT_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA, MAKE_DECISION,
-    PLAN_FLOW_PATH,
+    PLAN_FLOW_PATH, WRITE_SUMMARY,
 };
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
@@ -124,9 +124,9 @@ fn reply_to(request: &Request, prompt: &PromptText) -> (String, Vec<ReplyCall>) 
             let path = flow_path::path(prompt).unwrap_or_else(|| json!({"reasoning": "", "path": []}));
             forced(PLAN_FLOW_PATH, path)
         }
-        // The reader of the reply has the documents, and quotes them.
-        (Purpose::Summary, ToolChoice::Forced(name)) => forced(name, json!({})),
-        (Purpose::Summary, _) => (recap::summary(prompt), Vec::new()),
+        // Of documents, the reader of the reply quotes what they say.
+        (Purpose::Summary, ToolChoice::Forced(name)) if name != WRITE_SUMMARY => forced(name, json!({})),
+        (Purpose::Summary, _) => forced(WRITE_SUMMARY, json!({"summary": recap::summary(prompt)})),
         // A node declares what is done without a model; the rules write no programs; the gateway never asks them for
         // embeddings.
         (Purpose::Node | Purpose::Program | Purpose::Embedding, _) => (String::new(), Vec::new()),

@@ -1,6 +1,8 @@
 //! Summaries of the conversation: for the user who asks for one, and for turns that no longer fit into the
 //! prompt.
 
+use serde::Deserialize;
+
 use super::Lang;
 use super::prompt::{Conversation, PriorTurn, PromptText};
 use super::text;
@@ -39,11 +41,8 @@ pub(super) fn recap(conversation: &Conversation, lang: Lang) -> String {
 /// A bounded summary of an earlier summary and the turns after it. If it is too long, the oldest turns lose
 /// their answers first, then requests that differ in one word are merged into one line.
 pub(super) fn summary(prompt: &PromptText) -> String {
-    let old = prompt.get("summary");
-    let turns: Vec<PriorTurn> = prompt.lines("turns");
-    let mut lines: Vec<String> =
-        old.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect();
-    lines.extend(turns.iter().map(|t| line(t, 120)));
+    let facts: Vec<RememberedFact> = prompt.lines("facts");
+    let mut lines = remembered_lines(facts.iter().flat_map(|fact| fact.words.lines()));
     let size = |lines: &[String]| lines.iter().map(|l| l.chars().count() + 1).sum::<usize>();
     for i in 0..lines.len() {
         if size(&lines) <= MAX_SUMMARY {
@@ -60,6 +59,39 @@ pub(super) fn summary(prompt: &PromptText) -> String {
         lines.remove(0);
     }
     text::shorten(&lines.join("\n"), MAX_SUMMARY).to_owned()
+}
+
+/// A fact of a conversation, as its summary is asked for.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RememberedFact {
+    words: String,
+}
+
+/// The lines of the summary so far as they are, then a line for each turn: what follows its answer's first line is left out.
+fn remembered_lines<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut request: Option<&str> = None;
+    let mut in_turn = false;
+    let of = |request: &str, answer: &str| {
+        let turn =
+            PriorTurn { request: request.to_owned(), answer: answer.to_owned(), ..PriorTurn::default() };
+        line(&turn, 120)
+    };
+    for own in words.map(str::trim).filter(|own| !own.is_empty()) {
+        if let Some(next) = own.strip_prefix("User: ") {
+            lines.extend(request.replace(next).map(|before| of(before, "")));
+            in_turn = true;
+        } else if let Some(said) = request.filter(|_| own.starts_with("Assistant")) {
+            let answer = own.split_once(": ").map_or("", |(_, answer)| answer);
+            lines.push(of(said, answer));
+            request = None;
+        } else if !in_turn {
+            lines.push(own.to_owned());
+        }
+    }
+    lines.extend(request.map(|before| of(before, "")));
+    lines
 }
 
 fn line(turn: &PriorTurn, max: usize) -> String {

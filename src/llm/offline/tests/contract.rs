@@ -212,11 +212,17 @@ fn bounded_summaries_keep_places_and_days() {
         let turns: Vec<String> = (1..=15)
             .map(|day| {
                 let day = day + round * 15;
-                json!({"request": format!("Che tempo fa a Milano il giorno {day}?"), "answer": format!("A Milano il {day}: da 12 a 24 gradi, soleggiato con qualche nuvola nel pomeriggio (valori medi).")}).to_string()
+                let answer = format!("A Milano il {day}: da 12 a 24 gradi, soleggiato con qualche nuvola nel pomeriggio (valori medi).");
+                json!({"words": format!("User: Che tempo fa a Milano il giorno {day}?\nAssistant: {answer}\nWeather.Get {{}} -> {{}}")}).to_string()
             })
             .collect();
-        let user = prompt(&[("language", "it"), ("summary", &summary), ("turns", &turns.join("\n"))]);
-        summary = send(Purpose::Summary, vec![user], Vec::new(), ToolChoice::None).text;
+        let earlier = summary.lines().map(|line| json!({"words": line}).to_string());
+        let facts: Vec<String> = earlier.chain(turns).collect();
+        let user = prompt(&[("language", "it"), ("facts", &facts.join("\n"))]);
+        let forced = ToolChoice::Forced("WriteSummary".to_owned());
+        let reply = send(Purpose::Summary, vec![user], Vec::new(), forced);
+        let written: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+        summary = written["summary"].as_str().unwrap().to_owned();
         assert!(summary.chars().count() <= 1700, "{}", summary.len());
     }
     assert!(summary.contains("Milano"));
