@@ -1,5 +1,7 @@
 //! The state of a run: the fold of its events.
 
+mod questions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -9,14 +11,13 @@ use serde_json::Value;
 
 use super::action::Action;
 use super::approval::Approval;
-use super::attempt::AskReservation;
 use super::calls::Calls;
-use super::consult::{AskOrigin, ConsultationState};
+use super::consult::ConsultationState;
 use super::context::PendingQuestion;
 use super::document::NamedDocument;
 use super::event::{
-    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, RequestedCall, RunQueued,
-    RunStarted, RunStatus, Subject, Usage, Verdict,
+    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RunQueued, RunStarted,
+    RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
 use super::learned::{LearnMode, PlanRecall, PlanScore};
@@ -24,15 +25,10 @@ use super::settings::Settings;
 use super::work::{SceneWork, StepWork, SummaryWork};
 use crate::adapt::PolicyChoice;
 use crate::flow::PathMaker;
-use crate::plan::{Plan, PlanProblem, PlanStatus, Reference, Step, StepStatus};
+use crate::plan::{Plan, PlanStatus, Reference, Step, StepStatus};
 
-/// How often a question is asked again because its driver panicked (in journals of earlier releases:
-/// because its process died). Then it counts as failed, so that a question that crashes its driver cannot
-/// do so forever. Process crashes are counted by [`recovery`](super::recovery).
-const MAX_LOST_RETRIES: usize = 3;
-
-/// Most problems of an unusable reply that its fault names.
-const MAX_REPORTED_PROBLEMS: usize = 3;
+pub(super) use questions::DueQuestion;
+pub use questions::{Ask, AskStatus};
 
 /// A run as the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -382,75 +378,6 @@ pub enum CallStatus {
     },
 }
 
-/// A question to a model and its status.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ask {
-    /// What about.
-    pub subject: Subject,
-    /// 0, then the number of the repair.
-    pub attempt: u32,
-    /// Whether the embedded rules were asked instead of the models.
-    pub fallback: bool,
-    /// Its status.
-    pub status: AskStatus,
-    /// The budget reserved for it and not settled yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reserved: Option<AskReservation>,
-    /// Where the reply came from; kept for consultations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<AskOrigin>,
-}
-
-/// The status of a question.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum AskStatus {
-    /// Under way.
-    InFlight,
-    /// A reply arrived and is to be read.
-    Replied {
-        /// The reply.
-        reply: Reply,
-    },
-    /// The reply was read and used.
-    Used {
-        /// The reply; kept where the scene's conversation continues with it.
-        reply: Reply,
-    },
-    /// The reply could not be used.
-    Rejected {
-        /// The reply, which is shown to the model with the problems.
-        reply: Reply,
-        /// Why.
-        problems: Vec<PlanProblem>,
-    },
-    /// No reply came.
-    Failed {
-        /// Why.
-        error: Fault,
-    },
-    /// The process that asked crashed.
-    Lost,
-}
-
-/// What to do about a question that is due.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum DueQuestion {
-    /// Something is under way.
-    Wait,
-    /// Read this reply.
-    Read(u32),
-    /// Ask.
-    Ask {
-        /// The number of the attempt.
-        attempt: u32,
-        /// Whether the embedded rules are asked.
-        fallback: bool,
-    },
-    /// All attempts failed.
-    GiveUp(Fault),
-}
-
 impl StepState {
     /// A step of plan `version` that has not begun.
     pub(super) fn pending(step: Step, version: u32) -> Self {
@@ -631,11 +558,6 @@ impl RunState {
         self.started.as_ref().map_or(&DEFAULTS, |s| &s.settings)
     }
 
-    /// Ordinals of the questions asked about `subject` since its last result, oldest first.
-    pub fn tries(&self, subject: Subject) -> &[u32] {
-        self.tries.get(&subject).map_or(&[], Vec::as_slice)
-    }
-
     /// The request's text.
     pub fn request(&self) -> &str {
         self.queued.as_ref().map_or("", |q| q.request.as_str())
@@ -740,11 +662,6 @@ impl RunState {
     /// The numbers of the completed steps.
     pub fn finished_steps(&self) -> std::collections::BTreeSet<u32> {
         self.plan_steps().filter(|(_, s)| s.status == StepStatus::Completed).map(|(n, _)| *n).collect()
-    }
-
-    /// The ordinal of the next question to a model.
-    pub fn next_ask(&self) -> u32 {
-        self.asks.keys().next_back().copied().unwrap_or(0) + 1
     }
 
     /// The ordinal of the next tool call.
@@ -887,73 +804,5 @@ impl RunState {
     /// Whether the next question to a step's model is the last one: no tools are offered with it.
     pub fn is_last_round(&self, step: u32) -> bool {
         self.scene_work(step).is_some_and(|work| work.rounds + 1 >= self.settings().max_rounds)
-    }
-
-    /// What is due for the ranking of the scenes by embeddings, which precedes the first plan. It is asked for once
-    /// (and again after a restart of the process): if it fails, the plan does without it.
-    pub(super) fn due_ranking(&self) -> Option<DueQuestion> {
-        if self.settings().embeddings_timeout_ms == 0 || self.ranking.is_some() {
-            return None;
-        }
-        let last = self.tries(Subject::Ranking).last();
-        let Some((call, ask)) = last.and_then(|call| Some((*call, self.asks.get(call)?))) else {
-            return Some(DueQuestion::Ask { attempt: 0, fallback: false });
-        };
-        match ask.status {
-            AskStatus::InFlight => Some(DueQuestion::Wait),
-            AskStatus::Replied { .. } | AskStatus::Used { .. } => Some(DueQuestion::Read(call)),
-            AskStatus::Rejected { .. } | AskStatus::Failed { .. } | AskStatus::Lost => None,
-        }
-    }
-
-    /// What to do about the question on `subject`: at most `retries` repairs, then the
-    /// embedded rules once if the settings allow it, then give up.
-    pub(super) fn due_question(&self, subject: Subject, retries: u32) -> DueQuestion {
-        let tries = self.tries(subject);
-        let tried = || tries.iter().filter_map(|call| self.asks.get(call));
-        let Some(last) = tries.last().and_then(|call| self.asks.get(call).map(|ask| (*call, ask))) else {
-            // At `basic`, the embedded rules answer a request that needs no scene.
-            return match (self.may_ask(subject), subject) {
-                (true, _) => DueQuestion::Ask { attempt: 0, fallback: false },
-                (false, Subject::Answer) if self.settings().fallback_enabled => {
-                    DueQuestion::Ask { attempt: 0, fallback: true }
-                }
-                (false, _) => DueQuestion::GiveUp(self.unasked_fault(subject)),
-            };
-        };
-        let (call, ask) = last;
-        let repairs =
-            tried().filter(|a| matches!(a.status, AskStatus::Rejected { .. }) && !a.fallback).count();
-        let fault = match &ask.status {
-            AskStatus::InFlight => return DueQuestion::Wait,
-            AskStatus::Replied { .. } | AskStatus::Used { .. } => return DueQuestion::Read(call),
-            AskStatus::Lost
-                if tried().filter(|a| a.status == AskStatus::Lost).count() <= MAX_LOST_RETRIES =>
-            {
-                return DueQuestion::Ask { attempt: ask.attempt, fallback: ask.fallback };
-            }
-            AskStatus::Lost => Fault::new("llm.interrupted", "the process ended each time this was asked"),
-            AskStatus::Rejected { problems, .. } => {
-                if !ask.fallback && repairs <= retries as usize {
-                    return DueQuestion::Ask { attempt: ask.attempt + 1, fallback: false };
-                }
-                let messages: Vec<&str> =
-                    problems.iter().map(|p| p.message.as_str()).take(MAX_REPORTED_PROBLEMS).collect();
-                let more = match problems.len().saturating_sub(messages.len()) {
-                    0 => String::new(),
-                    more => format!("; and {more} more like these"),
-                };
-                Fault::new(
-                    "llm.unusable",
-                    format!("{repairs} replies could not be used; the last: {}{more}", messages.join("; ")),
-                )
-            }
-            AskStatus::Failed { error } => error.clone(),
-        };
-        if subject.has_fallback() && self.settings().fallback_enabled && !tried().any(|a| a.fallback) {
-            DueQuestion::Ask { attempt: ask.attempt + 1, fallback: true }
-        } else {
-            DueQuestion::GiveUp(fault)
-        }
     }
 }
