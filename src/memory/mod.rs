@@ -28,7 +28,7 @@ pub use ledger::{
 };
 pub use options::Options;
 pub use turn::{pending_question, turn_ended};
-pub use turn_summary::{TurnSummary, WrittenSummary, turn_text};
+pub use turn_summary::{TurnSummary, WrittenMemory, turn_text};
 
 /// The minimum budget of [`Memory::context`], in tokens; a smaller one is raised to this.
 pub const MIN_CONTEXT_TOKENS: usize = 256;

@@ -30,7 +30,7 @@ const WEIGHT: u32 = 500;
 
 /// A summary of turns that a model wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WrittenSummary {
+pub struct WrittenMemory {
     /// The text, without citations.
     pub text: String,
     /// The places that it cites, in the order of first use.
@@ -137,12 +137,12 @@ impl TurnSummary {
         part: u32,
         reply: &Reply,
         mode: ReaderMode,
-    ) -> Result<Option<WrittenSummary>, Vec<PlanProblem>> {
+    ) -> Result<Option<WrittenMemory>, Vec<PlanProblem>> {
         let kind = self.tree.part(part).unwrap_or(SummaryPart::Chunk(0));
         if reply.model == OFFLINE && matches!(kind, SummaryPart::Whole(_)) {
             // The embedded rules repeat what was said, and cite nothing.
             return summaries::written_text(reply, mode)
-                .map(|text| Some(WrittenSummary { text, ..WrittenSummary::default() }));
+                .map(|text| Some(WrittenMemory { text, ..WrittenMemory::default() }));
         }
         let facts = self.facts_below(&kind);
         let words = self.words(&facts);
@@ -156,7 +156,7 @@ impl TurnSummary {
         };
         let cited = done.cited.iter().filter_map(|at| facts.get(*at));
         let sources = cited.filter_map(|fact| self.place_of(fact.span)).collect();
-        Ok(Some(WrittenSummary { text: without_citations(&done.text), sources, removed: done.removed.len() }))
+        Ok(Some(WrittenMemory { text: without_citations(&done.text), sources, removed: done.removed.len() }))
     }
 
     /// Makes a part without a model. Returns whether it can: the whole is made of other parts in no way but by a model.

@@ -11,7 +11,7 @@ use crate::actors::scene;
 use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
 use crate::llm::Caller;
-use crate::memory::{SummaryJob, TurnSummary, WrittenSummary};
+use crate::memory::{SummaryJob, TurnSummary, WrittenMemory};
 use crate::run::{Attempt, Fault, SessionEvent, Usage};
 use crate::store;
 use crate::telemetry::session_context;
@@ -85,7 +85,7 @@ impl SummaryTask {
         let written = self.ask(&job, &mut spent).await;
         let SpentOnSummary { usage, attempts } = spent;
         match written {
-            Ok(WrittenSummary { text: summary, sources, .. }) => {
+            Ok(WrittenMemory { text: summary, sources, .. }) => {
                 vec![SessionEvent::Summarised { through, summary, usage, attempts, sources }]
             }
             Err(error) => {
@@ -96,7 +96,7 @@ impl SummaryTask {
     }
 
     /// Asks about the parts of the summary, one after the other, until the whole is written.
-    async fn ask(&self, job: &SummaryJob, spent: &mut SpentOnSummary) -> Result<WrittenSummary, Fault> {
+    async fn ask(&self, job: &SummaryJob, spent: &mut SpentOnSummary) -> Result<WrittenMemory, Fault> {
         let language = job.turns.last().and_then(|turn| crate::language::detect(&turn.request));
         let Some(mut summary) = TurnSummary::new(job, language) else { return Err(nothing()) };
         let (tenant, session) = (self.stream.tenant.clone(), self.stream.session.clone());
