@@ -203,7 +203,8 @@ mod tests {
         let mut waits = std::pin::pin!(other.reserve(&caller, 600));
         assert!(waits.as_mut().now_or_never().is_none() && !cap.has_refused());
         let second = other.reserve(&caller, 390).await.unwrap();
-        assert_eq!((cap.lock().spent, cap.lock().reserved), (10, 990));
+        let now = *cap.lock();
+        assert_eq!((now.spent, now.reserved), (10, 990));
         assert!(one.reserve(&caller, 0).await.is_ok(), "what costs nothing is never refused");
         second.settle(390);
         assert!(waits.as_mut().now_or_never().is_none(), "400 are spent, 600 reserved");
@@ -213,7 +214,8 @@ mod tests {
         let mut sent = one.reserve(&caller, 100).await.unwrap();
         sent.sent();
         drop(sent);
-        assert_eq!((cap.lock().spent, cap.lock().reserved), (800, 0));
+        let now = *cap.lock();
+        assert_eq!((now.spent, now.reserved), (800, 0));
         assert!(one.affords(&caller, 201).await.is_err() && cap.has_refused());
         assert!(other.reserve(&caller, 201).await.is_err());
     }
