@@ -241,7 +241,7 @@ pub struct Runs {
     /// What to show; the default is `list`
     #[command(subcommand)]
     pub what: Option<RunsCommand>,
-    /// Only runs that a person has to see to: they wait, or the outcome of one of their writes is unknown
+    /// Only runs that need a person: they wait, or the outcome of one of their writes is unknown
     #[arg(long)]
     pub parked: bool,
 }
@@ -254,7 +254,7 @@ pub enum RunsCommand {
         /// Maximum number of runs
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
-        /// Only runs that a person has to see to: they wait, or the outcome of one of their writes is unknown
+        /// Only runs that need a person: they wait, or the outcome of one of their writes is unknown
         #[arg(long)]
         parked: bool,
     },
@@ -301,7 +301,7 @@ pub struct FactsArgs {
     /// Print Markdown, as for a file CONTINUITY.md
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// State a fact that takes the place of the one with this id, or with an id that begins so
+    /// Replace the fact with this id, or a unique prefix of it, by another
     #[arg(long, num_args = 2, value_names = ["ID", "TEXT"], conflicts_with_all = ["kind", "run", "all", "markdown"])]
     pub correct: Option<Vec<String>>,
     /// State a further fact
@@ -342,7 +342,7 @@ pub struct KeysArgs {
 pub enum KeysCommand {
     /// Creates a key and prints it once
     Create {
-        /// Tenant, which is billed for its requests
+        /// Tenant whose limits and budget apply to its requests
         #[arg(long, value_name = "ID", value_parser = tenant)]
         tenant: proscenium::run::TenantId,
         /// User of the key [default: auth.default_user]

@@ -10,8 +10,8 @@ use proscenium::load::schedule;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 The backup has the database and the documents as they were at one moment, also
-while a server works with them. It holds what people said: keep it as safe as the
-data directory. Configuration and scenes are not in it.")]
+while a server works with them. It holds what people said: keep it as safe as
+the data directory. Configuration and scenes are not in it.")]
 pub struct BackupArgs {
     /// Directory of the backup, which does not exist yet or is empty
     pub dir: PathBuf,
@@ -26,9 +26,9 @@ pub struct BackupArgs {
 /// `restore`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Everything is verified before anything is changed. Runs that were unfinished wait
-until a person resumes or cancels them. What the backup cannot know, such as keys
-that were revoked later, is listed, and kept in the data directory.")]
+Everything is verified before anything is changed. Runs that were unfinished
+wait until a person resumes or cancels them. What the backup cannot know, such
+as keys that were revoked later, is listed, and kept in the data directory.")]
 pub struct RestoreArgs {
     /// Directory of the backup
     pub dir: PathBuf,
@@ -41,7 +41,7 @@ pub struct RestoreArgs {
     /// Another data directory that was in use after the backup was taken: list what happened since
     #[arg(long, value_name = "DIR", conflicts_with = "replace")]
     pub compare: Option<PathBuf>,
-    /// Revoke all keys of the backup, where nobody knows which were revoked since
+    /// Revoke all keys of the backup, if it is not known which were revoked since
     #[arg(long)]
     pub revoke_keys: bool,
     /// Print only JSON: the report, or with --check the manifest

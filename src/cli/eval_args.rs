@@ -31,7 +31,7 @@ pub struct EvalArgs {
     /// Most US dollars for models: no call begins that what is left may not cover; requests that this cuts off are left out
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
-    /// Most calls to models; none begins that could exceed it, going by what requests took so far
+    /// Most calls to models: no request begins that is likely to exceed it, by the calls of those before
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_calls: Option<u64>,
     /// Call HTTP tools that write, of scenes without a replies.json

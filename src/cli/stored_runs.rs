@@ -142,7 +142,7 @@ impl StoredRuns {
         Ok(runs)
     }
 
-    /// The runs that a person has to see to, the newest first, each with its open approvals.
+    /// The runs that need a person, the newest first, each with its open approvals.
     pub async fn parked(&self, limit: u32) -> Result<Vec<(RunRow, Vec<ApprovalRow>)>, Failure> {
         let filter = RunFilter { parked: true, ..RunFilter::default() };
         let page = Page { limit, after: None };

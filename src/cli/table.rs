@@ -57,7 +57,7 @@ pub fn runs(
     aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: 0 }, width)
 }
 
-/// Writes the runs that a person has to see to, with what they wait for.
+/// Writes the runs that need a person, with what they wait for.
 pub fn parked(
     out: &mut impl Write,
     rows: &[(RunRow, Vec<ApprovalRow>)],

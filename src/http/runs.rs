@@ -30,7 +30,7 @@ pub(crate) struct RunQuery {
     /// Only runs with this status.
     #[param(value_type = Option<String>)]
     pub(crate) status: Option<RunStatus>,
-    /// With `true`: only runs that a person has to see to, because they wait, or because the outcome of one of their
+    /// With `true`: only runs that need a person, because they wait, or because the outcome of one of their
     /// writes is unknown; each with what it waits for.
     pub(crate) parked: Option<bool>,
     /// Maximum number of runs on the page, 1 to 500. Default: 50.

@@ -69,7 +69,7 @@ pub struct RunFilter {
     pub session: Option<SessionId>,
     /// Only those with this status.
     pub status: Option<RunStatus>,
-    /// Only those that a person has to see to: they wait, or the outcome of one of their writes is unknown.
+    /// Only those that need a person: they wait, or the outcome of one of their writes is unknown.
     pub parked: bool,
     /// Only those of the users in this scope.
     pub scope: OwnerScope,
