@@ -121,9 +121,14 @@ impl Documents {
     /// `document.in_use` if some of them could not be deleted for that reason; otherwise as [`Documents::delete`].
     pub async fn delete_of_user(&self, tenant: &TenantId, user: &str) -> Result<usize, Error> {
         let owner = DocumentOwner::user(tenant, user);
-        // Begun before.
-        self.delete_unused(Timestamp::UNIX_EPOCH).await?;
         let (mut deleted, mut in_use) = (0, None);
+        for id in self.being_deleted(&owner).await? {
+            match self.delete_if(&owner, id, None, &NoActors).await {
+                Ok(done) => deleted += usize::from(done.is_some()),
+                Err(error) if error.kind() == ErrorCode::DocumentInUse => in_use = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
         let mut page = Page { limit: MAX_PAGE, after: None };
         loop {
             let rows = self.list(&owner, &page).await?;
@@ -143,8 +148,16 @@ impl Documents {
         in_use.map_or(Ok(deleted), Err)
     }
 
-    /// Deletes documents of all tenants whose deletion has begun, or that were last used before `since` and that no active run
-    /// names, at most a thousand, those unused for the longest time first. Returns how many.
+    /// The documents of the owner whose deletion has begun.
+    async fn being_deleted(&self, owner: &DocumentOwner<'_>) -> Result<Vec<DocumentId>, Error> {
+        let sql = format!("SELECT id FROM documents WHERE {OF_OWNER} AND deleting = 1 ORDER BY id");
+        let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(owner.tenant.as_str()).bind(owner.user);
+        let ids: Vec<String> = query.fetch_all(self.store.pool()).await.map_err(|e| self.read_error(&e))?;
+        ids.iter().map(|id| decode(id.parse::<DocumentId>()).map_err(|e| self.read_error(&e))).collect()
+    }
+
+    /// Deletes documents of all tenants whose deletion has begun, at most a hundred, and those that were last used before `since`
+    /// and that no active run names, at most a thousand, unused for the longest time first. Returns how many.
     ///
     /// # Errors
     /// As [`Documents::delete`].
@@ -160,9 +173,10 @@ impl Documents {
     ) -> Result<usize, H::Error> {
         let before = nanoseconds(since);
         let sql = format!(
-            "SELECT tenant, id FROM documents AS d WHERE deleting = 1 OR (used < ? AND NOT EXISTS (SELECT 1 FROM \
-             document_uses AS u JOIN runs AS r ON r.run = u.run WHERE u.document = d.id AND {IS_ACTIVE})) \
-             ORDER BY deleting DESC, used, id LIMIT 1000"
+            "SELECT * FROM (SELECT tenant, id FROM documents WHERE deleting = 1 ORDER BY random() LIMIT 100) UNION ALL \
+             SELECT * FROM (SELECT tenant, id FROM documents AS d WHERE deleting = 0 AND used < ? AND NOT EXISTS (SELECT 1 \
+             FROM document_uses AS u JOIN runs AS r ON r.run = u.run WHERE u.document = d.id AND {IS_ACTIVE}) \
+             ORDER BY used, id LIMIT 1000)"
         );
         let rows = sqlx::query_as(AssertSqlSafe(sql)).bind(before).fetch_all(self.store.pool()).await;
         let rows: Vec<(String, String)> = rows.map_err(|e| self.read_error(&e))?;
