@@ -49,7 +49,7 @@ pub(super) struct QuestionFacts {
     pub(super) kind: Option<Purpose>,
     /// Equal for questions about the same, whenever they are asked.
     pub(super) identity: [u8; 32],
-    /// The user's words.
+    /// The user's words; for a node whose prompt does not have them, which one it is.
     pub(super) words: String,
     /// Whether a function must be called.
     pub(super) is_forced: bool,
@@ -211,7 +211,9 @@ pub(super) fn read(body: &[u8]) -> Result<WireQuestion, RefusedRequest> {
     }
     let section = |name: &str| sections::get(data, name).unwrap_or_default();
     let node = (kind == Some(Purpose::Node)).then(|| NodeTask { node: section("node"), task: section(TASK) });
-    let words = sections::get(data, "request").unwrap_or_else(|| last_words(&messages).to_owned());
+    // The prompt of a node has no words of the user by themselves.
+    let others = || node.as_ref().map_or_else(|| last_words(&messages).to_owned(), |node| node.node.clone());
+    let words = sections::get(data, "request").unwrap_or_else(others);
     let identity = identity(kind, data, &words, messages.len());
     let include_usage = chat.stream_options.as_ref().and_then(|options| options.get("include_usage"));
     Ok(WireQuestion {
@@ -458,6 +460,7 @@ mod tests {
                 .unwrap()
         };
         let asked = at("2026-05-04T09:00:00.25+02:00[Europe/Rome]");
+        assert_eq!(asked.facts.words, "lookup.find");
         let node = asked.node.unwrap();
         assert!(node.node == "lookup.find" && node.task.starts_with("It is now 2026"), "{node:?}");
         assert_eq!(asked.facts.identity, at("2027-01-01T00:00:00Z").facts.identity);
