@@ -53,7 +53,7 @@ fn repeated_question(catalogue: &Catalogue, version: u32, asked: &PendingQuestio
         ..Step::default()
     };
     let plan = Plan { needs_execution: true, steps: vec![step], ..Plan::default() };
-    Event::PlanCreated(PlanMade::new(version, PlanCause::Request, PlanMaker::User, plan))
+    Event::PlanCreated(PlanMade::new(version, PlanCause::Request, PlanMaker::Deterministic, plan))
 }
 
 /// The event that puts the recalled plan in force, or withdraws it: then the planner is asked.
