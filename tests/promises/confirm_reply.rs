@@ -65,11 +65,11 @@ async fn answer_that_denies_nothing_names_a_write_that_failed() {
 #[tokio::test]
 async fn answer_that_claims_a_write_says_that_nothing_was_changed() {
     let mut claimed = plan(json!([]));
-    claimed["answer"] = json!("I have sent 50 euros to Bob.");
+    claimed["answer"] = json!("I am sending 50 euros to Bob.");
     let mut greeted = plan(json!([]));
     greeted["answer"] = json!("Hello! I can send money.");
     for (written, request, shown) in [
-        (claimed, "Send 50 euros to Bob, please.", "I have sent 50 euros to Bob.\nNothing was changed."),
+        (claimed, "Send 50 euros to Bob, please.", "I am sending 50 euros to Bob.\nNothing was changed."),
         (greeted, "Hello!", "Hello! I can send money."),
     ] {
         let llm = ModelRules::of(written).start();
