@@ -56,6 +56,7 @@ use crate::telemetry::{self, Exposition, ServerMetrics};
 pub use builder::{Builder, StartError};
 pub use idempotency::Submitted;
 pub use plans::{PlanModification, UserPlans};
+#[cfg(feature = "server")]
 pub(crate) use ticket::FeedFollowerGuard;
 pub use ticket::{ChatRequest, RunTicket};
 
