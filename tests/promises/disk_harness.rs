@@ -240,6 +240,16 @@ impl Server {
         had_ended
     }
 
+    /// Waits until it has ended by itself, which is a moment after its connections broke.
+    pub(super) async fn await_end(mut self) -> bool {
+        let began = Instant::now();
+        while !self.process.has_ended() {
+            assert!(began.elapsed() < PATIENCE, "connections broke, and the server goes on");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        true
+    }
+
     /// Stops it and waits for its end.
     pub(super) fn end(self) -> ProcessOutput {
         self.process.signal("TERM");

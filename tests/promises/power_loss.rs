@@ -201,14 +201,21 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
             let asked = futures::future::join(server.ask_streamed(&one, &one), server.ask(&two, &two));
             let (one_told, two_told) = asked.await;
             books.extend([one, two]);
+            let mut is_broken = one_told.is_err() || two_told.is_err();
             if let Ok((run, mut events)) = one_told {
                 accepted.insert(run);
-                while events.try_next().await.is_ok_and(|event| event.is_some()) {}
+                is_broken |= loop {
+                    match events.try_next().await {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break false,
+                        Err(_) => break true,
+                    }
+                };
             }
             if let Ok(reply) = two_told {
                 accepted.insert(reply.json()["run_id"].as_str().unwrap().to_owned());
             }
-            failures += usize::from(server.kill());
+            failures += usize::from(if is_broken { server.await_end().await } else { server.kill() });
         }
         let loss = if dice.random() { Loss::Everything } else { Loss::Some };
         harness.disk.fail(loss, &mut dice);

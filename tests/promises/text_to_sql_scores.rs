@@ -157,7 +157,8 @@ async fn gets_rows(test: &TestEngine, tables: &BTreeMap<&str, Vec<String>>, ques
 async fn questions_that_the_data_does_not_answer_get_no_rows() {
     let files = SampleFiles::write().await;
     let test = files.setup(Setup::offline(), TODAY).start().await;
-    let all: Vec<Declined> = declined().into_iter().step_by(step()).collect();
+    // What must get no rows is the side of safety, and soon declined: more of it is asked.
+    let all: Vec<Declined> = declined().into_iter().step_by(step().min(5)).collect();
     let mut tables = BTreeMap::new();
     for sample in SampleDatabase::ALL {
         tables.insert(sample.name(), tables_of(&files.open(sample.name()).await));
