@@ -208,15 +208,26 @@ pub fn read_part(
         }
         SummaryPart::Whole(_) => {
             let written: WrittenSummary = arguments(reply, functions::WRITE_SUMMARY, mode)?;
-            let done = summary::verified_text(&written.summary, material.words, source.language());
-            if done.text.trim().is_empty() {
-                let what =
-                    "no sentence of the summary is supported by the facts that it cites: write it again";
-                return Err(vec![PlanProblem::new("reply.unfounded", what)]);
-            }
-            Ok(PartReading::Text(done))
+            verified_whole(material, &written.summary).map(PartReading::Text)
         }
     }
+}
+
+/// What a model wrote as the whole in prose, where it called no function, as far as the text says so.
+///
+/// # Errors
+/// Why the reply cannot be used.
+pub fn read_prose(material: &PartMaterial<'_>, reply: &Reply) -> Result<VerifiedText, Vec<PlanProblem>> {
+    verified_whole(material, reader::after_thoughts(&reply.text).unwrap_or_default())
+}
+
+fn verified_whole(material: &PartMaterial<'_>, written: &str) -> Result<VerifiedText, Vec<PlanProblem>> {
+    let done = summary::verified_text(written, material.words, material.source.language());
+    if done.text.trim().is_empty() {
+        let what = "no sentence of the summary is supported by the facts that it cites: write it again";
+        return Err(vec![PlanProblem::new("reply.unfounded", what)]);
+    }
+    Ok(done)
 }
 
 /// The text that a model wrote as the whole, as it is.

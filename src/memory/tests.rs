@@ -253,6 +253,21 @@ fn summary_of_turns_is_kept_as_far_as_they_say_so_and_names_their_places() {
 }
 
 #[test]
+fn summary_in_prose_is_kept_as_far_as_turns_say_so() {
+    let mut own = turn(1);
+    own.request = format!("Sono Ada. {}", own.request);
+    let job = SummaryJob { through: 1, summary: None, turns: vec![own] };
+    let mut summary = TurnSummary::new(&job, Some("en")).unwrap();
+    let part = summary.next_part().unwrap();
+    let text = "Ada asked about Milano: from 12 to 21.\nShe owes 4711 euros to Mallory.".to_owned();
+    let reply = Reply { text, model: "main".to_owned(), ..Reply::default() };
+    let done = summary.read(part, &reply, ReaderMode::Tolerant).unwrap().unwrap();
+    assert_eq!(done.text, "Ada asked about Milano: from 12 to 21.");
+    let broken = Reply { text: "{\"summary\": \"Milano\"".to_owned(), ..reply };
+    assert!(summary.read(part, &broken, ReaderMode::Strict).is_err());
+}
+
+#[test]
 fn long_turns_are_asked_about_and_left_to_rules_if_that_fails() {
     let mut long = turn(1);
     long.answer =

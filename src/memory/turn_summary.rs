@@ -147,7 +147,15 @@ impl TurnSummary {
         let facts = self.facts_below(&kind);
         let words = self.words(&facts);
         let material = PartMaterial { kind: &kind, source: &self.source, facts: &facts, words: &words };
-        let done = match summaries::read_part(&material, reply, mode)? {
+        // Some models call no function, and write the text.
+        let is_prose = matches!(kind, SummaryPart::Whole(_))
+            && reply.calls.is_empty()
+            && !reply.text.trim_start().starts_with(['{', '[', '`']);
+        let read = summaries::read_part(&material, reply, mode).or_else(|problems| match is_prose {
+            true => summaries::read_prose(&material, reply).map(PartReading::Text),
+            false => Err(problems),
+        })?;
+        let done = match read {
             PartReading::Facts(found, _) => {
                 self.facts.insert(part, found);
                 return Ok(None);
