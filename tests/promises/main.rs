@@ -4,6 +4,7 @@
 
 mod adaptation;
 mod alternatives;
+mod api_clients;
 mod approvals_api;
 mod approvals_in_words;
 mod approvals_restart;
@@ -80,7 +81,6 @@ mod prepared_writes;
 mod process;
 mod programs;
 mod provider_outage;
-mod python;
 mod python_tools;
 mod readme;
 mod real_replies;

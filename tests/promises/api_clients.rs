@@ -1,5 +1,6 @@
 //! The wire tests written in Python, `tests/python`: the official OpenAI client with its defaults, and a
-//! fuzzer that reads the document at /api/openapi.json.
+//! fuzzer that reads the document at /api/openapi.json. It takes longest of all tests, and tests begin in the order of their
+//! names: under a late one, all others would have ended, and one processor would wait.
 
 use std::path::Path;
 use std::process::Command;
