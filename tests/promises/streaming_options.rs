@@ -79,14 +79,13 @@ async fn answers_that_nobody_reads_as_they_are_written_are_not_streamed() {
     let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
     let town = Town::open(&llm, |_| {}).await;
     // How long this model takes for an answer is known after the first one.
-    for _ in 0..2 {
-        town.ask("Find a book.").await;
-        town.ask("Hello.").await;
+    for words in ["Find a book.", "Hello.", "Find another book.", "Good day."] {
+        town.ask(words).await;
     }
     for what in [QuestionKind::Check, QuestionKind::Answer] {
         assert_eq!(forms(&llm, what), [STREAMED, WHOLE], "{what:?}");
     }
-    town.ask_reading("Find another book.").await;
+    town.ask_reading("Find a third book.").await;
     assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, STREAMED]);
 }
 
