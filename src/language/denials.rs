@@ -1,4 +1,4 @@
-//! Whether a text denies something or tells of a failure.
+//! Whether a text denies something or says that something failed.
 
 use super::text;
 
@@ -13,7 +13,7 @@ const FAILURES: &str = "fail refus reject declin denied error problem impossib u
 fallit fallisc errore impossibil spiacent dispiac sovrappo echou echec erreur abgelehnt fehler fehlgeschlagen gescheitert \
 unmoglich rechaz fallo imposib lament";
 
-/// Whether some word denies something or tells of a failure; what is denied is not read. The "no." before a number is no
+/// Whether some word denies something or says that something failed; what is denied is not read. The "no." before a number is no
 /// such word.
 pub(crate) fn denies(text: &str) -> bool {
     let tokens = text::tokens(text);

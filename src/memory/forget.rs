@@ -46,16 +46,16 @@ pub(crate) fn without_document(
 ) -> Vec<(u64, SessionEvent)> {
     let named = NamedBy { id: document.to_string(), runs };
     let lists = |event: &SessionEvent| listing(event, document).is_some();
-    let Some(first) = events.iter().position(|(_, event)| named.is_told(event) || lists(event)) else {
+    let Some(first) = events.iter().position(|(_, event)| named.names_it(event) || lists(event)) else {
         return Vec::new();
     };
-    let told = events.iter().position(|(_, event)| named.is_told(event)).unwrap_or(events.len());
+    let told = events.iter().position(|(_, event)| named.names_it(event)).unwrap_or(events.len());
     let mut texts = named.texts(events, told);
     let is_turn = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { .. });
     let turns_before = events[..first].iter().filter(|(_, event)| is_turn(event)).count();
     let mut after: Vec<(u64, SessionEvent)> = events[first..].to_vec();
     // First all of these: what is left of them is kept.
-    for (_, event) in after.iter_mut().filter(|(_, event)| named.is_told(event)) {
+    for (_, event) in after.iter_mut().filter(|(_, event)| named.names_it(event)) {
         if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
             texts.forget_turn(turn, origin.as_mut());
             *pending = None;
@@ -63,7 +63,7 @@ pub(crate) fn without_document(
     }
     for ((_, event), (_, before)) in after.iter_mut().zip(&events[first..]) {
         match event {
-            SessionEvent::TurnEnded { turn, pending, .. } if !named.is_told(before) => {
+            SessionEvent::TurnEnded { turn, pending, .. } if !named.names_it(before) => {
                 if let (Some(at), Some(asked)) = (listing(before, document), pending.as_mut()) {
                     forget_listed(turn, asked, at);
                 }
@@ -98,7 +98,7 @@ struct NamedBy<'a> {
 
 impl NamedBy<'_> {
     /// Whether the turn named the document, or quotes it.
-    fn is_told(&self, event: &SessionEvent) -> bool {
+    fn names_it(&self, event: &SessionEvent) -> bool {
         let SessionEvent::TurnEnded { turn, origin, .. } = event else { return false };
         let mut quotes = origin.iter().flat_map(|origin| &origin.quotes);
         turn.run.is_some_and(|run| self.runs.contains(&run))
@@ -110,7 +110,7 @@ impl NamedBy<'_> {
         let mut texts = ForgottenTexts::default();
         for (at, (_, event)) in events.iter().enumerate() {
             if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
-                match self.is_told(event) {
+                match self.names_it(event) {
                     true => texts.sort_told(turn, pending.as_ref(), origin.as_ref()),
                     false => texts.sort_other(turn, origin.as_ref(), at < told),
                 }

@@ -198,7 +198,7 @@ mod tests {
         let [one, other] = budgets(&cap);
         let cheap = one.reserve(&caller, 10).await.unwrap();
         cheap.settle(10);
-        // All at once, as requests of which nobody knew what they cost.
+        // All at once, as requests whose cost is not known before.
         let first = one.reserve(&caller, 600).await.unwrap();
         let mut waits = std::pin::pin!(other.reserve(&caller, 600));
         assert!(waits.as_mut().now_or_never().is_none() && !cap.has_refused());

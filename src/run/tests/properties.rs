@@ -86,6 +86,7 @@ proptest! {
             sim.crash();
         }
         sim.finish();
+        assert_end(&sim);
     }
 
     #[test]

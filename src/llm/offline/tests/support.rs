@@ -474,7 +474,7 @@ pub(super) fn send(
         .reply
 }
 
-/// A scene as the planner's prompt tells of it.
+/// A scene as the planner's prompt describes it.
 pub fn scene_line(scene: &Value) -> String {
     let says = |tool: Option<&str>| -> Vec<String> {
         let all = scene["examples"].as_array().into_iter().flatten();
