@@ -1,9 +1,15 @@
 //! Summaries of documents: questions of their run, verified against the documents, bounded by money and time, and resumed
 //! without asking again.
 
-use proscenium::run::{Event, Outcome, PartOutcome, Purpose, RunId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use proscenium::run::{Effect, Event, Outcome, PartOutcome, Purpose, RunId};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::summary::sentences;
+use proscenium::tools::{ToolContext, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::confirm::calls;
@@ -443,6 +449,60 @@ async fn scene_that_lists_a_summary_calls_it_and_is_told_why_not() {
                 assert_eq!((told.as_str(), asked(&events)), (code, 0));
             }
             (_, other) => panic!("{words}: {other:#?}"),
+        }
+    }
+}
+
+/// A number of lamps.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Lamps {
+    count: u64,
+}
+
+/// Of a tool that needs none.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NoArguments {}
+
+#[tokio::test]
+async fn value_of_a_summary_is_confirmed_before_a_program_writes_it() {
+    let summarised =
+        "told = Desk.SummariseReport()[\"summary\"]\ncount = int(told.split(\"sold \")[1].split(\" \")[0])";
+    let counted = "count = Desk.CountLamps()[\"count\"]";
+    for (read, is_asked) in [(summarised, true), (counted, false)] {
+        let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+            Some("CheckContinuation") => Scripted::forced(request, final_verdict()),
+            Some(_) => reply(request, &cited),
+            None => Scripted::Text(format!(
+                "<execute_python>\n{read}\nDesk.OrderLamps(count=count)\nSTATUS = \"success\"\nanswer_text = \"It was ordered.\"\n\
+                 </execute_python>"
+            )),
+        });
+        let orders = Arc::new(AtomicU64::new(0));
+        let ordered = orders.clone();
+        let order = move |lamps: Lamps, _: ToolContext| {
+            ordered.store(lamps.count, Relaxed);
+            async { Ok::<Value, ToolError>(json!({"ordered": true})) }
+        };
+        let count =
+            |_: NoArguments, _: ToolContext| async { Ok::<Value, ToolError>(json!({"count": 4_101})) };
+        let desk = Scene::builder("Desk")
+            .description("Reads reports and orders lamps.")
+            .instructions("Order what was sold.")
+            .example("Order the lamps.", "OrderLamps")
+            .tool(SceneTool::summary("SummariseReport", "Summarises the report."))
+            .tool(SceneTool::native("CountLamps", "Counts lamps that were sold.", Effect::Read, count))
+            .tool(SceneTool::native("OrderLamps", "Orders lamps.", Effect::Write, order))
+            .build()
+            .unwrap();
+        let setup = Setup::scripted(&llm).alone().scene(desk).set("planning.maker", "code");
+        let served = ServedEngine::start(setup.set("execution.confirm", "unclear")).await;
+        let id = add(&served, &document(1)).await;
+        let answer = served.post("/api/chat", &about("Order as many lamps as were sold", &id)).await.json();
+        if is_asked {
+            assert_eq!((&answer["status"], orders.load(Relaxed)), (&json!("waiting"), 0), "{answer:#}");
+            assert!(answer["answer"].as_str().unwrap().contains("4101"), "{answer:#}");
+        } else {
+            assert_eq!((&answer["status"], orders.load(Relaxed)), (&json!("completed"), 4_101), "{answer:#}");
         }
     }
 }
