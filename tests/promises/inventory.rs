@@ -51,6 +51,12 @@ async fn shop(programs: &[String]) -> (TestEngine, ScriptedLlm) {
     (setup.start().await, llm)
 }
 
+/// A shop that asks before it sells, for a stored run.
+pub(crate) async fn recorded_shop() -> (TestEngine, ScriptedLlm) {
+    let (setup, llm) = setup("unclear", &[sale("3", "CUP-ESP")]);
+    (setup.start().await, llm)
+}
+
 /// Pieces of an item, and the number of transactions.
 async fn stock(test: &TestEngine, sku: &str) -> (i64, i64) {
     let pool = test.engine.store().pool();

@@ -79,7 +79,7 @@ async fn recorded_runs_replay_without_differences() {
         // Files that still match stay as they are: branches of a plan may interleave in any order.
         if !fault.is_empty() && std::env::var("REPLAYS").is_ok_and(|how| how == "write") {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, normalised(kind.name, events.clone())).unwrap();
+            std::fs::write(file, normalised(kind.name, events.clone(), of(kind.scenes))).unwrap();
         } else {
             stored_faults += &fault;
         }

@@ -11,8 +11,8 @@ use super::depot::Depot;
 use super::model_script::ModelScript;
 use super::workshop::Workshop;
 use super::{ScriptedLlm, Setup, TestEngine, embeddings};
-use crate::flows;
 use crate::process::MAIN;
+use crate::{flows, inventory};
 
 /// The events of one run.
 pub type Events = Vec<Envelope<Event>>;
@@ -25,6 +25,8 @@ pub enum Scenes {
     Depot,
     /// Those of `tests/promises/flows.rs`.
     Flows,
+    /// `scenes/inventory`, whose tables a program changes.
+    Shop,
 }
 
 /// A kind of run: the name of its file, and what it must contain.
@@ -41,7 +43,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 29] = [
+pub const KINDS: [Kind; 30] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
     kind("needs-input", Scenes::Shipped, RunStatus::NeedsInput, &["step_failed"]),
@@ -81,6 +83,12 @@ pub const KINDS: [Kind; 29] = [
         RunStatus::Completed,
         &["flow_planned", "node_started", "node_replied", "decided"],
     ),
+    kind(
+        "program-that-commits",
+        Scenes::Shop,
+        RunStatus::Completed,
+        &["program_written", "program_replied", "approval_required", "decided", "tool_completed"],
+    ),
 ];
 
 /// The shipped scenes over which the runs were recorded; others were added since.
@@ -92,15 +100,17 @@ fn as_recorded(catalogue: &Catalogue) -> std::sync::Arc<Catalogue> {
 }
 
 /// The current scenes.
-pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 4] {
+pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 5] {
     let shipped = Setup::offline().start().await;
     let workshop = Workshop::new().setup().start().await;
     let depot = Depot::new().setup("adaptive", 1).start().await;
+    let (shop, _llm) = inventory::recorded_shop().await;
     [
         (Scenes::Shipped, as_recorded(&shipped.engine.catalogue())),
         (Scenes::Workshop, workshop.engine.catalogue()),
         (Scenes::Depot, depot.engine.catalogue()),
         (Scenes::Flows, flows::catalogue().await),
+        (Scenes::Shop, shop.engine.catalogue()),
     ]
 }
 
@@ -144,6 +154,10 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     }
     runs.extend(decided_runs().await);
     runs.push(("flow", flows::recorded_run().await));
+    let (test, _llm) = inventory::recorded_shop().await;
+    let yes = CommandAction::Decide { approval: 1, choice: ApproverChoice::Yes, hash: None };
+    let sale = request(&test, "sale", "Sell some espresso cups");
+    runs.push(("program-that-commits", commanded_run(&test, sale, &[yes]).await));
     runs.push(("ranked", ranked_run().await));
     for (name, words, mode, votes) in [
         ("decided-by-a-model", "fetch", "adaptive", 1),
@@ -259,7 +273,7 @@ async fn resumed_run(words: &str) -> Events {
 
 /// Makes a run independent of when and where it was recorded: ids by order of appearance, one second between
 /// events, and no durations.
-pub fn normalised(name: &str, mut events: Events) -> String {
+pub fn normalised(name: &str, mut events: Events, catalogue: &Catalogue) -> String {
     let begin: jiff::Timestamp = "2026-05-04T07:00:00Z".parse().unwrap();
     for (second, event) in (0_i64..).zip(&mut events) {
         event.at = begin + jiff::SignedDuration::from_secs(second);
@@ -270,7 +284,7 @@ pub fn normalised(name: &str, mut events: Events) -> String {
                     (attempt.millis, attempt.after_millis, attempt.first_token_millis) = (0, 0, None);
                 }
             }
-            Event::ToolCompleted { millis, .. } => *millis = 0,
+            Event::ToolCompleted { millis, .. } | Event::ProgramReplied { millis, .. } => *millis = 0,
             _ => {}
         }
     }
@@ -279,7 +293,20 @@ pub fn normalised(name: &str, mut events: Events) -> String {
     for (nth, id) in (1..).zip(ids(&text)) {
         text = text.replace(&id, &format!("01900000-0000-7000-8{place:03x}-{nth:012x}"));
     }
-    text
+    with_seeds(&text, catalogue)
+}
+
+/// The run in which each program has the seed that follows from the run's id.
+fn with_seeds(text: &str, catalogue: &Catalogue) -> String {
+    let mut events = proscenium::replay::read(text).unwrap();
+    let replayed = proscenium::replay::replay(events[0].run.unwrap(), &events, catalogue);
+    for event in &mut events {
+        let written = replayed.differences.iter().find(|difference| difference.seq == event.seq);
+        if let (Event::ProgramWritten { seed, .. }, Some(written)) = (&mut event.body, written) {
+            *seed = written.today[0]["seed"].as_u64().unwrap();
+        }
+    }
+    proscenium::replay::write(&events)
 }
 
 /// Every UUID in a text, once, in order.
