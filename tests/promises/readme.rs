@@ -1,6 +1,6 @@
-//! README.md is correct: its scene works as printed, and its links resolve.
+//! README.md and the guides in `docs/` are correct: the printed scene works, and every link resolves.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -28,11 +28,66 @@ fn ten_line_scene_works_as_printed() {
 }
 
 #[test]
-fn every_linked_file_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut links = README.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
-    assert!(links.all(|link| link.starts_with("http") || link.starts_with('#') || root.join(link).exists()));
+fn readme_begins_with_the_command_of_the_main_scenario() {
     assert!(README.contains(&format!("cargo run -- chat \"{MAIN}\"")));
+}
+
+/// The README, its guides, and the other documents of the repository.
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["", "docs", "config", "dashboards", "scenes", "benches", "tests/eval"];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+    let paths = files.map(|file| file.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
+}
+
+/// The text without its blocks of code.
+fn prose(text: &str) -> String {
+    text.split("\n```").step_by(2).collect()
+}
+
+/// The names by which GitHub links to the headings of a text.
+fn anchors(text: &str) -> Vec<String> {
+    let headings =
+        prose(text).lines().filter(|line| line.starts_with('#')).map(str::to_lowercase).collect::<Vec<_>>();
+    let name = |heading: &String| {
+        let words = heading.trim_start_matches('#').trim().replace(' ', "-");
+        words.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
+    };
+    headings.iter().map(name).collect()
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for link in prose(&text).split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            if link.starts_with("http") {
+                continue;
+            }
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target =
+                if file.is_empty() { document.clone() } else { document.with_file_name("").join(file) };
+            let found = target.exists()
+                && (anchor.is_empty()
+                    || anchors(&std::fs::read_to_string(&target).unwrap()).contains(&anchor.to_owned()));
+            if !found {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert_eq!(broken, Vec::<String>::new());
+}
+
+#[test]
+fn readme_lists_every_guide() {
+    for guide in
+        documents().iter().filter(|path| path.parent().is_some_and(|folder| folder.ends_with("docs")))
+    {
+        let name = format!("](docs/{})", guide.file_name().unwrap().to_str().unwrap());
+        assert!(README.contains(&name), "{name}");
+    }
 }
 
 #[test]
