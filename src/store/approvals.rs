@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _, SqliteConnection};
+use sqlx::{QueryBuilder, Row as _};
 use strum::{EnumString, IntoStaticStr};
 
 use super::Store;
@@ -283,52 +284,45 @@ pub(super) fn approval_changes<'r>(
 }
 
 /// Applies the changes to the list.
-pub(super) async fn write_approvals(
-    tx: &mut SqliteConnection,
+pub(super) fn write_approvals(
+    connection: &Connection,
     changes: &[(RunId, ApprovalChange, &JournalRow)],
-) -> Result<(), sqlx::Error> {
+) -> rusqlite::Result<()> {
     for (run, change, row) in changes {
         let run = run.to_string();
-        let query = match *change {
+        match *change {
             ApprovalChange::Required { approval, matter } => {
                 let (ApprovalSubject::Plan { version: subject }
                 | ApprovalSubject::Call { call: subject }
                 | ApprovalSubject::Outcome { call: subject }) = matter;
-                sqlx::query(
-                    "INSERT INTO approvals (run, approval, tenant, session, about, subject, created, state) \
-                     VALUES (?, ?, ?, ?, ?, ?, ?, 'open') ON CONFLICT DO NOTHING",
-                )
-                .bind(run)
-                .bind(approval)
-                .bind(row.tenant.as_str())
-                .bind(row.session.as_str())
-                .bind(About::from(matter).name())
-                .bind(subject)
-                .bind(row.at)
+                let sql = "INSERT INTO approvals (run, approval, tenant, session, about, subject, created, state) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, 'open') ON CONFLICT DO NOTHING";
+                let (tenant, session) = (row.tenant.as_str(), row.session.as_str());
+                let about = About::from(matter).name();
+                let mut insert = connection.prepare_cached(sql)?;
+                insert.execute(params![run, approval, tenant, session, about, subject, row.at])?;
             }
-            ApprovalChange::Decided { approval } => sqlx::query(
-                "UPDATE approvals SET state = 'decided', decided = ?3, asked = ?4 WHERE run = ?1 AND approval = ?2",
-            )
-            .bind(run)
-            .bind(approval)
-            .bind(row.at)
-            .bind(row.change.fingerprint.as_deref()),
+            ApprovalChange::Decided { approval } => {
+                let sql = "UPDATE approvals SET state = 'decided', decided = ?3, asked = ?4 \
+                     WHERE run = ?1 AND approval = ?2";
+                let mut decide = connection.prepare_cached(sql)?;
+                decide.execute(params![run, approval, row.at, row.change.fingerprint])?;
+            }
             ApprovalChange::Lapsed { approval } => {
-                sqlx::query("UPDATE approvals SET state = 'lapsed' WHERE run = ? AND approval = ?")
-                    .bind(run)
-                    .bind(approval)
+                let sql = "UPDATE approvals SET state = 'lapsed' WHERE run = ? AND approval = ?";
+                connection.prepare_cached(sql)?.execute(params![run, approval])?;
             }
-            ApprovalChange::Replaced { version } => sqlx::query(
-                "UPDATE approvals SET state = 'lapsed' WHERE run = ? AND about = 'plan' AND subject = ?",
-            )
-            .bind(run)
-            .bind(version),
-            ApprovalChange::Ended => sqlx::query(
-                "UPDATE approvals SET state = 'lapsed' WHERE run = ? AND state = 'open' AND about <> 'outcome'",
-            )
-            .bind(run),
-        };
-        query.execute(&mut *tx).await?;
+            ApprovalChange::Replaced { version } => {
+                let sql =
+                    "UPDATE approvals SET state = 'lapsed' WHERE run = ? AND about = 'plan' AND subject = ?";
+                connection.prepare_cached(sql)?.execute(params![run, version])?;
+            }
+            ApprovalChange::Ended => {
+                let sql = "UPDATE approvals SET state = 'lapsed' \
+                     WHERE run = ? AND state = 'open' AND about <> 'outcome'";
+                connection.prepare_cached(sql)?.execute([run])?;
+            }
+        }
     }
     Ok(())
 }

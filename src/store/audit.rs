@@ -5,11 +5,11 @@
 //! the run. While the run exists, its journal can be verified against the HMAC. Erasing the run also erases the key, so nothing can be guessed from the
 //! rest. Each row's hash covers the previous row, so changing or removing a row is detectable.
 
-use futures::TryStreamExt as _;
 use hmac::{Hmac, KeyInit, Mac};
+use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
-use sqlx::{Row as _, SqliteConnection};
 
+use super::heads::undecodable;
 use super::keys::random;
 use super::record::{JournalRow, StreamId};
 use crate::run::{Decision, Event, RunId};
@@ -116,26 +116,35 @@ pub(super) fn decision_mac(
     Some(mac.finalize().into_bytes().into())
 }
 
-/// SHA-256 over the events of a run before `event`: what was decided refers to these.
-///
-/// # Errors
-/// Database errors.
-pub(super) async fn history_hash(
-    tx: &mut SqliteConnection,
-    run: &str,
-    event: i64,
-) -> Result<[u8; 32], sqlx::Error> {
-    let mut rows = sqlx::query("SELECT body FROM journal WHERE stream = ? AND seq < ? ORDER BY seq")
-        .bind(format!("run:{run}"))
-        .bind(event)
-        .fetch(tx);
-    let mut hash = Sha256::new();
-    while let Some(row) = rows.try_next().await? {
-        let body: &str = row.try_get("body")?;
-        hash.update((body.len() as u64).to_be_bytes());
-        hash.update(body);
+/// The bodies of the events of stream `?1` before event `?2`.
+pub(super) const HISTORY: &str = "SELECT body FROM journal WHERE stream = ? AND seq < ? ORDER BY seq";
+
+/// SHA-256 over the events of a run before a decision: what was decided refers to these.
+#[derive(Default)]
+pub(super) struct HistoryHash(Sha256);
+
+impl HistoryHash {
+    /// Adds the body of the next event.
+    pub(super) fn add(&mut self, body: &str) {
+        self.0.update((body.len() as u64).to_be_bytes());
+        self.0.update(body);
     }
-    Ok(hash.finalize().into())
+
+    /// The hash of all that were added.
+    pub(super) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
+/// The hash of the events of a run before `event`.
+fn history_hash(connection: &Connection, run: &str, event: i64) -> rusqlite::Result<[u8; 32]> {
+    let mut read = connection.prepare_cached(HISTORY)?;
+    let mut rows = read.query(params![format!("run:{run}"), event])?;
+    let mut hash = HistoryHash::default();
+    while let Some(row) = rows.next()? {
+        hash.add(row.get_ref("body")?.as_str()?);
+    }
+    Ok(hash.finish())
 }
 
 /// The decisions among these rows, in order.
@@ -150,122 +159,93 @@ pub(super) fn audit_decisions<'r>(
 }
 
 /// Appends the decisions to the audit log, in the transaction that appends their events.
-pub(super) async fn write(
-    tx: &mut SqliteConnection,
+pub(super) fn write(
+    connection: &Connection,
     rulings: &[(RunId, &AuditDecision, &JournalRow)],
-) -> Result<(), sqlx::Error> {
+) -> rusqlite::Result<()> {
     if rulings.is_empty() {
         return Ok(());
     }
-    let last = sqlx::query("SELECT seq, hash FROM audit_chain ORDER BY seq DESC LIMIT 1")
-        .fetch_optional(&mut *tx)
-        .await?;
-    let (mut seq, mut before): (i64, Vec<u8>) = match &last {
-        Some(row) => (row.try_get("seq")?, row.try_get("hash")?),
-        None => (0, GENESIS_HASH.to_vec()),
-    };
+    let last = "SELECT seq, hash FROM audit_chain ORDER BY seq DESC LIMIT 1";
+    let last = connection.prepare_cached(last)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
+    let (mut seq, mut before): (i64, Vec<u8>) = last.optional()?.unwrap_or((0, GENESIS_HASH.to_vec()));
     for (run, ruling, row) in rulings {
         seq += 1;
-        before = insert_decision(tx, seq, &before, &run.to_string(), ruling, row).await?.to_vec();
+        before = insert_decision(connection, seq, &before, &run.to_string(), ruling, row)?.to_vec();
     }
     Ok(())
 }
 
 /// Inserts one row and returns its hash.
-async fn insert_decision(
-    tx: &mut SqliteConnection,
+fn insert_decision(
+    connection: &Connection,
     seq: i64,
     before: &[u8],
     run: &str,
     ruling: &AuditDecision,
     row: &JournalRow,
-) -> Result<[u8; 32], sqlx::Error> {
-    let key = run_key(tx, run).await?;
+) -> rusqlite::Result<[u8; 32]> {
+    let key = run_key(connection, run)?;
     let asked = match ruling.approval {
-        Some(approval) => approval_event(tx, run, row.seq, approval).await?,
+        Some(approval) => approval_event(connection, run, row.seq, approval)?,
         None => None,
     };
     let (asked, body) = asked.unzip();
-    let history = history_hash(tx, run, row.seq).await?;
+    let history = history_hash(connection, run, row.seq)?;
     let what = decision_mac(&key, &row.body, body.as_deref(), Some(&history))
-        .ok_or_else(|| sqlx::Error::Protocol(format!("the key of run {run} in audit_keys is damaged")))?;
+        .ok_or_else(|| undecodable(format!("the key of run {run} in audit_keys is damaged")))?;
     let AuditDecision { approval, who, decision } = ruling;
     let who = match who {
         Some(who) => who.clone(),
-        None => requester(tx, run).await?,
+        None => requester(connection, run)?,
     };
     let who = who.as_str();
     let (tenant, event, approval) = (row.tenant.as_str(), row.seq, *approval);
     let fields =
         AuditFields { seq, at: row.at, tenant, run, event, approval, asked, who, decision, mac: &what };
     let hash = fields.hash(before);
-    sqlx::query(
+    let mut insert = connection.prepare_cached(
         "INSERT INTO audit_chain (seq, at, tenant, run, event, approval, asked, who, decision, what, hash) \
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )
-    .bind(seq)
-    .bind(row.at)
-    .bind(tenant)
-    .bind(run)
-    .bind(event)
-    .bind(approval)
-    .bind(asked)
-    .bind(who)
-    .bind(*decision)
-    .bind(&what[..])
-    .bind(&hash[..])
-    .execute(tx)
-    .await?;
+    )?;
+    insert.execute(params![seq, row.at, tenant, run, event, approval, asked, who, *decision, what, hash])?;
     Ok(hash)
 }
 
 /// The user whose request the run is.
-async fn requester(tx: &mut SqliteConnection, run: &str) -> Result<String, sqlx::Error> {
-    let user: Option<String> =
-        sqlx::query_scalar("SELECT json_extract(body, '$.user') FROM journal WHERE stream = ? AND seq = 1")
-            .bind(format!("run:{run}"))
-            .fetch_optional(tx)
-            .await?
-            .flatten();
-    Ok(user.unwrap_or_default())
+fn requester(connection: &Connection, run: &str) -> rusqlite::Result<String> {
+    let sql = "SELECT json_extract(body, '$.user') FROM journal WHERE stream = ? AND seq = 1";
+    let mut read = connection.prepare_cached(sql)?;
+    let user: Option<Option<String>> = read.query_row([format!("run:{run}")], |row| row.get(0)).optional()?;
+    Ok(user.flatten().unwrap_or_default())
 }
 
 /// The run's key; created if there is none.
-async fn run_key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Error> {
-    let known: Option<Vec<u8>> = sqlx::query_scalar("SELECT key FROM audit_keys WHERE run = ?")
-        .bind(run)
-        .fetch_optional(&mut *tx)
-        .await?;
-    if let Some(key) = known {
+fn run_key(connection: &Connection, run: &str) -> rusqlite::Result<Vec<u8>> {
+    let mut read = connection.prepare_cached("SELECT key FROM audit_keys WHERE run = ?")?;
+    if let Some(key) = read.query_row([run], |row| row.get(0)).optional()? {
         return Ok(key);
     }
-    let key = random::<KEY_BYTES>().map_err(|error| sqlx::Error::Protocol(error.to_string()))?;
-    sqlx::query("INSERT INTO audit_keys (run, key) VALUES (?, ?)")
-        .bind(run)
-        .bind(&key[..])
-        .execute(tx)
-        .await?;
+    let key = random::<KEY_BYTES>().map_err(|error| undecodable(error.to_string()))?;
+    let mut insert = connection.prepare_cached("INSERT INTO audit_keys (run, key) VALUES (?, ?)")?;
+    insert.execute(params![run, key])?;
     Ok(key.to_vec())
 }
 
 /// The event that requested an approval: its sequence number and body. It is matched as text, so a damaged
 /// body of another event cannot make the query fail.
-async fn approval_event(
-    tx: &mut SqliteConnection,
+fn approval_event(
+    connection: &Connection,
     run: &str,
     before: i64,
     approval: u32,
-) -> Result<Option<(i64, String)>, sqlx::Error> {
-    let row = sqlx::query(
+) -> rusqlite::Result<Option<(i64, String)>> {
+    let mut read = connection.prepare_cached(
         "SELECT seq, body FROM journal WHERE stream = 'run:' || ? AND seq < ? AND body GLOB ? \
          ORDER BY seq DESC LIMIT 1",
-    )
-    .bind(run)
-    .bind(before)
-    .bind(format!("{{\"type\":\"approval_required\",\"approval\":{approval},*"))
-    .fetch_optional(tx)
-    .await?;
-    row.map(|row| Ok((row.try_get("seq")?, row.try_get("body")?))).transpose()
+    )?;
+    let form = format!("{{\"type\":\"approval_required\",\"approval\":{approval},*");
+    read.query_row(params![run, before, form], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
 #[cfg(test)]

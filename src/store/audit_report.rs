@@ -1,6 +1,7 @@
 //! Reads the audit log of decisions and verifies its integrity.
 
 use data_encoding::HEXLOWER;
+use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
@@ -8,7 +9,7 @@ use sqlx::{QueryBuilder, Row as _};
 use subtle::ConstantTimeEq as _;
 
 use super::Store;
-use super::audit::{AuditFields, GENESIS_HASH, decision_mac, history_hash};
+use super::audit::{AuditFields, GENESIS_HASH, HISTORY, HistoryHash, decision_mac};
 use super::error::Error;
 use super::read::{decode, read_time};
 use crate::run::{RunId, TenantId};
@@ -145,8 +146,14 @@ impl Store {
         if row.try_get::<Option<&[u8]>, _>("key")?.is_none() {
             return Ok(None);
         }
-        let mut connection = self.pool().acquire().await?;
-        history_hash(&mut connection, row.try_get("run")?, row.try_get("event")?).await.map(Some)
+        let stream = format!("run:{}", row.try_get::<&str, _>("run")?);
+        let event: i64 = row.try_get("event")?;
+        let mut rows = sqlx::query(HISTORY).bind(stream).bind(event).fetch(self.pool());
+        let mut hash = HistoryHash::default();
+        while let Some(row) = rows.try_next().await? {
+            hash.add(row.try_get("body")?);
+        }
+        Ok(Some(hash.finish()))
     }
 
     /// A run that has an audit key but no decision in the audit log.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
+use rusqlite::{Connection, OptionalExtension, params};
+use sqlx::Row as _;
 
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::record::{JournalRow, StreamId};
-use super::write::MAX_ROWS;
 use crate::run::{RunId, SessionId, TenantId};
 
 /// The request that was accepted with an idempotency key.
@@ -60,8 +60,8 @@ impl Store {
     }
 }
 
-/// Which of some keys are taken, up to their values.
-const TAKEN: &str = "SELECT tenant, user, key, run FROM idempotency WHERE (tenant, user, key) IN (";
+/// The run of a key.
+const TAKEN: &str = "SELECT run FROM idempotency WHERE tenant = ? AND user = ? AND key = ?";
 
 /// The idempotency keys of one transaction: those already taken, and those it claims.
 #[derive(Default)]
@@ -80,27 +80,16 @@ struct NewClaim {
 
 impl Claims {
     /// Reads which of the keys requested by `groups` are already taken.
-    pub(super) async fn read(
-        tx: &mut SqliteConnection,
-        groups: &[Vec<JournalRow>],
-    ) -> Result<Self, sqlx::Error> {
+    pub(super) fn read(connection: &Connection, groups: &[Vec<JournalRow>]) -> rusqlite::Result<Self> {
         let mut claims = Self::default();
         let asked =
             groups.iter().flatten().filter_map(|row| Some((row, &row.change.idempotency.as_ref()?.key)));
-        let asked: Vec<(&JournalRow, &String)> = asked.collect();
-        // One question for all of them: each costs a round trip to the database's thread.
-        for asked in asked.chunks(MAX_ROWS) {
-            let mut sql = QueryBuilder::<Sqlite>::new(TAKEN);
-            sql.push_values(asked, |mut values, (row, key)| {
-                values.push_bind(row.tenant.as_str()).push_bind(row.change.key_owner.as_str());
-                values.push_bind(key.as_str());
-            });
-            sql.push(")");
-            for found in sql.build().persistent(asked.len() == 1).fetch_all(&mut *tx).await? {
-                let tenant =
-                    TenantId::new(found.try_get("tenant")?).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
-                let place = (tenant, found.try_get("user")?, found.try_get("key")?);
-                claims.taken.insert(place, found.try_get("run")?);
+        for (row, key) in asked {
+            let owner = &row.change.key_owner;
+            let mut read = connection.prepare_cached(TAKEN)?;
+            let run = read.query_row(params![row.tenant.as_str(), owner, key], |row| row.get(0));
+            if let Some(run) = run.optional()? {
+                claims.taken.insert((row.tenant.clone(), owner.clone(), key.clone()), run);
             }
         }
         Ok(claims)
@@ -132,18 +121,13 @@ impl Claims {
         Ok(())
     }
 
-    /// Adds the statement that writes the claimed keys.
-    pub(super) fn insert(&self, sql: &mut QueryBuilder<Sqlite>) {
-        for claims in self.new.chunks(MAX_ROWS) {
-            sql.push("; INSERT INTO idempotency (tenant, user, key, hash, run) ");
-            sql.push_values(claims, |mut values, claim| {
-                values.push_bind(claim.tenant.as_str()).push_bind(claim.user.as_str());
-                values
-                    .push_bind(claim.key.as_str())
-                    .push_bind(claim.hash.as_str())
-                    .push_bind(claim.run.as_str());
-            });
+    /// Writes the claimed keys.
+    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+        for NewClaim { tenant, user, key, hash, run } in &self.new {
+            let sql = "INSERT INTO idempotency (tenant, user, key, hash, run) VALUES (?, ?, ?, ?, ?)";
+            connection.prepare_cached(sql)?.execute(params![tenant.as_str(), user, key, hash, run])?;
         }
+        Ok(())
     }
 }
 
@@ -229,15 +213,13 @@ mod tests {
     async fn keys_are_looked_up_by_the_primary_key() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
-        for keys in ["VALUES (?, ?, ?)", "VALUES (?, ?, ?), (?, ?, ?)"] {
-            let sql = format!("EXPLAIN QUERY PLAN {TAKEN}{keys})");
-            let steps = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(store.pool()).await.unwrap();
-            let steps: Vec<String> = steps.iter().map(|step| step.get("detail")).collect();
-            assert!(
-                steps.iter().any(|step| step.starts_with("SEARCH idempotency USING PRIMARY KEY")),
-                "{steps:?}"
-            );
-        }
+        let sql = format!("EXPLAIN QUERY PLAN {TAKEN}");
+        let steps = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(store.pool()).await.unwrap();
+        let steps: Vec<String> = steps.iter().map(|step| step.get("detail")).collect();
+        assert!(
+            steps.iter().any(|step| step.starts_with("SEARCH idempotency USING PRIMARY KEY")),
+            "{steps:?}"
+        );
     }
 
     #[tokio::test]

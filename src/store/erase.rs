@@ -159,7 +159,7 @@ impl Store {
 pub(super) async fn truncate_log(writing: &mut WriterGuard<'_>) -> Result<(), sqlx::Error> {
     // A connection with another timeout is not used again if this is given up halfway.
     writing.begin_transaction();
-    let (connection, _) = writing.connection_and_heads().await?;
+    let connection = writing.unchecked_connection().await?;
     set_busy_timeout(connection, LOG_TIMEOUT).await?;
     let truncated = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await;
     set_busy_timeout(connection, BUSY_TIMEOUT).await?;

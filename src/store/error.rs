@@ -206,7 +206,7 @@ impl Error {
 }
 
 impl Error {
-    /// Converts an error of a database that is copied, with a remedy.
+    /// Converts an error of a connection to the file at `path` that has no thread of its own, with a remedy.
     pub(super) fn sqlite(path: &Path, doing: &str, error: &rusqlite::Error) -> Self {
         let code = match error {
             rusqlite::Error::SqliteFailure(failure, _) => failure.extended_code,

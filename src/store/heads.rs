@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sqlx::{Row as _, SqliteConnection};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::approvals::ApprovalChange;
 use super::error::{Error, ErrorCode};
@@ -138,66 +138,56 @@ fn check_epoch_and_advance(head: Option<StreamHead>, row: &JournalRow) -> Result
 }
 
 /// Reads the heads of `streams`; a stream that does not exist yet is absent from the result.
-pub(super) async fn read_heads<'g>(
-    connection: &mut SqliteConnection,
+pub(super) fn read_heads<'g>(
+    connection: &Connection,
     streams: impl IntoIterator<Item = &'g StreamId>,
-) -> Result<BTreeMap<&'g StreamId, StreamHead>, sqlx::Error> {
-    let mut runs: BTreeMap<String, &StreamId> = BTreeMap::new();
-    let mut sessions: BTreeMap<(&str, &str), &StreamId> = BTreeMap::new();
-    for stream in streams {
-        match stream {
-            StreamId::Run(run) => _ = runs.insert(run.to_string(), stream),
-            StreamId::Session(tenant, session) => {
-                sessions.insert((tenant.as_str(), session.as_str()), stream);
-            }
-        }
-    }
-    let rows = sqlx::query(
-        // CROSS JOIN forces one list lookup per given session, never the other way round.
-        "SELECT runs.run, tenant, session, last_seq, epoch, created, runs.updated AS updated, \
-         runs.status AS status, request, 0 AS turns, plans.status AS plan, version, only_wanted, \
-         EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS asked \
-         FROM runs LEFT JOIN plans ON plans.run = runs.run \
-         WHERE runs.run IN (SELECT value FROM json_each(?)) \
-         UNION ALL \
-         SELECT NULL, s.tenant, s.session, last_seq, epoch, created, updated, 'queued', '', turns, \
-         NULL, NULL, NULL, 0 \
-         FROM json_each(?) AS given CROSS JOIN sessions AS s \
-         ON s.tenant = json_extract(given.value, '$[0]') AND s.session = json_extract(given.value, '$[1]')",
-    )
-    .bind(sqlx::types::Json(runs.keys().collect::<Vec<_>>()))
-    .bind(sqlx::types::Json(sessions.keys().collect::<Vec<_>>()))
-    .fetch_all(connection)
-    .await?;
+) -> rusqlite::Result<BTreeMap<&'g StreamId, StreamHead>> {
     let mut heads = BTreeMap::new();
-    for row in rows {
-        let (tenant, session) = (row.try_get("tenant")?, row.try_get("session")?);
-        let stream = match row.try_get::<Option<&str>, _>("run")? {
-            Some(run) => runs.get(run),
-            None => sessions.get(&(tenant, session)),
+    for stream in streams {
+        let head = match stream {
+            StreamId::Run(run) => {
+                connection.prepare_cached(RUN_HEAD)?.query_row([run.to_string()], read_head)
+            }
+            StreamId::Session(tenant, session) => connection
+                .prepare_cached(SESSION_HEAD)?
+                .query_row([tenant.as_str(), session.as_str()], read_head),
         };
-        let Some(stream) = stream else { continue };
-        let head = StreamHead {
-            tenant: id(TenantId::new(tenant))?,
-            session: id(SessionId::new(session))?,
-            last_seq: row.try_get("last_seq")?,
-            epoch: row.try_get("epoch")?,
-            created: row.try_get("created")?,
-            updated: row.try_get("updated")?,
-            status: row
-                .try_get::<&str, _>("status")?
-                .parse()
-                .map_err(|_| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
-            request: row.try_get("request")?,
-            turns: row.try_get("turns")?,
-            plan: PlanHead::read(&row)?,
-            has_approvals: row.try_get("asked")?,
-        };
-        heads.insert(*stream, head);
+        if let Some(head) = head.optional()? {
+            heads.insert(stream, head);
+        }
     }
     Ok(heads)
 }
 
-fn id<T>(id: Result<T, crate::run::InvalidId>) -> Result<T, sqlx::Error> {
-    id.map_err(|e| sqlx::Error::Decode(Box::new(e)))
+const RUN_HEAD: &str = "SELECT tenant, session, last_seq, epoch, created, runs.updated AS updated, \
+     runs.status AS status, request, 0 AS turns, plans.status AS plan, version, only_wanted, \
+     EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS asked \
+     FROM runs LEFT JOIN plans ON plans.run = runs.run WHERE runs.run = ?";
+
+const SESSION_HEAD: &str = "SELECT tenant, session, last_seq, epoch, created, updated, 'queued' AS status, '' AS request, \
+     turns, NULL AS plan, NULL AS version, NULL AS only_wanted, 0 AS asked \
+     FROM sessions WHERE tenant = ? AND session = ?";
+
+fn read_head(row: &rusqlite::Row<'_>) -> rusqlite::Result<StreamHead> {
+    let status: String = row.get("status")?;
+    Ok(StreamHead {
+        tenant: TenantId::new(row.get_ref("tenant")?.as_str()?).map_err(undecodable)?,
+        session: SessionId::new(row.get_ref("session")?.as_str()?).map_err(undecodable)?,
+        last_seq: row.get("last_seq")?,
+        epoch: row.get("epoch")?,
+        created: row.get("created")?,
+        updated: row.get("updated")?,
+        status: status.parse().map_err(|_| undecodable("runs.status holds an unknown status"))?,
+        request: row.get("request")?,
+        turns: row.get("turns")?,
+        plan: PlanHead::read(row)?,
+        has_approvals: row.get("asked")?,
+    })
+}
+
+/// The error of a stored value that cannot be read.
+pub(super) fn undecodable(
+    error: impl Into<Box<dyn std::error::Error + Send + Sync + 'static>>,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
 }

@@ -1,40 +1,39 @@
 //! The last good results of calls: a projection that points at their events, by the key of the call.
 
 use jiff::Timestamp;
+use rusqlite::{Connection, params};
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _, Sqlite};
 
 use super::Store;
 use super::error::Error;
 use super::read::{decode, read_time};
 use super::record::{JournalRow, StreamId};
-use super::write::MAX_ROWS;
 use crate::run::{Event, Outcome, RecalledResult, RunId, TenantId, parse_event};
 
 /// How long a row is kept, in nanoseconds: 30 days, the greatest age that a tool can declare.
 const KEPT_NANOS: i64 = 30 * 24 * 60 * 60 * 1_000_000_000;
 
-/// Adds the statements that write the rows of remembered results, and forget those that are too old for any tool.
-pub(super) fn write_results(sql: &mut QueryBuilder<Sqlite>, rows: &[&JournalRow]) {
+/// Writes the rows of remembered results, and forgets those that are too old for any tool.
+pub(super) fn write_results(connection: &Connection, rows: &[&JournalRow]) -> rusqlite::Result<()> {
     let remembered = rows.iter().filter_map(|row| match (&row.stream, &row.change.remember) {
         (StreamId::Run(run), Some(key)) => Some((*row, run.to_string(), key.as_str())),
         _ => None,
     });
-    let remembered: Vec<_> = remembered.collect();
-    let Some(newest) = remembered.iter().map(|(row, ..)| row.at).max() else { return };
-    for rows in remembered.chunks(MAX_ROWS) {
-        sql.push("; INSERT INTO last_results (tenant, key, run, seq, at) ");
-        sql.push_values(rows, |mut values, (row, run, key)| {
-            values.push_bind(row.tenant.as_str()).push_bind(*key).push_bind(run.as_str());
-            values.push_bind(row.seq).push_bind(row.at);
-        });
+    let mut newest = None;
+    for (row, run, key) in remembered {
         // A run on a slower clock does not replace a newer result.
-        sql.push(
-            " ON CONFLICT (tenant, key) DO UPDATE SET run = excluded.run, seq = excluded.seq, at = excluded.at \
+        let mut write = connection.prepare_cached(
+            "INSERT INTO last_results (tenant, key, run, seq, at) VALUES (?, ?, ?, ?, ?) \
+             ON CONFLICT (tenant, key) DO UPDATE SET run = excluded.run, seq = excluded.seq, at = excluded.at \
              WHERE excluded.at >= last_results.at",
-        );
+        )?;
+        write.execute(params![row.tenant.as_str(), key, run, row.seq, row.at])?;
+        newest = newest.max(Some(row.at));
     }
-    sql.push("; DELETE FROM last_results WHERE at < ").push_bind(newest.saturating_sub(KEPT_NANOS));
+    let Some(newest) = newest else { return Ok(()) };
+    let mut forget = connection.prepare_cached("DELETE FROM last_results WHERE at < ?")?;
+    forget.execute([newest.saturating_sub(KEPT_NANOS)]).map(drop)
 }
 
 impl Store {

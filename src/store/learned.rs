@@ -1,8 +1,9 @@
 //! Plans learned from executions, and paths through flows, by tenant and template.
 
 use jiff::Timestamp;
+use rusqlite::{Connection, params};
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
 
 use super::Store;
 use super::error::Error;
@@ -276,13 +277,10 @@ impl LearnedChange {
 }
 
 /// Applies what the rows teach, in order.
-pub(super) async fn write_learned(
-    tx: &mut SqliteConnection,
-    rows: &[&JournalRow],
-) -> Result<(), sqlx::Error> {
+pub(super) fn write_learned(connection: &Connection, rows: &[&JournalRow]) -> rusqlite::Result<()> {
     for row in rows {
         for (template, change) in &row.change.learned {
-            LearnedAt { row, template }.write(&mut *tx, change).await?;
+            LearnedAt { connection, row, template }.write(change)?;
         }
     }
     Ok(())
@@ -290,161 +288,122 @@ pub(super) async fn write_learned(
 
 /// The template that an event is about.
 struct LearnedAt<'a> {
+    connection: &'a Connection,
     row: &'a JournalRow,
     template: &'a str,
 }
 
 impl LearnedAt<'_> {
-    async fn write(&self, tx: &mut SqliteConnection, change: &LearnedChange) -> Result<(), sqlx::Error> {
+    fn write(&self, change: &LearnedChange) -> rusqlite::Result<()> {
         match change {
             LearnedChange::Succeeded { words, plan, flow, user } => {
                 let made = plan.as_deref().map(|plan| (plan, flow.as_deref()));
-                self.succeeded(tx, words, made, user).await?;
+                self.succeeded(words, made, user)?;
             }
             LearnedChange::Failed { plan } => {
                 let set = "successes = 0, failures = failures + 1, demoted = coalesce(demoted, 'failure')";
-                self.update(tx, set, plan.as_deref()).await?;
+                self.update(set, plan.as_deref())?;
             }
             LearnedChange::Suspended { plan } => {
                 let until = self.row.at.saturating_add(SUSPENSION_NANOS);
-                self.update(tx, &format!("suspended_until = {until}"), plan.as_deref()).await?;
+                self.update(&format!("suspended_until = {until}"), plan.as_deref())?;
             }
-            LearnedChange::Used => _ = self.update(tx, "uses = uses + 1", None).await?,
+            LearnedChange::Used => _ = self.update("uses = uses + 1", None)?,
             LearnedChange::Changed => {
-                let set = "successes = 0, demoted = coalesce(demoted, 'definition')";
-                self.update(tx, set, None).await?;
+                self.update("successes = 0, demoted = coalesce(demoted, 'definition')", None)?;
             }
             LearnedChange::Rated { score: PlanScore::Bad } => {
-                self.update(tx, "successes = 0, demoted = 'rating'", None).await?;
+                self.update("successes = 0, demoted = 'rating'", None)?;
             }
             LearnedChange::Rated { score: PlanScore::Good } => {
-                let set = "demoted = CASE WHEN demoted = 'rating' THEN NULL ELSE demoted END";
-                self.update(tx, set, None).await?;
+                self.update("demoted = CASE WHEN demoted = 'rating' THEN NULL ELSE demoted END", None)?;
             }
         }
         Ok(())
     }
 
     /// Updates the template's row, if it has this plan or no plan is given. Returns whether it did.
-    async fn update(
-        &self,
-        tx: &mut SqliteConnection,
-        set: &str,
-        plan: Option<&str>,
-    ) -> Result<bool, sqlx::Error> {
+    fn update(&self, set: &str, plan: Option<&str>) -> rusqlite::Result<bool> {
         let sql = format!(
             "UPDATE learned_plans SET {set} WHERE tenant = ?1 AND template = ?2 AND (?3 IS NULL OR plan = ?3)"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(self.row.tenant.as_str());
-        Ok(query.bind(self.template).bind(plan).execute(tx).await?.rows_affected() > 0)
+        let changed =
+            self.connection.execute(&sql, params![self.row.tenant.as_str(), self.template, plan])?;
+        Ok(changed > 0)
     }
 
-    async fn execute(&self, tx: &mut SqliteConnection, sql: &str) -> Result<(), sqlx::Error> {
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).bind(self.row.tenant.as_str());
-        query.bind(self.template).execute(tx).await.map(drop)
+    /// Executes a statement about the template.
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.execute(sql, [self.row.tenant.as_str(), self.template]).map(drop)
     }
 
-    async fn succeeded(
-        &self,
-        tx: &mut SqliteConnection,
-        words: &str,
-        made: Option<(&str, Option<&str>)>,
-        user: &str,
-    ) -> Result<(), sqlx::Error> {
+    fn succeeded(&self, words: &str, made: Option<(&str, Option<&str>)>, user: &str) -> rusqlite::Result<()> {
         let plan = made.map(|(plan, _)| plan);
-        if !self.has_room(&mut *tx).await? {
+        if !self.has_room()? {
             return Ok(());
         }
-        let known = self.update(&mut *tx, "seen = max(seen, created)", plan).await?;
+        let known = self.update("seen = max(seen, created)", plan)?;
         match (known, made) {
             (true, _) => {}
             // The plan that was recalled is gone.
             (false, None) => return Ok(()),
-            (false, Some(made)) => self.learn(&mut *tx, words, made).await?,
+            (false, Some(made)) => self.learn(words, made)?,
         }
-        let set = format!("successes = successes + 1, seen = {}", self.row.at);
-        self.update(&mut *tx, &set, plan).await?;
-        self.count_user(&mut *tx, user).await
+        self.update(&format!("successes = successes + 1, seen = {}", self.row.at), plan)?;
+        self.count_user(user)
     }
 
     /// Whether the conversation can be remembered, so that the template is erased with it if need be.
-    async fn has_room(&self, tx: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-        let sources: u32 = sqlx::query_scalar(
+    fn has_room(&self) -> rusqlite::Result<bool> {
+        let mut count = self.connection.prepare_cached(
             "SELECT count(*) FROM learned_sources WHERE tenant = ? AND template = ? AND session <> ?",
-        )
-        .bind(self.row.tenant.as_str())
-        .bind(self.template)
-        .bind(self.row.session.as_str())
-        .fetch_one(tx)
-        .await?;
+        )?;
+        let (tenant, session) = (self.row.tenant.as_str(), self.row.session.as_str());
+        let sources: u32 = count.query_row([tenant, self.template, session], |row| row.get(0))?;
         Ok(sources < MAX_SOURCES)
     }
 
     /// Puts a plan in place of what was known of the template, and makes room for it.
-    async fn learn(
-        &self,
-        tx: &mut SqliteConnection,
-        words: &str,
-        (plan, flow): (&str, Option<&str>),
-    ) -> Result<(), sqlx::Error> {
-        self.execute(&mut *tx, "DELETE FROM learned_plans WHERE tenant = ?1 AND template = ?2").await?;
-        sqlx::query(
+    fn learn(&self, words: &str, (plan, flow): (&str, Option<&str>)) -> rusqlite::Result<()> {
+        self.execute("DELETE FROM learned_plans WHERE tenant = ?1 AND template = ?2")?;
+        let mut insert = self.connection.prepare_cached(
             "INSERT INTO learned_plans (tenant, template, words, plan, successes, created, seen, flow) \
-             VALUES (?, ?, ?, ?, 0, ?5, ?5, ?6)",
-        )
-        .bind(self.row.tenant.as_str())
-        .bind(self.template)
-        .bind(words)
-        .bind(plan)
-        .bind(self.row.at)
-        .bind(flow)
-        .execute(&mut *tx)
-        .await?;
+             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5, ?6)",
+        )?;
+        insert.execute(params![self.row.tenant.as_str(), self.template, words, plan, self.row.at, flow])?;
         let sql = format!(
             "DELETE FROM learned_plans WHERE tenant = ?1 AND template <> ?2 AND template IN (SELECT template \
              FROM learned_plans WHERE tenant = ?1 AND template <> ?2 ORDER BY kept DESC, seen DESC, template \
              LIMIT -1 OFFSET {})",
             MAX_TEMPLATES - 1
         );
-        self.execute(tx, &sql).await
+        self.execute(&sql)
     }
 
     /// Counts the user and remembers the conversation, until enough users said such requests.
-    async fn count_user(&self, tx: &mut SqliteConnection, user: &str) -> Result<(), sqlx::Error> {
-        let kept: bool =
-            sqlx::query_scalar("SELECT kept FROM learned_plans WHERE tenant = ? AND template = ?")
-                .bind(self.row.tenant.as_str())
-                .bind(self.template)
-                .fetch_one(&mut *tx)
-                .await?;
+    fn count_user(&self, user: &str) -> rusqlite::Result<()> {
+        let (tenant, template) = (self.row.tenant.as_str(), self.template);
+        let mut read = self
+            .connection
+            .prepare_cached("SELECT kept FROM learned_plans WHERE tenant = ? AND template = ?")?;
+        let kept: bool = read.query_row([tenant, template], |row| row.get(0))?;
         if kept {
             return Ok(());
         }
-        sqlx::query(
-            "INSERT INTO learned_users (tenant, template, user) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        )
-        .bind(self.row.tenant.as_str())
-        .bind(self.template)
-        .bind(user)
-        .execute(&mut *tx)
-        .await?;
-        sqlx::query(
-            "INSERT INTO learned_sources (tenant, session, template) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        )
-        .bind(self.row.tenant.as_str())
-        .bind(self.row.session.as_str())
-        .bind(self.template)
-        .execute(&mut *tx)
-        .await?;
+        let sql =
+            "INSERT INTO learned_users (tenant, template, user) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+        self.connection.prepare_cached(sql)?.execute([tenant, template, user])?;
+        let sql =
+            "INSERT INTO learned_sources (tenant, session, template) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+        self.connection.prepare_cached(sql)?.execute([tenant, self.row.session.as_str(), template])?;
         let count = "(SELECT count(*) FROM learned_users WHERE tenant = ?1 AND template = ?2)";
-        let set = format!("users = {count}, kept = {count} >= {KEPT_USERS}");
-        self.update(&mut *tx, &set, None).await?;
+        self.update(&format!("users = {count}, kept = {count} >= {KEPT_USERS}"), None)?;
         for table in ["learned_users", "learned_sources"] {
             let sql = format!(
                 "DELETE FROM {table} WHERE tenant = ?1 AND template = ?2 AND EXISTS (SELECT 1 FROM learned_plans \
                  WHERE tenant = ?1 AND template = ?2 AND kept)"
             );
-            self.execute(&mut *tx, &sql).await?;
+            self.execute(&sql)?;
         }
         Ok(())
     }

@@ -216,7 +216,8 @@ impl Store {
         if let Some(vfs) = vfs {
             options = options.vfs(vfs);
         }
-        let writer = JournalWriter::new(options.clone().thread_name(|_| "journal-db".to_owned()));
+        let writing = options.clone().thread_name(|_| "journal-db".to_owned());
+        let writer = JournalWriter::new(writing, path.to_owned(), vfs);
         let failed = |e| Error::database(path, "open the database", &e);
         let mut writing = writer.lock().await.map_err(failed)?;
         schema::migrate(writing.connection().await.map_err(failed)?, path, migrations).await?;
@@ -254,9 +255,9 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
         let pool = pool(1).connect_lazy_with(options.clone());
+        let writer = Some(JournalWriter::new(options, path.clone(), None));
         let remedy = "stop the process that uses it and try again, which migrates it";
         check_schema(&path, &pool, remedy).await?;
-        let writer = Some(JournalWriter::new(options));
         Ok(Self::from_parts(pool, writer, path, None))
     }
 

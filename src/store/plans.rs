@@ -1,12 +1,14 @@
 //! The list of plans: the status of each plan is stored beside its run's row.
 
 use jiff::Timestamp;
+use rusqlite::{Connection, params};
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row as _, Sqlite};
 
 use super::Store;
 use super::error::Error;
+use super::heads::undecodable;
 use super::owners::OwnerScope;
 use super::read::{MAX_PAGE, Page, decode, read_time};
 use super::usage::time_bound;
@@ -153,10 +155,11 @@ fn plan_row(row: &SqliteRow) -> Result<PlanRow, sqlx::Error> {
     })
 }
 
+const UNKNOWN_STATUS: &str = "plans.status holds an unknown status";
+
 /// Reads the status from the column `plan`.
 fn status(row: &SqliteRow) -> Result<PlanStatus, sqlx::Error> {
-    PlanStatus::from_name(row.try_get("plan")?)
-        .ok_or_else(|| sqlx::Error::Decode("plans.status holds an unknown status".into()))
+    PlanStatus::from_name(row.try_get("plan")?).ok_or_else(|| sqlx::Error::Decode(UNKNOWN_STATUS.into()))
 }
 
 /// What an event changes in its run's plan.
@@ -225,12 +228,11 @@ impl PlanHead {
     }
 
     /// Reads the plan from the columns `plan`, `version` and `only_wanted`.
-    pub(super) fn read(row: &SqliteRow) -> Result<Option<Self>, sqlx::Error> {
-        if row.try_get::<Option<&str>, _>("plan")?.is_none() {
-            return Ok(None);
-        }
-        let (only_wanted, version) = (row.try_get("only_wanted")?, row.try_get("version")?);
-        Ok(Some(Self { new: None, plan_only: only_wanted, status: status(row)?, version, changed: None }))
+    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Self>> {
+        let Some(status) = row.get::<_, Option<String>>("plan")? else { return Ok(None) };
+        let status = PlanStatus::from_name(&status).ok_or_else(|| undecodable(UNKNOWN_STATUS))?;
+        let (only_wanted, version) = (row.get("only_wanted")?, row.get("version")?);
+        Ok(Some(Self { new: None, plan_only: only_wanted, status, version, changed: None }))
     }
 
     /// Marks the plan as written to the table.
@@ -251,15 +253,13 @@ impl PlanHead {
 /// the change. Task and user are empty if the row already exists.
 pub(super) type PlanTuple<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
 
-/// Adds the statement that writes some rows.
-pub(super) fn write_plans(sql: &mut QueryBuilder<Sqlite>, plans: &[PlanTuple<'_>]) {
-    sql.push("; INSERT INTO plans (run, task, user, only_wanted, status, version, updated) ");
-    sql.push_values(plans, |mut values, (run, task, user, only_wanted, status, version, updated)| {
-        values.push_bind(run.as_str()).push_bind(task.as_str()).push_bind(*user).push_bind(*only_wanted);
-        values.push_bind(*status).push_bind(*version).push_bind(*updated);
-    });
-    sql.push(
-        " ON CONFLICT (run) DO UPDATE SET status = excluded.status, version = excluded.version, \
+/// Writes a row.
+pub(super) fn write_plan(connection: &Connection, plan: &PlanTuple<'_>) -> rusqlite::Result<()> {
+    let mut write = connection.prepare_cached(
+        "INSERT INTO plans (run, task, user, only_wanted, status, version, updated) VALUES (?, ?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (run) DO UPDATE SET status = excluded.status, version = excluded.version, \
          updated = excluded.updated",
-    );
+    )?;
+    let (run, task, user, only_wanted, status, version, updated) = plan;
+    write.execute(params![run, task, user, only_wanted, status, version, updated]).map(drop)
 }

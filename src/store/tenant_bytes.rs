@@ -3,29 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite, SqliteConnection};
+use rusqlite::{Connection, OptionalExtension, params};
+use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::record::{JournalRow, StreamId};
-use super::write::MAX_ROWS;
 use crate::run::TenantId;
 
-/// Adds the statement that counts the bytes of `rows`, a row per tenant.
-pub(super) fn add_bytes(sql: &mut QueryBuilder<Sqlite>, rows: &[&JournalRow]) {
+/// Counts the bytes of `rows`.
+pub(super) fn add_bytes(connection: &Connection, rows: &[&JournalRow]) -> rusqlite::Result<()> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for row in rows {
         let sum = sums.entry(row.tenant.as_str()).or_default();
         *sum = sum.saturating_add(i64::try_from(row.body.len()).unwrap_or(i64::MAX));
     }
-    let sums: Vec<(&str, i64)> = sums.into_iter().collect();
-    for sums in sums.chunks(MAX_ROWS) {
-        sql.push("; INSERT INTO tenant_bytes (tenant, bytes) ");
-        sql.push_values(sums, |mut values, (tenant, bytes)| {
-            values.push_bind(*tenant).push_bind(*bytes);
-        });
-        sql.push(" ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes");
+    let mut add = connection.prepare_cached(ADD)?;
+    for (tenant, bytes) in sums {
+        add.execute(params![tenant, bytes])?;
     }
+    Ok(())
 }
 
 /// Subtracts the streams about to be erased: the streams of tenant `?1` that the SQL condition `which` selects by
@@ -53,28 +50,20 @@ pub(super) struct StoredBytes {
 
 impl StoredBytes {
     /// Reads what the tenants have stored that start runs in `groups`; nothing without a quota.
-    pub(super) async fn read(
-        connection: &mut SqliteConnection,
+    pub(super) fn read(
+        connection: &Connection,
         groups: &[Vec<JournalRow>],
         most: Option<u64>,
-    ) -> Result<Self, sqlx::Error> {
+    ) -> rusqlite::Result<Self> {
         let mut used: BTreeMap<TenantId, u64> = BTreeMap::new();
         if most.is_some() {
             let starts = groups.iter().flatten().filter(|row| starts_run(row));
             used.extend(starts.map(|row| (row.tenant.clone(), 0)));
         }
-        if !used.is_empty() {
-            let names: Vec<&str> = used.keys().map(TenantId::as_str).collect();
-            let rows: Vec<(String, i64)> = sqlx::query_as(
-                "SELECT tenant, bytes FROM tenant_bytes WHERE tenant IN (SELECT value FROM json_each(?))",
-            )
-            .bind(sqlx::types::Json(names))
-            .fetch_all(connection)
-            .await?;
-            for (tenant, bytes) in rows {
-                let tenant = TenantId::new(&tenant).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
-                used.insert(tenant, u64::try_from(bytes).unwrap_or(0));
-            }
+        for (tenant, used) in &mut used {
+            let mut read = connection.prepare_cached(STORED)?;
+            let bytes: Option<i64> = read.query_row([tenant.as_str()], |row| row.get(0)).optional()?;
+            *used = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
         }
         Ok(Self { most, used })
     }
@@ -113,10 +102,8 @@ pub(super) async fn stored(connection: &mut SqliteConnection, tenant: &TenantId)
 
 /// Counts the bytes of a document.
 pub(super) async fn add(tx: &mut SqliteConnection, tenant: &TenantId, bytes: u64) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO tenant_bytes (tenant, bytes) VALUES (?, ?) \
-         ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes";
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    sqlx::query(sql).bind(tenant.as_str()).bind(bytes).execute(tx).await.map(drop)
+    sqlx::query(ADD).bind(tenant.as_str()).bind(bytes).execute(tx).await.map(drop)
 }
 
 /// Subtracts the bytes of a document.
@@ -128,6 +115,9 @@ pub(super) async fn subtract(
     let sql = "UPDATE tenant_bytes SET bytes = max(0, bytes - ?) WHERE tenant = ?";
     sqlx::query(sql).bind(bytes).bind(tenant.as_str()).execute(tx).await.map(drop)
 }
+
+const ADD: &str = "INSERT INTO tenant_bytes (tenant, bytes) VALUES (?, ?) \
+     ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes";
 
 const STORED: &str = "SELECT bytes FROM tenant_bytes WHERE tenant = ?";
 

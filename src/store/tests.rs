@@ -7,7 +7,6 @@ mod plans;
 use std::path::Path;
 
 use jiff::Timestamp;
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::*;
@@ -274,11 +273,10 @@ async fn read_only_store_reads_beside_owner_but_cannot_write() {
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
 }
 
-/// Limits the number of pages of the writer's file, until its connection is reopened.
+/// Limits the number of pages of the journal's file, until its connection is reopened.
 pub(crate) async fn pages(store: &Store, most: u32) {
     let mut writing = store.writer("test").await.unwrap();
-    let connection = writing.connection().await.unwrap();
-    sqlx::query(AssertSqlSafe(format!("PRAGMA max_page_count = {most}"))).execute(connection).await.unwrap();
+    writing.journal().unwrap().0.pragma_update(None, "max_page_count", most).unwrap();
 }
 
 #[tokio::test]

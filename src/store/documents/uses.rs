@@ -1,34 +1,31 @@
 //! Which runs named a document, and which listed one: a projection of their events.
 
-use sqlx::{QueryBuilder, Sqlite};
+use rusqlite::Connection;
 
 use super::super::record::{JournalRow, StreamId};
-use super::super::write::MAX_ROWS;
-use crate::run::DocumentId;
+use crate::run::{DocumentId, RunId};
 
-/// Adds the statements that write which documents the runs of `rows` name, and which they list.
-pub(in crate::store) fn write_uses(sql: &mut QueryBuilder<Sqlite>, rows: &[&JournalRow]) {
-    write_pairs(sql, "document_uses", rows, |row| &row.change.documents);
-    write_pairs(sql, "document_listings", rows, |row| &row.change.listed);
+/// Writes which documents the runs of `rows` name, and which they list.
+pub(in crate::store) fn write_uses(connection: &Connection, rows: &[&JournalRow]) -> rusqlite::Result<()> {
+    const USES: &str = "INSERT OR IGNORE INTO document_uses (document, run) VALUES (?, ?)";
+    const LISTINGS: &str = "INSERT OR IGNORE INTO document_listings (document, run) VALUES (?, ?)";
+    for row in rows {
+        if let StreamId::Run(run) = &row.stream {
+            write_pairs(connection, USES, &row.change.documents, *run)?;
+            write_pairs(connection, LISTINGS, &row.change.listed, *run)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_pairs(
-    sql: &mut QueryBuilder<Sqlite>,
-    table: &str,
-    rows: &[&JournalRow],
-    of: fn(&JournalRow) -> &[DocumentId],
-) {
-    let mut uses: Vec<(String, String)> = Vec::new();
-    for row in rows {
-        if let StreamId::Run(run) = &row.stream {
-            let run = run.to_string();
-            uses.extend(of(row).iter().map(|document| (document.to_string(), run.clone())));
-        }
+    connection: &Connection,
+    sql: &str,
+    documents: &[DocumentId],
+    run: RunId,
+) -> rusqlite::Result<()> {
+    for document in documents {
+        connection.prepare_cached(sql)?.execute([document.to_string(), run.to_string()])?;
     }
-    for uses in uses.chunks(MAX_ROWS) {
-        sql.push(format!("; INSERT OR IGNORE INTO {table} (document, run) "));
-        sql.push_values(uses, |mut values, (document, run)| {
-            values.push_bind(document.as_str()).push_bind(run.as_str());
-        });
-    }
+    Ok(())
 }
