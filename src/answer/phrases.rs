@@ -271,7 +271,8 @@ fn write_question(out: &mut String, call: &CallState, needed: &RequiredApproval,
     for why in &needed.why {
         let _ = writeln!(out, "{}", invisible::escape_text(why));
     }
-    let fields = call.requested.arguments.as_object().into_iter().flatten();
+    // The question about a commit has each changed row; its arguments are the same rows and their versions.
+    let fields = call.requested.arguments.as_object().filter(|_| !call.is_commit).into_iter().flatten();
     for (name, value) in fields {
         match (needed.lists.get(name), value.as_array()) {
             (Some(_), Some(elements)) => {

@@ -257,11 +257,17 @@ pub enum RunsCommand {
         /// Only runs that need a person: they wait, or the outcome of one of their writes is unknown
         #[arg(long)]
         parked: bool,
+        /// Print the list as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Shows one run: its plan, calls and answer
     Show {
         /// Run id, or a unique prefix of at least four characters
         run: super::ids::IdPrefix,
+        /// Print only its answer document, as JSON
+        #[arg(long, conflicts_with_all = ["mermaid", "events"])]
+        json: bool,
         /// Include every event of its journal
         #[arg(long, conflicts_with = "mermaid")]
         events: bool,

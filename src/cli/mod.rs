@@ -369,14 +369,27 @@ async fn runs<W: Write>(
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
     let stored = stored_runs::open(&loaded).await?;
-    match runs.what.unwrap_or(RunsCommand::List { limit: 20, parked: false }) {
-        RunsCommand::List { limit, parked } if parked || runs.parked => {
-            table::parked(out, &stored.parked(limit).await?, &zone, table::width())?;
+    match runs.what.unwrap_or(RunsCommand::List { limit: 20, parked: false, json: false }) {
+        RunsCommand::List { limit, parked, json } if parked || runs.parked => {
+            let parked = stored.parked(limit).await?;
+            if json {
+                output::document(out, &parked.iter().map(table::parked_json).collect::<Vec<_>>(), false)?;
+            } else {
+                table::parked(out, &parked, &zone, table::width())?;
+            }
         }
-        RunsCommand::List { limit, .. } => {
-            table::runs(out, &stored.runs(limit).await?, &zone, table::width())?;
+        RunsCommand::List { limit, json, .. } => {
+            let listed = stored.runs(limit).await?;
+            if json {
+                output::document(out, &listed.iter().map(table::run_json).collect::<Vec<_>>(), false)?;
+            } else {
+                table::runs(out, &listed, &zone, table::width())?;
+            }
         }
-        RunsCommand::Show { run, events, mermaid } => {
+        RunsCommand::Show { run, json: true, .. } => {
+            output::document(out, &stored.answer(stored.run_named(&run).await?).await?, false)?;
+        }
+        RunsCommand::Show { run, events, mermaid, .. } => {
             let (journal, state) = stored.run(stored.run_named(&run).await?).await?;
             show::run(out, &journal, &state, show::ShownParts { mermaid, events }, &zone)?;
         }

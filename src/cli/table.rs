@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proscenium::run::{RunId, RunStatus, SessionId};
 use proscenium::store::{About, ApprovalRow, RunRow};
+use serde_json::{Value, json};
 
 use super::text::{dollars, name, one_line, short};
 
@@ -85,6 +86,19 @@ pub fn parked(
         "\n`proscenium approvals decide RUN.N` decides; `proscenium explain RUN` says what happened."
     )?;
     out.flush()
+}
+
+/// A run in a list, as JSON.
+pub fn run_json(row: &RunTableRow) -> Value {
+    json!({"run_id": row.run, "at": row.at, "status": row.status, "session_id": row.session, "llm_calls": row.llm_calls,
+        "cost_usd": row.cost_nano_usd as f64 / 1e9, "request": row.request})
+}
+
+/// A run that needs a person, as JSON, with the ids of its open approvals.
+pub fn parked_json((row, approvals): &(RunRow, Vec<ApprovalRow>)) -> Value {
+    let open: Vec<String> = approvals.iter().map(|approval| approval.id.to_string()).collect();
+    json!({"run_id": row.run, "since": row.updated, "status": row.status, "session_id": row.session, "approvals": open,
+        "request": row.request})
 }
 
 /// How a table fits a narrow terminal.

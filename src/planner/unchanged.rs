@@ -9,15 +9,15 @@ use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::sentences;
 
 /// `answer` with the sentence that nothing was changed, where the run has begun no write and one was expected: by a step
-/// that completed without it, or without steps by the request, if the answer speaks of that action. An answer that denies
-/// something is left as it is.
+/// that completed without it, or by the request where there are no steps but programs, if the answer speaks of that action. An
+/// answer that denies something is left as it is.
 pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: String) -> String {
     let mut calls = state.calls.values();
     let has_begun = calls.any(|call| call.requested.effect == Effect::Write && call.attempts > 0);
     if !state.settings().has_rules(7) || has_begun || state.is_dry_run() || language::denies(&answer) {
         return answer;
     }
-    let is_expected = match state.steps.is_empty() {
+    let is_expected = match state.steps.values().all(|step| step.code().is_some()) {
         true => claims_a_requested_write(state, catalogue, &answer),
         false => state.steps.values().any(|step| lacks_its_write(state, catalogue, step)),
     };

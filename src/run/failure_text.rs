@@ -19,10 +19,10 @@ impl FailureKind {
             ("policy", "fallback_write") => Self::Unsupervised,
             ("tool" | "llm", "cancelled" | "interrupted") | ("step", "blocked") => Self::Stopped,
             ("scene" | "engine" | "session" | "budget", _) | ("summary", "busy") => Self::Busy,
-            ("python", "time") => Self::Late,
+            ("python" | "code", "time") | ("code", "total_time") => Self::Late,
             ("python", "conflict") => Self::Busy,
             ("python", "refused") => return None,
-            ("python", _) => Self::Failed,
+            ("python" | "code", _) => Self::Failed,
             ("http" | "llm" | "store" | "sandbox", _) => Self::Unavailable,
             (
                 "tool" | "step" | "run" | "level" | "reply" | "bound" | "plan" | "planner" | "executor"
@@ -105,6 +105,7 @@ mod tests {
             ("tool.timeout", None, "The service did not answer in time; please try again later."),
             ("tool.arguments", None, "The details were not accepted; please check them."),
             ("python.time", None, "The service did not answer in time; please try again later."),
+            ("code.error", None, FailureKind::Failed.sentence(Some("en"))),
             ("sandbox.busy", None, "The service is not available now; please try again later."),
         ] {
             let kind = FailureKind::of(code, status).unwrap();

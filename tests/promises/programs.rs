@@ -190,7 +190,21 @@ async fn program_that_stays_wrong_fails_its_step_clearly() {
     let error = run.answer.steps[0].error.as_ref().unwrap();
     assert_eq!((run.answer.status, error.code.as_str()), (RunStatus::Failed, "code.contract"), "{error:?}");
     assert!(error.message.contains("answer_text is not set"), "{error:?}");
+    // Users read a neutral sentence.
+    assert!(!run.answer.answer.contains("answer_text"), "{:#?}", run.answer);
     assert_eq!(shop.llm.count(), 2);
+}
+
+#[tokio::test]
+async fn program_that_claims_what_it_did_not_do_is_sent_back_or_contradicted() {
+    let claims = "STATUS = 'success'\nanswer_text = 'I ordered 5 lamps.'";
+    let shop = Shop::start(&[claims, &format!("Shop.List()\n{claims}")], |setup| setup).await;
+    let run = shop.run().await;
+    let request = shop.llm.request(1);
+    let told = last_message(&request).unwrap();
+    assert!(told.contains("the program called no function"), "{told}");
+    assert_eq!((shop.orders().len(), shop.llm.count()), (0, 2));
+    assert_eq!(run.answer.answer, "I ordered 5 lamps.\nNothing was changed.", "{:#?}", run.answer);
 }
 
 #[tokio::test]

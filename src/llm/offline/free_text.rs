@@ -8,7 +8,8 @@ use super::pronouns;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
-use super::text::{Features, features};
+use super::text::{Features, Token, features};
+use crate::language;
 
 /// Cue words for a text of any kind.
 const TEXT_CUES: &[&[&str]] = &[
@@ -262,7 +263,7 @@ fn trim_text(
 ) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     last = last.min(tokens.len().checked_sub(1)?);
-    while first <= last && !tokens[first].word {
+    while first <= last && !tokens[first].word && !is_sign(tokens, first) {
         first += 1;
     }
     // Trailing days and times belong to the text only if no argument takes them.
@@ -300,6 +301,13 @@ fn trim_text(
     content.then_some((first, last))
 }
 
+/// Whether a token is the minus of a negative number: "-2", but not "3-2".
+fn is_sign(tokens: &[Token], at: usize) -> bool {
+    let Some([minus, number]) = tokens.get(at..at + 2) else { return false };
+    let is_apart = at.checked_sub(1).is_none_or(|before| tokens[before].end < minus.start);
+    matches!(minus.raw.as_str(), "-" | "−") && number.digit() && minus.end == number.start && is_apart
+}
+
 /// What remains of a request after its head ("apri un ticket per …") and the spans that other arguments
 /// used at its ends are removed.
 pub(super) fn remaining_text(
@@ -331,13 +339,15 @@ pub(super) fn remaining_text(
     if first >= tokens.len() {
         return None;
     }
-    // Keep the article of the first word.
-    if first > 0
-        && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
-        && !source.is_taken(first - 1)
-    {
-        first -= 1;
-    }
+    // Keep the article of the first word, and the sign of a number.
+    let articles = ["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "an", "non"];
+    let is_english = || language::detect(source.text) == Some("en");
+    let is_part = |before: &usize| {
+        let word = &tokens[*before];
+        let is_article = word.is(&articles) || word.is(&["a"]) && is_english();
+        is_article && !source.is_taken(*before) || is_sign(tokens, *before)
+    };
+    first = first.checked_sub(1).filter(is_part).unwrap_or(first);
     let mut last = tokens.len() - 1;
     while last > first && (!tokens[last].word || source.is_taken(last) || tokens[last].is(LEAD_WORDS)) {
         last -= 1;

@@ -29,7 +29,7 @@ use super::text_task;
 use super::tuples;
 use super::weights::{FITS, STRONG, SURE_MATCH};
 use crate::flow;
-use crate::language::questions;
+use crate::language::{number_words, questions};
 use crate::llm::Request;
 
 /// How words for a conversation begin.
@@ -233,11 +233,27 @@ impl ClauseRouter for OfflinePlanner {
                 best.map(|best| self.opposite_by_verb(best, &hits, &whole).map_or(best, |meant| meant.0));
             meant.is_some_and(|meant| meant.place() == tool)
         });
-        ordered || tuples::repeats(self.index.fields(hit), before, words, &self.now)
+        ordered
+            || (!orders && self.lists_further_things(hit, &own))
+            || tuples::repeats(self.index.fields(hit), before, words, &self.now)
     }
 }
 
 impl OfflinePlanner {
+    /// Whether words are a number of things of which the texts of the write before them speak, too: "sell 2 teapots, a jug and
+    /// 3 cups". Another tool that fits these things better is not what is asked for.
+    fn lists_further_things(&self, write: Hit, words: &[&text::Token]) -> bool {
+        let Some((count, things)) = words.split_first() else { return false };
+        let is_count = count.digit()
+            || count.is(&["a", "an", "un", "uno", "una"])
+            || number_words::spoken(&count.norm).is_some();
+        let mut things = things.iter().filter(|t| !lexicon::is_stop_word(&t.norm)).peekable();
+        is_count
+            && self.writes(write)
+            && things.peek().is_some()
+            && things.all(|t| self.index.tool_mentions(write, &t.features(), false))
+    }
+
     /// A planner over the scenes that a section of the prompt lists.
     fn of(prompt: &PromptText, section: &str, asked: &AskedPlan) -> Self {
         let refused: Vec<SceneCard> = prompt.lines("not_allowed");
