@@ -69,6 +69,9 @@ pub struct AnswerStep {
     pub scene_name: String,
     /// Its status.
     pub status: StepStatus,
+    /// Whether it completed without the results of some of its reads, which `tool_calls` has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// What it found or did, or why not, as text; absent if it did not end by itself.
     pub result: Option<String>,
     /// Its tool calls, in order; of a flow, those of its nodes.
@@ -364,6 +367,7 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
         step_number: number,
         scene_name: step.step.label().to_owned(),
         status: state.reported_step_status(step),
+        partial: state.is_partly_read(step),
         result: step.result.clone(),
         tool_calls: calls.filter_map(|call| answer_call(state, *call)).collect(),
         rows: step

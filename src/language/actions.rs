@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::lexicon;
 use super::text::{self, Features};
+use super::{lexicon, pattern};
 
 /// From this similarity on, two words mean the same.
 const SAME: f64 = 0.8;
@@ -24,9 +24,40 @@ pub(crate) fn names_action<'a>(said: &str, name: &str, about: impl Iterator<Item
     words(said).iter().any(|word| expected.iter().any(|one| one.similarity(word) > SAME))
 }
 
+/// Verbs that carry no action of their own: "make a transfer", "please help me send it".
+const LIGHT: &str = "make do take get put give have set go come let try help use want need keep please fai fare faccia prendi \
+prendere metti mettere dai dare vai andare aiuta aiutami";
+
+/// Verbs that ask for an explanation, beside those of action.
+const TELLING: &str =
+    "explain describe know see wonder dimmi dirmi spiega spiegami spiegare sapere racconta raccontami";
+
+/// The verb of a clause that says what is asked for, as far as it is known to be one.
+pub(crate) fn asked_verb(clause: &str) -> Option<String> {
+    let tokens = text::tokens(clause);
+    let is_verb = |token: &text::Token| pattern::is_verb(token) || token.among(TELLING);
+    let verb = tokens.iter().find(|token| token.word && is_verb(token) && !token.among(LIGHT));
+    verb.map(|token| token.norm.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verb_of_a_clause_is_what_is_asked_for() {
+        for (clause, verb) in [
+            ("Please send 50 euros to Bob", Some("send")),
+            ("make a transfer of 50 euros", Some("transfer")),
+            ("Write a poem about sending money", Some("write")),
+            ("tell me how bookings work", Some("tell")),
+            ("spiegami come si prenota una sala", Some("spiegami")),
+            ("vorrei prenotare la sala", Some("prenotare")),
+            ("50 euros", None),
+        ] {
+            assert_eq!(asked_verb(clause).as_deref(), verb, "{clause}");
+        }
+    }
 
     #[test]
     fn action_is_named_in_other_words_and_languages() {

@@ -24,8 +24,8 @@ pub(crate) mod times;
 
 use serde_json::Value;
 
-pub(crate) use actions::names_action;
-pub(crate) use denials::denies;
+pub(crate) use actions::{asked_verb, names_action};
+pub(crate) use denials::{ActReport, denies};
 pub use detection::{detect, of_request};
 pub use number_words::number_word;
 pub(crate) use text::{first_sentence, fold};

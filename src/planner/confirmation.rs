@@ -506,6 +506,28 @@ fn done_before(language: Option<&str>) -> &'static str {
     }
 }
 
+/// The question of a call without its arguments, for what lists them below the question: unless the tool's own phrase has them.
+pub(super) fn question_above_arguments(
+    state: &RunState,
+    scene: &Scene,
+    tool: &SceneTool,
+    (arguments, question): (&Value, String),
+) -> String {
+    let language = state.language();
+    if !state.settings().has_rules(8) || own_question(tool, arguments, language.unwrap_or("en")).is_some() {
+        return question;
+    }
+    let generated = |arguments| confirmation_question(&scene.name, tool, arguments, language, true);
+    question.replace(&generated(arguments), &generated(&Value::Null))
+}
+
+/// The tool's own phrase for the question that names the exact call.
+fn own_question(tool: &SceneTool, arguments: &Value, language: &str) -> Option<String> {
+    let template = tool.confirm.get(language)?;
+    let own = phrase::render(template, language, &json!({}), arguments)?;
+    Some(invisible::escape_text(&own))
+}
+
 /// The question that names the exact call: the tool's own phrase, or one that lists the arguments.
 fn confirmation_question(
     scene: &str,
@@ -515,12 +537,8 @@ fn confirmation_question(
     exact: bool,
 ) -> String {
     let language = language.unwrap_or("en");
-    let own = tool
-        .confirm
-        .get(language)
-        .and_then(|template| phrase::render(template, language, &json!({}), arguments));
-    if let Some(own) = own {
-        return invisible::escape_text(&own);
+    if let Some(own) = own_question(tool, arguments, language) {
+        return own;
     }
     let [lead, with] = match language {
         "it" => ["Devo eseguire", "con"],

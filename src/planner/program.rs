@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::approval::{call_hash, definition, effective_definition, hash, with_approval};
 use super::completed_work::dependency_results;
-use super::confirmation::{PlanDoubts, untraced_arguments};
+use super::confirmation::{PlanDoubts, question_above_arguments, untraced_arguments};
 use super::constraints::{forbidden_call, push_current_state};
 use super::plan_prompt::offers_programs;
 use super::planned_calls::unnamed_action;
@@ -554,7 +554,7 @@ fn requested(
     let Some(confirm) = call.confirm.take() else { return call };
     let tools = BTreeMap::from([(format!("{}.{}", scene.name, tool.name), definition(tool))]);
     let hash = call_hash(&call.arguments, &tools);
-    let why = vec![confirm.question];
+    let why = vec![question_above_arguments(state, scene, tool, (&call.arguments, confirm.question))];
     call.approval = Some(RequiredApproval { hash, why, tools, by_user: true, ..RequiredApproval::default() });
     // What is done once more is another act, which the first yes does not cover.
     call.occurrence = call.occurrence.max(times_done(state, work, &call.key));

@@ -1,30 +1,109 @@
 //! Answers that may be read as if something had been changed, where nothing was.
 
 use super::planned_calls::names_action;
-use crate::language;
+use crate::invisible::one_line;
+use crate::language::{self, ActReport};
 use crate::llm::offline;
 use crate::plan::{StepKind, StepStatus};
-use crate::run::{Effect, RunState, StepState};
+use crate::run::{self, Effect, RunState, StepState};
 use crate::scene::{Catalogue, Scene, SceneTool};
-use crate::sentences;
+use crate::sentences::{self, OmissionTexts};
 
-/// `answer` with the sentence that nothing was changed, where the run has begun no write and one was expected: by a step
-/// that completed without it, or by the request where there are no steps but programs, if the answer speaks of that action. An
-/// answer that denies something is left as it is.
+/// `answer` with what it does not say: that nothing was changed, where the run has begun no write and one was expected; and
+/// which steps completed without their writes, where others wrote.
 pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: String) -> String {
-    let mut calls = state.calls.values();
-    let has_begun = calls.any(|call| call.requested.effect == Effect::Write && call.attempts > 0);
-    if !state.settings().has_rules(7) || has_begun || state.is_dry_run() || language::denies(&answer) {
+    if !state.settings().has_rules(7) || state.is_dry_run() {
         return answer;
     }
-    let is_expected = match state.steps.values().all(|step| step.code().is_some()) {
-        true => claims_a_requested_write(state, catalogue, &answer),
-        false => state.steps.values().any(|step| lacks_its_write(state, catalogue, step)),
+    let line = match (state.settings().has_rules(8), has_begun_write(state)) {
+        (false, true) => None,
+        (false, false) => unchanged_before_revision_8(state, catalogue, &answer),
+        (true, true) => untouched_steps(state, catalogue, &answer),
+        (true, false) => unchanged(state, catalogue, &answer),
     };
-    match is_expected {
-        true => format!("{}\n{}", answer.trim_end(), sentences::unchanged(state.language())),
-        false => answer,
+    match line {
+        Some(line) => format!("{}\n{line}", answer.trim_end()),
+        None => answer,
     }
+}
+
+fn has_begun_write(state: &RunState) -> bool {
+    let mut calls = state.calls.values();
+    calls.any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
+}
+
+/// The sentence that nothing was changed: expected by a step that ended without its write, or by a request that no step was
+/// made for, unless the answer says so or only asks; or by the request alone, where the answer claims that it was done.
+fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
+    let asks_user = state.steps.values().any(|step| step.status == StepStatus::NeedsInput);
+    let mut steps = state.steps.values();
+    let ends = |step: &StepState| {
+        matches!(step.status, StepStatus::Completed | StepStatus::Failed | StepStatus::Blocked)
+    };
+    let by_plan = steps.any(|step| ends(step) && lacks_its_write(state, catalogue, step));
+    let requested = requested_writes(state, catalogue);
+    if asks_user || !(by_plan || !requested.is_empty()) {
+        return None;
+    }
+    let names = |words: &str| requested.iter().any(|(scene, tool)| names_action(scene, tool, words));
+    let told = ActReport::of(&run::visible_text(answer), names);
+    let is_missing = match by_plan || state.steps.is_empty() {
+        true => !told.is_denied() && !told.only_asks,
+        false => told.claims,
+    };
+    is_missing.then(|| sentences::unchanged(state.language()).to_owned())
+}
+
+/// The lines for steps that completed without an expected write, in a run that wrote something else, unless the answer denies
+/// something.
+fn untouched_steps(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
+    let wrote_later = |step: &StepState| {
+        state.calls.values().any(|call| {
+            call.requested.effect == Effect::Write
+                && call.attempts > 0
+                && call.scene == step.step.scene_name
+                && call.step >= step.step.step_number
+        })
+    };
+    let steps = state.plan_steps().map(|(_, step)| step).filter(|step| {
+        step.status == StepStatus::Completed
+            && step.replaced_by.is_none()
+            && lacks_its_write(state, catalogue, step)
+            && !wrote_later(step)
+    });
+    let not_done = OmissionTexts::of(state.language()).unserved;
+    let lines: Vec<String> =
+        steps.map(|step| format!("{not_done} {}", one_line(&step.step.purpose))).collect();
+    let is_told = || ActReport::of(&run::visible_text(answer), |_| false).denies;
+    (!lines.is_empty() && !is_told()).then(|| lines.join("\n"))
+}
+
+/// The writes that a plain request asks for.
+fn requested_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<(&'a Scene, &'a SceneTool)> {
+    if language::is_background_task(state.request(), "") {
+        return Vec::new();
+    }
+    let wanted: Vec<String> = offline::requested_clauses(state.request());
+    let wanted: Vec<String> = wanted.iter().filter_map(|clause| language::asked_verb(clause)).collect();
+    let writes =
+        catalogue.iter().map(AsRef::as_ref).flat_map(|scene| writes(scene).map(move |tool| (scene, tool)));
+    writes.filter(|(scene, tool)| wanted.iter().any(|verb| names_action(scene, tool, verb))).collect()
+}
+
+/// The sentence that nothing was changed, by the rules of revision 7: if the answer speaks of the action in a regular form, and
+/// no word of it denies anything.
+fn unchanged_before_revision_8(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
+    if language::denies(answer) {
+        return None;
+    }
+    let is_expected = match state.steps.values().all(|step| step.code().is_some()) {
+        true => claims_a_requested_write(state, catalogue, answer),
+        false => state
+            .steps
+            .values()
+            .any(|step| step.status == StepStatus::Completed && lacks_its_write(state, catalogue, step)),
+    };
+    is_expected.then(|| sentences::unchanged(state.language()).to_owned())
 }
 
 /// Whether the request asks for what some write does, and the answer speaks of it.
@@ -38,7 +117,7 @@ fn claims_a_requested_write(state: &RunState, catalogue: &Catalogue, answer: &st
         && catalogue.iter().any(|scene| writes(scene).any(|tool| names(scene.as_ref(), tool)))
 }
 
-/// Whether a step completed without a call of a write that its plan expects.
+/// Whether a step made no call of a write that its plan expects.
 fn lacks_its_write(state: &RunState, catalogue: &Catalogue, step: &StepState) -> bool {
     let planned = &step.step;
     let Some(scene) = catalogue.get(&planned.scene_name) else { return false };
@@ -47,7 +126,6 @@ fn lacks_its_write(state: &RunState, catalogue: &Catalogue, step: &StepState) ->
         calls.any(|call| call.requested.tool == tool.name)
     };
     planned.kind == StepKind::Scene
-        && step.status == StepStatus::Completed
         && writes(scene)
             .filter(|tool| planned.expected_tools.contains(&tool.name))
             .any(|tool| !planned.if_needed.contains(&tool.name) && !is_called(tool))

@@ -30,6 +30,7 @@ mod key;
 mod learned;
 mod levels;
 mod list_change;
+mod missed_reads;
 mod next;
 mod omissions;
 mod patch;
@@ -84,6 +85,7 @@ pub use learned::{
     Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS,
     PathHint, PathRecall, PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
 };
+pub(crate) use omissions::visible_text;
 pub use patch::PatchScope;
 pub use restored::{RESTORED, unreadable_restored_events, writes_since};
 pub use session::{SessionEvent, TurnSpan};

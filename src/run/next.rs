@@ -626,7 +626,9 @@ impl RunState {
             || self
                 .plan_steps()
                 .any(|(_, s)| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
-            || self.plan_steps().any(|(_, s)| self.is_in_round(s) && self.is_partial_summary(s))
+            || self
+                .plan_steps()
+                .any(|(_, s)| self.is_in_round(s) && (self.is_partial_summary(s) || self.is_partly_read(s)))
             || self.calls.values().any(CallState::is_partial_summary)
             || self.closing
             || self.cancel.is_some()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::event::{Effect, Outcome};
 use super::state::{CallState, CallStatus, RunState};
 use crate::invisible;
-use crate::language;
+use crate::language::{self, ActReport};
 use crate::plan::StepStatus;
 use crate::sentences::OmissionTexts;
 
@@ -45,7 +45,7 @@ impl RunState {
     /// Like [`Self::with_omissions`] from revision 2 of the rules on: only visible text mentions something,
     /// and the open questions are the last lines, so that a yes can mean nothing else.
     fn with_visible_omissions(&self, answer: &str, words: &OmissionTexts) -> String {
-        let shown = visible(answer);
+        let shown = visible_text(answer);
         let text = NormalisedAnswer::of(&shown);
         let questions = self.open_questions();
         let mut lines: Vec<String> = Vec::new();
@@ -53,12 +53,11 @@ impl RunState {
             let line = self.omitted_write(*number, call, &text, words);
             lines.extend(line.map(|line| separate_lines(&line, &call.requested.arguments)));
         }
-        if self.settings().has_rules(7) && !language::denies(&shown) {
-            lines.extend(self.failed_write_lines(&text, words));
-        }
+        lines.extend(self.failed_write_lines(&shown, &text, words));
         for part in self.unserved().filter(|part| !text.mentions(part)) {
             lines.push(format!("{} {part}", words.unserved));
         }
+        lines.extend(self.missed_read_lines(&shown, &text));
         lines.extend(self.cut_line(words));
         lines.extend(self.odd_lines(words));
         lines.extend(self.earlier_lines(words));
@@ -114,14 +113,59 @@ impl RunState {
         (!is_mentioned).then_some(line)
     }
 
-    /// The lines for writes that failed and that the text does not mention.
-    fn failed_write_lines(&self, text: &NormalisedAnswer, words: &OmissionTexts) -> Vec<String> {
-        let untold = self.failed_writes().into_iter().filter(|(_, told)| !text.has(told));
+    /// The lines for writes that failed and that the text does not mention: it denies nothing, or claims something as
+    /// well, or does not have the values of this one of several.
+    fn failed_write_lines(&self, shown: &str, text: &NormalisedAnswer, words: &OmissionTexts) -> Vec<String> {
+        if !self.settings().has_rules(7) {
+            return Vec::new();
+        }
+        let failed = self.failed_writes();
+        let is_denied = match self.settings().has_rules(8) {
+            true => ActReport::of(shown, |_| false).is_denied(),
+            false => language::denies(shown),
+        };
+        let is_only = failed.len() == 1 || !self.settings().has_rules(8);
+        let is_told = |call: &CallState, told: &str| {
+            let mut values = leaf_values(&call.requested.arguments);
+            text.has(told) || (is_denied && (is_only || values.any(|value| text.has_value(&value))))
+        };
+        let untold = failed.into_iter().filter(|(call, told)| !is_told(call, told));
         untold
             .map(|(call, told)| {
                 separate_lines(&format!("{} {told}", words.unserved), &call.requested.arguments)
             })
             .collect()
+    }
+
+    /// The lines for reads without a result that the text does not mention: where it has one of their own values, or all of
+    /// what users read about them, it says so in that sentence.
+    fn missed_read_lines(&self, shown: &str, text: &NormalisedAnswer) -> Vec<String> {
+        let told = |number: u32, call: &CallState| {
+            let about = self.outcome(number).map(|outcome| outcome.user_text(self.language()));
+            let about = about.unwrap_or_default();
+            let own: Vec<String> = leaf_values(&call.requested.arguments)
+                .filter(|value| !self.has_value_in_result(value))
+                .collect();
+            let is_denied = |sentence: &str| {
+                let words = NormalisedAnswer::of(sentence);
+                (own.is_empty() || own.iter().any(|value| words.has_value(value)))
+                    && (language::denies(sentence) || words.has(&about))
+            };
+            let line = format!("{}: {about}", self.describe_call(call));
+            let is_mentioned = text.has(&line) || sentences_of(shown).any(is_denied);
+            (!is_mentioned).then(|| separate_lines(&line, &call.requested.arguments))
+        };
+        let steps = self.plan_steps().filter(|(_, step)| self.is_in_round(step));
+        let missed = steps.flat_map(|(_, step)| self.missed_reads(step));
+        let mut lines: Vec<String> = missed.filter_map(|(number, call)| told(number, call)).collect();
+        lines.dedup();
+        lines
+    }
+
+    /// Whether a read that has a result was made with this value, so that it does not tell which one a text means.
+    fn has_value_in_result(&self, value: &str) -> bool {
+        let mut found = self.calls.iter().filter(|(number, _)| self.is_effective(**number));
+        found.any(|(_, call)| leaf_values(&call.requested.arguments).any(|one| one == value))
     }
 
     /// Whether another executed write has the same value.
@@ -207,7 +251,7 @@ impl RunState {
 }
 
 /// What a reader sees of an answer shown as Markdown: without HTML comments and link references.
-fn visible(answer: &str) -> String {
+pub(crate) fn visible_text(answer: &str) -> String {
     let mut out = String::new();
     let mut rest = answer;
     while let Some((before, hidden)) = rest.split_once("<!--") {
@@ -217,6 +261,11 @@ fn visible(answer: &str) -> String {
     out.push_str(rest);
     let is_reference = |line: &&str| line.trim_start().starts_with('[') && line.contains("]:");
     out.lines().filter(|line| !is_reference(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The sentences of a text.
+fn sentences_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['.', '!', '?', '\n']).map(str::trim).filter(|sentence| !sentence.is_empty())
 }
 
 /// The answer with a space after each `<` that could open HTML, which might hide what follows it.

@@ -32,7 +32,15 @@ impl RunState {
                 Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),
                 Some(Outcome::Ok { result, .. }) => lines.push(format!("{}: {result}", requested.tool)),
                 Some(outcome) if self.settings().has_rules(3) => {
-                    lines.push(outcome.user_text(self.language()));
+                    let about = outcome.user_text(self.language());
+                    // A neutral sentence does not say which of several calls it is about.
+                    let is_neutral = outcome.fault().is_some_and(|fault| fault.say.is_none())
+                        && outcome.user_sentence(self.language()).is_some();
+                    let names = self.settings().has_rules(8) && step.calls.len() > 1 && is_neutral;
+                    lines.push(match self.calls.get(call).filter(|_| names) {
+                        Some(failed) => format!("{}: {about}", self.describe_call(failed)),
+                        None => about,
+                    });
                 }
                 Some(Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) => {
                     lines.push(error.message.clone())

@@ -1,5 +1,7 @@
 //! What a plain yes to a question about a write executes, and what it does not.
 
+use std::sync::{Arc, Mutex};
+
 use proscenium::run::{Effect, RunStatus};
 use proscenium::scene::{Scene, SceneTool, ToolBuilder};
 use proscenium::tools::{ToolContext, ToolError, native};
@@ -39,6 +41,10 @@ async fn answer_that_denies_nothing_names_a_write_that_failed() {
     for (answer, shown) in [
         ("<think>Closed? Never mind.</think>All done.", "All done.\nNot done: that account is closed"),
         (
+            "I've already sent it, no problem.",
+            "I've already sent it, no problem.\nNot done: that account is closed",
+        ),
+        (
             "The account of Bob is closed: nothing was sent.",
             "The account of Bob is closed: nothing was sent.",
         ),
@@ -64,18 +70,87 @@ async fn answer_that_denies_nothing_names_a_write_that_failed() {
 
 #[tokio::test]
 async fn answer_that_claims_a_write_says_that_nothing_was_changed() {
-    let mut claimed = plan(json!([]));
-    claimed["answer"] = json!("I am sending 50 euros to Bob.");
-    let mut greeted = plan(json!([]));
-    greeted["answer"] = json!("Hello! I can send money.");
-    for (written, request, shown) in [
-        (claimed, "Send 50 euros to Bob, please.", "I am sending 50 euros to Bob.\nNothing was changed."),
-        (greeted, "Hello!", "Hello! I can send money."),
+    let (send, invia) = ("Send 50 euros to Bob, please.", "Invia 50 euro a Bob, per favore.");
+    let changed = ["Nothing was changed.", "Non è stato modificato nulla."];
+    let said = Arc::new(Mutex::new(String::new()));
+    let plan_words = Arc::clone(&said);
+    let llm = ModelRules::of(Value::Null)
+        .plan(move |request, _| {
+            let mut planned = plan(json!([]));
+            planned["answer"] = json!(plan_words.lock().unwrap().clone());
+            Scripted::forced(request, planned)
+        })
+        .start();
+    let test = with_bank(&llm, send_tool(&CallLog::default(), "Sends it.")).start().await;
+    for (answer, request, line) in [
+        ("I am sending 50 euros to Bob.", send, Some(changed[0])),
+        ("I have sent 50 euros to Bob.", send, Some(changed[0])),
+        ("It's done, no problem!", send, Some(changed[0])),
+        ("Sure thing.", send, Some(changed[0])),
+        ("I already sent it, but I could not tell why.", send, Some(changed[0])),
+        ("Ho mandato 50 euro a Bob.", invia, Some(changed[1])),
+        ("Non ho inviato nulla: il conto è stato chiuso.", invia, None),
+        ("I could not send it, as the account has been closed.", send, None),
+        ("From which account?", send, None),
+        ("Hello! I can send money.", "Hello!", None),
+        ("A bank keeps what has been sent.", "Write a line about sending money.", None),
     ] {
-        let llm = ModelRules::of(written).start();
-        let test = with_bank(&llm, send_tool(&CallLog::default(), "Sends it.")).start().await;
+        answer.clone_into(&mut said.lock().unwrap());
         let finished = test.chat("s-1", request).await;
+        let shown = line.map_or_else(|| answer.to_owned(), |line| format!("{answer}\n{line}"));
         assert_eq!(finished.answer.answer, shown, "{:#?}", finished.answer);
+    }
+}
+
+/// A bank with a tool that tells the balance of an account, except B.
+fn bank_with_balances(llm: &ScriptedLlm) -> Setup {
+    let balance = native(|arguments: Value, _: ToolContext| async move {
+        match arguments["account"].as_str() {
+            Some("B") => Err(ToolError::failed("bank.unknown", "there is nothing under this letter")),
+            _ => Ok(json!({"euros": 5})),
+        }
+    });
+    let schema =
+        json!({"type": "object", "required": ["account"], "properties": {"account": {"type": "string"}}});
+    let balance = SceneTool::dynamic("Balance", "Tells the balance.", Effect::Read, schema, balance);
+    let bank =
+        Scene::builder("Bank").description("The bank.").instructions("Do it.").example("send money", "Send");
+    let setup = Setup::scripted(llm).alone().set("execution.confirm", "unclear");
+    setup.scene(bank.tool(send_tool(&CallLog::default(), "Sends it.")).tool(balance).build().unwrap())
+}
+
+#[tokio::test]
+async fn step_that_lacks_a_read_is_partial_and_the_answer_names_it() {
+    let account = |name: &str| ("Balance", json!({"account": name}));
+    let line = "Balance (account: B): there is nothing under this letter";
+    for (answer, request, shown) in [
+        ("You have 5 euros.", "What is the balance of A and B?", format!("You have 5 euros.\n{line}")),
+        (
+            "A has 5 euros. I could not look at B.",
+            "What is the balance of A and B?",
+            "A has 5 euros. I could not look at B.".to_owned(),
+        ),
+        (
+            "I have sent 50 euros to Bob, unlike B.",
+            "Send 50 euros to Bob, please.",
+            format!("I have sent 50 euros to Bob, unlike B.\nNothing was changed.\n{line}"),
+        ),
+    ] {
+        let llm = ModelRules::of(plan(json!([step(1, "Bank", &["Balance"], Value::Null)])))
+            .scene(move |request, _| match has_results(request) {
+                true => Scripted::Text("Done.".into()),
+                false => calls(&[account("A"), account("B")]),
+            })
+            .check(move |request, _| {
+                let mut verdict = final_verdict();
+                verdict["answer"] = json!(answer);
+                Scripted::forced(request, verdict)
+            })
+            .start();
+        let test = bank_with_balances(&llm).start().await;
+        let finished = test.chat("s-1", request).await.answer;
+        assert_eq!(finished.answer, shown, "{finished:#?}");
+        assert_eq!((finished.status, finished.steps[0].partial), (RunStatus::Partial, true));
     }
 }
 

@@ -1,0 +1,55 @@
+//! Reads without a result in steps that completed by others: their run is partial, and its answer names them.
+
+use super::event::{Effect, Outcome};
+use super::state::{CallState, CallStatus, RunState, StepState};
+use crate::plan::StepStatus;
+
+impl RunState {
+    /// The reads of a completed step that were tried and have no result, with their numbers. Not those after which the step's
+    /// scene got one: in a later round of the step, or in a later step.
+    pub fn missed_reads<'a>(
+        &'a self,
+        step: &'a StepState,
+    ) -> impl Iterator<Item = (u32, &'a CallState)> + use<'a> {
+        let counts = self.settings().has_rules(8)
+            && step.status == StepStatus::Completed
+            && !step.is_node()
+            && step.scene().is_some();
+        let calls = step.calls.iter().filter(move |_| counts);
+        let calls = calls.filter_map(|number| Some((*number, self.calls.get(number)?)));
+        calls.filter(move |(number, call)| {
+            self.is_missed(*number, call) && !self.is_made_up_for(*number, call, step)
+        })
+    }
+
+    /// Whether a step completed without the results of some of its reads.
+    pub fn is_partly_read(&self, step: &StepState) -> bool {
+        self.missed_reads(step).next().is_some()
+    }
+
+    fn is_missed(&self, number: u32, call: &CallState) -> bool {
+        call.requested.effect == Effect::Read
+            && call.attempts > 0
+            && call.undoes.is_none()
+            && call.replaces.is_none()
+            && !call.left_out
+            && !self.is_effective(number)
+            && matches!(
+                &call.status,
+                CallStatus::Done { outcome: Outcome::Refused { .. } | Outcome::Failed { .. } }
+            )
+    }
+
+    /// Whether the scene of a read without a result got one afterwards, or by an equal call.
+    fn is_made_up_for(&self, number: u32, call: &CallState, step: &StepState) -> bool {
+        let rounds = step.scene().map(|work| work.history.as_slice()).unwrap_or_default();
+        let own_round = rounds.iter().position(|round| round.calls.contains(&number));
+        let later_rounds = rounds.iter().skip(own_round.map_or(rounds.len(), |at| at + 1));
+        let is_answered = |number: &u32| self.is_effective(*number);
+        later_rounds.flat_map(|round| &round.calls).any(is_answered)
+            || self.calls.iter().any(|(other, by)| {
+                let is_later = by.step > call.step && by.scene == call.scene;
+                (is_later || by.requested.key == call.requested.key) && is_answered(other)
+            })
+    }
+}
