@@ -143,11 +143,10 @@ fn opens_clause(token: &Token) -> bool {
 
 /// Whether the words of a clause deny no act although one of them denies: "no problem".
 fn is_courtesy(words: &[&Token]) -> bool {
-    let is_said = |courtesy: &&[&str]| {
+    COURTESIES.iter().any(|courtesy| {
         words.len() == courtesy.len()
             && words.iter().zip(courtesy.iter()).all(|(word, said)| word.norm == *said)
-    };
-    COURTESIES.iter().any(is_said)
+    })
 }
 
 /// Whether the words of a clause tell what the speaker did: "I" or "we" with a verb of its own, "ho …", or a word for "done".

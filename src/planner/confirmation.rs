@@ -517,7 +517,7 @@ pub(super) fn question_above_arguments(
     if !state.settings().has_rules(8) || own_question(tool, arguments, language.unwrap_or("en")).is_some() {
         return question;
     }
-    let generated = |arguments| confirmation_question(&scene.name, tool, arguments, language, true);
+    let generated = |arguments: &Value| confirmation_question(&scene.name, tool, arguments, language, true);
     question.replace(&generated(arguments), &generated(&Value::Null))
 }
 

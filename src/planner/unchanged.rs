@@ -85,8 +85,10 @@ fn requested_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<(&'a 
     }
     let wanted: Vec<String> = offline::requested_clauses(state.request());
     let wanted: Vec<String> = wanted.iter().filter_map(|clause| language::asked_verb(clause)).collect();
-    let writes =
-        catalogue.iter().map(AsRef::as_ref).flat_map(|scene| writes(scene).map(move |tool| (scene, tool)));
+    let writes = catalogue.iter().flat_map(|scene| {
+        let scene: &Scene = scene;
+        writes(scene).map(move |tool| (scene, tool))
+    });
     writes.filter(|(scene, tool)| wanted.iter().any(|verb| names_action(scene, tool, verb))).collect()
 }
 

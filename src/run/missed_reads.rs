@@ -16,7 +16,7 @@ impl RunState {
             && !step.is_node()
             && step.scene().is_some();
         let calls = step.calls.iter().filter(move |_| counts);
-        let calls = calls.filter_map(|number| Some((*number, self.calls.get(number)?)));
+        let calls = calls.filter_map(move |number| Some((*number, self.calls.get(number)?)));
         calls.filter(move |(number, call)| {
             self.is_missed(*number, call) && !self.is_made_up_for(*number, call, step)
         })
