@@ -21,7 +21,7 @@ pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: St
         (true, true) => untouched_steps(state, catalogue, &answer),
         (true, false) => unchanged(state, catalogue, &answer),
     };
-    match line {
+    match line.filter(|line| !answer.contains(line.as_str())) {
         Some(line) => format!("{}\n{line}", answer.trim_end()),
         None => answer,
     }

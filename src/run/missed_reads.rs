@@ -1,12 +1,12 @@
 //! Reads without a result in steps that completed by others: their run is partial, and its answer names them.
 
-use super::event::{Effect, Outcome};
+use super::event::{Effect, FaultClass, Outcome};
 use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
     /// The reads of a completed step that were tried and have no result, with their numbers. Not those after which the step's
-    /// scene got one: in a later round of the step, or in a later step.
+    /// scene got one: in a later round of the step, or in a step of a later plan.
     pub fn missed_reads<'a>(
         &'a self,
         step: &'a StepState,
@@ -22,9 +22,16 @@ impl RunState {
         })
     }
 
-    /// Whether a step completed without the results of some of its reads.
+    /// Whether a step completed without the results of some reads that failed. That nothing was found, or that a tool refuses
+    /// for a reason of its own, is an answer.
     pub fn is_partly_read(&self, step: &StepState) -> bool {
-        self.missed_reads(step).next().is_some()
+        self.missed_reads(step).any(|(_, call)| match &call.status {
+            CallStatus::Done { outcome: Outcome::Failed { error } } => error.class != FaultClass::NotFound,
+            CallStatus::Done { outcome: Outcome::Refused { error } } => {
+                !matches!(error.class, FaultClass::NotFound | FaultClass::Other)
+            }
+            _ => false,
+        })
     }
 
     fn is_missed(&self, number: u32, call: &CallState) -> bool {
@@ -46,9 +53,10 @@ impl RunState {
         let own_round = rounds.iter().position(|round| round.calls.contains(&number));
         let later_rounds = rounds.iter().skip(own_round.map_or(rounds.len(), |at| at + 1));
         let is_answered = |number: &u32| self.is_effective(*number);
+        let version = |number: u32| self.steps.get(&number).map(|step| step.version);
         later_rounds.flat_map(|round| &round.calls).any(is_answered)
             || self.calls.iter().any(|(other, by)| {
-                let is_later = by.step > call.step && by.scene == call.scene;
+                let is_later = version(by.step) > Some(step.version) && by.scene == call.scene;
                 (is_later || by.requested.key == call.requested.key) && is_answered(other)
             })
     }
