@@ -1,6 +1,7 @@
 //! The runs that are active in this process, and how to watch and cancel them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
@@ -24,6 +25,9 @@ pub(crate) struct RunCommand {
     pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
 }
 
+/// Receives the commands to a run. They are boxed: a channel has room for several from its start, and most runs get none.
+pub(crate) type CommandReceiver = mpsc::Receiver<Box<RunCommand>>;
+
 /// Why a command was not accepted.
 pub(crate) enum CommandRejected {
     /// The run is not active, or its driver has just left it.
@@ -35,11 +39,42 @@ pub(crate) enum CommandRejected {
 /// The table of active runs; clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveRuns {
-    runs: Arc<Mutex<HashMap<RunId, ActiveRunEntry>>>,
+    runs: Arc<Mutex<ActiveRunTable>>,
     /// Notified of every run that is registered.
     registered: Arc<Notify>,
     /// Fires when the engine shuts down.
     shutdown: CancellationToken,
+}
+
+/// Active runs by id, and the ids of those of each session: many sessions are active at once.
+#[derive(Default)]
+struct ActiveRunTable {
+    runs: HashMap<RunId, ActiveRunEntry>,
+    sessions: HashMap<(TenantId, SessionId), Vec<RunId>>,
+}
+
+impl ActiveRunTable {
+    fn insert(&mut self, run: RunId, entry: ActiveRunEntry) {
+        self.remove(run);
+        self.sessions.entry((entry.tenant.clone(), entry.session.clone())).or_default().push(run);
+        self.runs.insert(run, entry);
+    }
+
+    fn remove(&mut self, run: RunId) {
+        let Some(ActiveRunEntry { tenant, session, .. }) = self.runs.remove(&run) else { return };
+        if let Entry::Occupied(mut of_session) = self.sessions.entry((tenant, session)) {
+            of_session.get_mut().retain(|other| *other != run);
+            if of_session.get().is_empty() {
+                of_session.remove();
+            }
+        }
+    }
+
+    /// A subscription to an active run of a session.
+    fn watch_session(&self, session: &(TenantId, SessionId)) -> Option<RunWatch> {
+        let run = self.sessions.get(session)?.first()?;
+        self.runs.get(run).map(|entry| entry.watch(*run))
+    }
 }
 
 struct ActiveRunEntry {
@@ -49,13 +84,13 @@ struct ActiveRunEntry {
     event_sender: broadcast::Sender<PublishedRunEvent>,
     feed: Arc<AnswerFeed>,
     cancel: watch::Sender<Option<CancelRequest>>,
-    commands: mpsc::Sender<RunCommand>,
+    commands: mpsc::Sender<Box<RunCommand>>,
 }
 
 /// The driver's side of a run's entry. Dropping it removes the run from the table.
 pub(crate) struct ActiveRun {
     run: RunId,
-    runs: Arc<Mutex<HashMap<RunId, ActiveRunEntry>>>,
+    runs: Arc<Mutex<ActiveRunTable>>,
     /// Publishes its events.
     pub(crate) event_sender: broadcast::Sender<PublishedRunEvent>,
     /// Publishes its answer while it is generated.
@@ -63,23 +98,19 @@ pub(crate) struct ActiveRun {
     /// The latest cancel request.
     pub(crate) cancel_requests: watch::Receiver<Option<CancelRequest>>,
     /// The receiver of its commands, until its driver takes it.
-    commands: Mutex<Option<mpsc::Receiver<RunCommand>>>,
+    commands: Mutex<Option<CommandReceiver>>,
 }
 
 impl ActiveRun {
     /// Takes the receiver of commands, for its driver; `None` if it was already taken.
-    pub(crate) fn take_commands(&self) -> Option<mpsc::Receiver<RunCommand>> {
+    pub(crate) fn take_commands(&self) -> Option<CommandReceiver> {
         lock(&self.commands).take()
     }
 
     /// Leaves the run if nothing is pending: later commands are not accepted. No command can arrive in
     /// between, because commands are sent under the same lock. `wished` tells whether an unhandled cancel
     /// request is pending.
-    pub(crate) fn leave_if_idle(
-        &self,
-        orders: &mut mpsc::Receiver<RunCommand>,
-        wished: impl Fn() -> bool,
-    ) -> bool {
+    pub(crate) fn leave_if_idle(&self, orders: &mut CommandReceiver, wished: impl Fn() -> bool) -> bool {
         let _runs = lock(&self.runs);
         let left = orders.is_empty() && !wished();
         if left {
@@ -92,7 +123,7 @@ impl ActiveRun {
     pub(crate) fn reopen_commands(&self) {
         let (sender, receiver) = mpsc::channel(MAX_PENDING_COMMANDS);
         *lock(&self.commands) = Some(receiver);
-        if let Some(entry) = lock(&self.runs).get_mut(&self.run) {
+        if let Some(entry) = lock(&self.runs).runs.get_mut(&self.run) {
             entry.commands = sender;
         }
     }
@@ -156,8 +187,8 @@ impl ActiveRuns {
 
     /// Subscribes to a tenant's run; `None` if the tenant has no active run with that id.
     pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<RunWatch> {
-        let runs = lock(&self.runs);
-        runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+        let table = lock(&self.runs);
+        table.runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
     }
 
     /// Sends a command to the driver of a tenant's run.
@@ -167,20 +198,21 @@ impl ActiveRuns {
         run: RunId,
         order: RunCommand,
     ) -> Result<(), CommandRejected> {
-        let runs = lock(&self.runs);
-        let Some(entry) = runs.get(&run).filter(|entry| entry.tenant == *tenant) else {
-            return Err(CommandRejected::NotActive(Box::new(order)));
+        let order = Box::new(order);
+        let table = lock(&self.runs);
+        let Some(entry) = table.runs.get(&run).filter(|entry| entry.tenant == *tenant) else {
+            return Err(CommandRejected::NotActive(order));
         };
         entry.commands.try_send(order).map_err(|refused| match refused {
-            mpsc::error::TrySendError::Closed(order) => CommandRejected::NotActive(Box::new(order)),
+            mpsc::error::TrySendError::Closed(order) => CommandRejected::NotActive(order),
             mpsc::error::TrySendError::Full(_) => CommandRejected::Full,
         })
     }
 
     /// Whether a tenant's run has no driver, so that a cancel request would have no receiver.
     pub(crate) fn has_no_driver(&self, tenant: &TenantId, run: RunId) -> bool {
-        let runs = lock(&self.runs);
-        let entry = runs.get(&run).filter(|entry| entry.tenant == *tenant);
+        let table = lock(&self.runs);
+        let entry = table.runs.get(&run).filter(|entry| entry.tenant == *tenant);
         entry.is_none_or(|entry| entry.commands.is_closed())
     }
 
@@ -198,11 +230,9 @@ impl ActiveRuns {
 
     /// Waits until a session has no active run.
     pub(crate) async fn wait_until_session_idle(&self, tenant: &TenantId, session: &SessionId) {
+        let session = (tenant.clone(), session.clone());
         loop {
-            let of_it = |(run, entry): (&RunId, &ActiveRunEntry)| {
-                (entry.tenant == *tenant && entry.session == *session).then(|| entry.watch(*run))
-            };
-            let Some(mut watch) = lock(&self.runs).iter().find_map(of_it) else { return };
+            let Some(mut watch) = lock(&self.runs).watch_session(&session) else { return };
             while watch.next().await.is_some() {}
         }
     }
@@ -222,7 +252,7 @@ impl ActiveRuns {
 
     /// The number of active runs, including those that wait for admission.
     pub(crate) fn count(&self) -> usize {
-        lock(&self.runs).len()
+        lock(&self.runs).runs.len()
     }
 }
 
@@ -242,7 +272,7 @@ impl ActiveRunEntry {
 
 impl Drop for ActiveRun {
     fn drop(&mut self) {
-        lock(&self.runs).remove(&self.run);
+        lock(&self.runs).remove(self.run);
     }
 }
 

@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::active_runs::{ActiveRun, ActiveRuns, RunCommand};
+use super::active_runs::{ActiveRun, ActiveRuns, CommandReceiver};
 use super::clock::EngineClock;
 use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
@@ -180,7 +180,7 @@ pub(crate) struct Driver {
     /// The last sequence number of the session's stream, locked by its writer.
     session_seq: SessionSeq,
     /// Commands of users to the run.
-    commands: Option<mpsc::Receiver<RunCommand>>,
+    commands: Option<CommandReceiver>,
     /// The last plan version that passed through the preflight check.
     checked_version: u32,
     /// The turns that its session remembers of it, with their sequence numbers in the session's stream.
@@ -422,7 +422,7 @@ impl Driver {
                 }
                 Some(order) = next_command(&mut self.commands) => {
                     self.wait_timer.set_waiting(false);
-                    self.handle_command(order).await?;
+                    self.handle_command(*order).await?;
                     continue;
                 }
                 Ok(()) = self.cancel_requests.changed() => {

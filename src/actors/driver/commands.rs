@@ -1,9 +1,7 @@
 //! Commands to a run: active, or resumed to handle the command.
 
-use tokio::sync::mpsc;
-
 use super::Driver;
-use crate::actors::active_runs::RunCommand;
+use crate::actors::active_runs::{CommandReceiver, RunCommand};
 use crate::planner;
 use crate::run::{Action, Event, Fault};
 
@@ -11,7 +9,7 @@ impl Driver {
     /// Handles the commands that have arrived.
     pub(super) async fn handle_pending_commands(&mut self) -> Result<(), Fault> {
         while let Some(order) = self.commands.as_mut().and_then(|orders| orders.try_recv().ok()) {
-            self.handle_command(order).await?;
+            self.handle_command(*order).await?;
         }
         Ok(())
     }
@@ -80,7 +78,7 @@ impl Driver {
 }
 
 /// The next command; pending forever if there is no command channel.
-pub(super) async fn next_command(orders: &mut Option<mpsc::Receiver<RunCommand>>) -> Option<RunCommand> {
+pub(super) async fn next_command(orders: &mut Option<CommandReceiver>) -> Option<Box<RunCommand>> {
     match orders {
         Some(orders) => orders.recv().await,
         None => std::future::pending().await,
