@@ -48,7 +48,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -137,6 +137,8 @@ struct StoreInner {
     key_changes: watch::Sender<u64>,
     /// The quota of a tenant's stored bytes; `u64::MAX` for none.
     max_tenant_bytes: AtomicU64,
+    /// Until when the disk is known to have room.
+    roomy_until: Mutex<Option<Instant>>,
 }
 
 impl Store {
@@ -174,9 +176,18 @@ impl Store {
     ) -> Self {
         let (unreadable, key_changes) = (UnreadableRuns::default(), watch::Sender::default());
         let (dir, max_tenant_bytes) = (Mutex::new(dir), AtomicU64::new(u64::MAX));
-        let uploads = Arc::default();
-        let inner =
-            StoreInner { pool, writer, path, dir, unreadable, uploads, key_changes, max_tenant_bytes };
+        let (uploads, roomy_until) = (Arc::default(), Mutex::default());
+        let inner = StoreInner {
+            pool,
+            writer,
+            path,
+            dir,
+            unreadable,
+            uploads,
+            key_changes,
+            max_tenant_bytes,
+            roomy_until,
+        };
         Self { inner: Arc::new(inner) }
     }
 

@@ -1,6 +1,8 @@
 //! What the data directory takes on its disk, and the free space there.
 
 use std::path::Path;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
@@ -8,6 +10,10 @@ use super::error::{Error, ErrorCode};
 /// With less free space, no run begins. A log that was checkpointed is written again from its start, so some
 /// events still fit on a disk without room; but a run that begins there may have to stop in the middle.
 const MIN_FREE_BYTES: u64 = 64 * 1024;
+
+/// With as much free space, it is not read again for [`ROOMY_TIME`]: less than this is written meanwhile.
+const ROOMY_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+const ROOMY_TIME: Duration = Duration::from_millis(500);
 
 /// What the database takes on its disk, in bytes; `None` for what the file system does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,8 +45,15 @@ impl Store {
     /// # Errors
     /// `store.full`.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
+        let now = Instant::now();
+        let mut roomy_until = self.inner.roomy_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if roomy_until.is_some_and(|until| now < until) {
+            return Ok(());
+        }
         // Whether what is reserved for root can be used, only a write can tell.
         let free = self.free_space().map(|free| free.with_reserved);
+        *roomy_until = free.filter(|free| *free >= ROOMY_BYTES).and_then(|_| now.checked_add(ROOMY_TIME));
+        drop(roomy_until);
         let Some(free) = free.filter(|free| *free < MIN_FREE_BYTES) else { return Ok(()) };
         let message = format!(
             "the disk of {} has {free} bytes free: free some space on the disk of the data directory",
