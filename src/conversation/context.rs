@@ -1,5 +1,6 @@
 //! What a run knows of the conversation when it starts.
 
+use super::history::RememberedHistory;
 use super::{ConversationState, document_choice};
 use crate::memory::{self, Memory};
 use crate::run::{Context, NamedDocument, RunState, SessionEvent, Usage};
@@ -18,10 +19,11 @@ pub(crate) struct StartingContext {
 
 impl ConversationState {
     /// The context of a run that starts now; empty for one that started before, whose context is in its
-    /// journal. A client that keeps its conversation itself sends the turns with its request.
-    pub(crate) fn context_for(&self, run: &RunState) -> StartingContext {
+    /// journal. A client that keeps its conversation itself sends the turns with its request. `None` if what the conversation
+    /// remembers cannot be read.
+    pub(crate) fn context_for(&self, run: &RunState) -> Option<StartingContext> {
         let Some(queued) = run.queued.as_ref().filter(|_| run.started.is_none()) else {
-            return StartingContext::default();
+            return Some(StartingContext::default());
         };
         let mut listed = Vec::new();
         let budget = self.limits.memory.budget(self.limits.window);
@@ -41,16 +43,15 @@ impl ConversationState {
                 memory.context(budget)
             }
             None => {
-                let ledger = self.history.ledger();
+                let RememberedHistory { memory, ledger } = self.history.remembered()?;
                 let most = self.limits.memory.facts_tokens;
                 // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
                 let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
-                let memory = self.history.memory();
                 // A question that waits for a person's decision is the newer one.
                 let asks_again =
                     self.runs.parked().next().is_none() && document_choice::asks_again(&queued.request);
                 let again = asks_again.then(|| memory.listing_again()).flatten();
-                let memory = again.as_ref().unwrap_or(memory);
+                let memory = again.as_ref().unwrap_or(&memory);
                 let mut context = memory.context(budget - reserved);
                 listed.extend(memory.pending().into_iter().flat_map(|asked| asked.question.choices.clone()));
                 let held = memory::tokens(&serde_json::to_string(&context).unwrap_or_default());
@@ -60,6 +61,6 @@ impl ConversationState {
             }
         };
         let context = memory::with_instructions(context, queued.instructions.as_deref());
-        StartingContext { context, listed }
+        Some(StartingContext { context, listed })
     }
 }

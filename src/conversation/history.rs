@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::memory::{self, FactCounts, FactLedger, Memory};
-use crate::run::SessionEvent;
+use crate::memory::{self, FactCounts, FactLedger, Memory, MemoryFill, PackedHistory, SummaryJob};
+use crate::run::{RunId, SessionEvent};
 
+/// The folds are packed: an awake conversation waits for its user most of the time. They are unpacked for the start of a run, and
+/// to take events.
 #[derive(Debug)]
 pub(super) struct SessionHistory {
-    memory: Memory,
-    ledger: FactLedger,
+    options: memory::Options,
+    /// `None` before the first event.
+    packed: Option<PackedHistory>,
+    outline: HistoryOutline,
     /// What of the ledger was counted, or was there before this process read it.
     counted: FactCounts,
-    /// The sequence number of the last event in `memory`.
+    /// The sequence number of the last event that was folded.
     last: u64,
     /// Events that arrived before an earlier one: several runs may end at once.
     early: BTreeMap<u64, SessionEvent>,
@@ -19,11 +23,44 @@ pub(super) struct SessionHistory {
     pub(super) owner: Option<String>,
 }
 
+/// What the conversation remembers, unpacked.
+pub(super) struct RememberedHistory {
+    pub(super) memory: Memory,
+    pub(super) ledger: FactLedger,
+}
+
+/// What is asked of the folds at every input. Of what a window has room for, what the answer depends on: the window may change.
+#[derive(Debug, PartialEq, Eq)]
+struct HistoryOutline {
+    fill: MemoryFill,
+    counts: FactCounts,
+    cost_nano_usd: u64,
+    /// The run of the pending question, where a plain yes confirms something.
+    asked_by: Option<RunId>,
+    /// Whether a plain yes confirms something.
+    confirms: bool,
+}
+
+impl HistoryOutline {
+    fn of(memory: &Memory, ledger: &FactLedger) -> Self {
+        let pending = memory.pending();
+        Self {
+            fill: memory.fill(),
+            counts: ledger.counts(),
+            cost_nano_usd: memory.usage().cost_nano_usd,
+            asked_by: pending.and_then(|pending| pending.run),
+            confirms: pending.is_some_and(|pending| !pending.unconfirmed.is_empty()),
+        }
+    }
+}
+
 impl SessionHistory {
     pub(super) fn new(options: memory::Options) -> Self {
+        let outline = HistoryOutline::of(&Memory::new(options.clone()), &FactLedger::default());
         Self {
-            memory: Memory::new(options),
-            ledger: FactLedger::default(),
+            options,
+            packed: None,
+            outline,
             counted: FactCounts::default(),
             last: 0,
             early: BTreeMap::new(),
@@ -31,42 +68,55 @@ impl SessionHistory {
         }
     }
 
-    /// Takes the events of the stream that are not in the memory yet, in any order.
+    /// Takes the events of the stream that are not folded yet, in any order.
     pub(super) fn extend(&mut self, events: Vec<(u64, SessionEvent)>) {
-        for (seq, event) in events {
-            if seq == self.last + 1 {
-                self.apply(&event);
-            } else if seq > self.last {
-                self.early.insert(seq, event);
-            }
+        let last = self.last;
+        self.early.extend(events.into_iter().filter(|(seq, _)| *seq > last));
+        if self.early.contains_key(&(last + 1)) {
+            // Without this, it is behind the stream, and the conversation is read again.
+            let _ = self.fold();
         }
-        while let Some(event) = self.early.remove(&(self.last + 1)) {
-            self.apply(&event);
-        }
-        // A whole stream, read after a panic, has them, too.
-        self.early.retain(|seq, _| *seq > self.last);
         if self.early.is_empty() {
             // An emptied map keeps a node of several kilobytes, for as long as the conversation is awake.
             self.early = BTreeMap::new();
         }
     }
 
+    /// Folds the events that follow each other. `None` if what was packed cannot be read.
+    fn fold(&mut self) -> Option<()> {
+        let RememberedHistory { mut memory, mut ledger } = self.remembered()?;
+        let mut last = self.last;
+        while let Some(event) = self.early.get(&(last + 1)) {
+            last += 1;
+            memory.apply(event);
+            ledger.apply(last, event);
+        }
+        self.packed = Some(PackedHistory::of(&memory, &ledger)?);
+        self.outline = HistoryOutline::of(&memory, &ledger);
+        self.last = last;
+        self.early.retain(|seq, _| *seq > last);
+        Some(())
+    }
+
+    /// What the conversation remembers. `None` if it cannot be read: what this process has packed always can.
+    pub(super) fn remembered(&self) -> Option<RememberedHistory> {
+        let (memory, ledger) = match &self.packed {
+            Some(packed) => packed.unpacked()?,
+            None => (Memory::new(self.options.clone()), FactLedger::default()),
+        };
+        Some(RememberedHistory { memory, ledger })
+    }
+
     /// Takes the events of the store, as [`SessionHistory::extend`]. Their facts were counted when they were recorded.
     pub(super) fn load(&mut self, events: Vec<(u64, SessionEvent)>) {
         self.extend(events);
-        self.counted = self.ledger.counts();
+        self.counted = self.outline.counts;
     }
 
     /// The facts that were recorded since this was last asked.
     pub(super) fn take_new_facts(&mut self) -> FactCounts {
-        let counts = self.ledger.counts();
+        let counts = self.outline.counts;
         counts.since(&std::mem::replace(&mut self.counted, counts))
-    }
-
-    fn apply(&mut self, event: &SessionEvent) {
-        self.last += 1;
-        self.memory.apply(event);
-        self.ledger.apply(self.last, event);
     }
 
     /// Whether an event is known that follows one which is not: the run that appended it has not been reported yet.
@@ -74,12 +124,27 @@ impl SessionHistory {
         !self.early.is_empty()
     }
 
-    pub(super) fn ledger(&self) -> &FactLedger {
-        &self.ledger
+    /// What to summarise now, for a window of so many tokens.
+    pub(super) fn needs_summary(&self, window: usize) -> Option<SummaryJob> {
+        if !self.outline.fill.needs_summary(&self.options, window) {
+            return None;
+        }
+        self.remembered()?.memory.needs_summary(window)
     }
 
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
+    /// What the conversation has cost, in billionths of a US dollar.
+    pub(super) fn cost_nano_usd(&self) -> u64 {
+        self.outline.cost_nano_usd
+    }
+
+    /// The run whose question is pending, where a plain yes confirms something.
+    pub(super) fn asked_by(&self) -> Option<RunId> {
+        self.outline.asked_by
+    }
+
+    /// Whether a plain yes to the pending question confirms something.
+    pub(super) fn confirms(&self) -> bool {
+        self.outline.confirms
     }
 }
 
@@ -87,6 +152,19 @@ impl SessionHistory {
 mod tests {
     use super::*;
     use crate::run::{FactKind, FactSource, StatedFact};
+
+    impl SessionHistory {
+        /// What the conversation remembers, once the outline says the same of it.
+        pub(in crate::conversation) fn checked(&self) -> RememberedHistory {
+            let remembered = self.remembered().unwrap();
+            let RememberedHistory { memory, ledger } = &remembered;
+            assert_eq!(self.outline, HistoryOutline::of(memory, ledger));
+            for window in [0, 100, 1_000, 10_000, 100_000] {
+                assert_eq!(self.needs_summary(window), memory.needs_summary(window));
+            }
+            remembered
+        }
+    }
 
     fn stated(claim: &str) -> SessionEvent {
         let at = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);

@@ -55,7 +55,7 @@ impl ConversationState {
         if awake.summarising || self.runs.of_the_queue().is_some() {
             return;
         }
-        if let Some(job) = self.history.memory().needs_summary(self.limits.window) {
+        if let Some(job) = self.history.needs_summary(self.limits.window) {
             awake.summarising = true;
             out.push(SideEffect::Summarise(job));
         } else if let Some((run, active)) = self.runs.dequeue() {

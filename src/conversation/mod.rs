@@ -229,7 +229,7 @@ impl ConversationState {
 
     /// What the conversation has cost, its runs and its summaries.
     pub(crate) fn cost_nano_usd(&self) -> u64 {
-        self.history.memory().usage().cost_nano_usd
+        self.history.cost_nano_usd()
     }
 
     /// The facts that were recorded since this was last asked; those that the store had are not among them.

@@ -133,7 +133,7 @@ impl ConversationState {
         }
         let last = match self.runs.of_the_queue() {
             Some(run) => Some(run).filter(|run| answered == Some(*run))?,
-            None => self.history.memory().pending()?.run?,
+            None => self.history.asked_by()?,
         };
         (!self.runs.has_later_than(last)).then_some(last)
     }

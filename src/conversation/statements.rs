@@ -67,12 +67,14 @@ impl ConversationState {
             return Err(faults::unknown_session(&self.session));
         }
         let kind = FactKind::Given;
-        let corrected = match corrects {
-            Some(id) => Some(self.history.ledger().correctable(&id, kind, &by).map_err(refusal_fault)?),
-            None => None,
+        let (supersedes, replaces) = match corrects {
+            Some(id) => {
+                let known = self.history.remembered().ok_or_else(|| faults::behind(&self.session))?;
+                let fact = known.ledger.correctable(&id, kind, &by).map_err(refusal_fault)?;
+                (Some(fact.id.clone()), Some(fact.source.clone()))
+            }
+            None => (None, None),
         };
-        let supersedes = corrected.map(|fact| fact.id.clone());
-        let replaces = corrected.map(|fact| fact.source.clone());
         let hash = content_hash(&claim);
         let source = FactSource { by: Some(by), ..FactSource::default() };
         Ok(StatedFact { kind, claim, source, hash, supersedes, replaces, confidence: None, at })

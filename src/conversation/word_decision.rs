@@ -34,8 +34,7 @@ impl ConversationState {
             return Ok(Some(decision).filter(|_| parked.is_shown));
         }
         let is_any_shown = self.runs.parked().any(|(_, parked)| parked.is_shown);
-        let asks = |pending: &crate::run::PendingQuestion| !pending.unconfirmed.is_empty();
-        if !is_any_shown && self.history.memory().pending().is_some_and(asks) {
+        if !is_any_shown && self.history.confirms() {
             // The last answer was a question that is not an approval, and the message answers that.
             return Ok(None);
         }

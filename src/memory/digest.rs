@@ -1,17 +1,16 @@
 //! One line per turn, used in place of a summary when no model has made one.
 
 use super::truncate::{self, json_text_size};
-use crate::run::Turn;
 
 /// Maximum size of the request in a line, in quarters of a token.
 const REQUEST: usize = 120;
 /// Maximum size of the answer in a line, in quarters of a token.
 const ANSWER: usize = 240;
 
-/// `- request → answer` for each turn, newest last, in at most `max` quarters of a token. If not all fit,
-/// keeps the newest, and the first line says how many are missing.
+/// `- request → answer` for each turn, of which these are given, newest last, in at most `max` quarters of a token.
+/// If not all fit, keeps the newest, and the first line says how many are missing.
 pub(super) fn lines<'a>(
-    turns: impl DoubleEndedIterator<Item = &'a Turn> + ExactSizeIterator,
+    turns: impl DoubleEndedIterator<Item = (&'a str, &'a str)> + ExactSizeIterator,
     max: usize,
 ) -> String {
     let mut missing = turns.len();
@@ -19,11 +18,11 @@ pub(super) fn lines<'a>(
     // The longest form of the line that says how many are missing.
     let notice = json_text_size("… 1000000 earlier turns are not shown\n");
     let mut room = max.saturating_sub(notice);
-    for turn in turns.rev() {
+    for (request, answer) in turns.rev() {
         let line = format!(
             "- {} → {}",
-            truncate::text(&one_line(&turn.request), REQUEST),
-            truncate::text(&one_line(&turn.answer), ANSWER)
+            truncate::text(&one_line(request), REQUEST),
+            truncate::text(&one_line(answer), ANSWER)
         );
         let Some(rest) = room.checked_sub(json_text_size(&line) + 2) else { break };
         room = rest;

@@ -7,8 +7,10 @@
 //!   Whatever else contradicts stands side by side until a person decides.
 //! - Bounded in number and bytes; what was dropped is counted. What was superseded goes first, then guesses, and what was
 //!   given last.
+//! - What took the place of a fact is all that is read of it later, beside its claim and source: the rest of it is dropped.
 //! - The id of a fact depends on its event and its place in it, not on its words.
 
+mod packing;
 mod relevance;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::run::{
@@ -98,11 +101,12 @@ pub enum FactRefusal {
 }
 
 /// A fact with what the ledger needs of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LedgerEntry {
+    #[serde(with = "packing::fact")]
     fact: LedgerFact,
     /// What it contributes to the sources of a write; `None` if nothing.
-    evidence: Option<FactEvidence>,
+    evidence: Option<EntryEvidence>,
     /// The call that found it.
     call: Option<FindingCall>,
     /// What the fact said whose place it takes.
@@ -112,14 +116,50 @@ struct LedgerEntry {
     /// Whether it may be shown without sharing a word with the request.
     is_lasting: bool,
     /// Its words, and those of the request in which it came up.
+    #[serde(with = "packing::terms")]
     terms: Box<[u32]>,
+    #[serde(with = "packing::terms")]
     topic: Box<[u32]>,
+}
+
+/// [`FactEvidence`] without the read that found it, which is that of the entry's call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct EntryEvidence {
+    said: Option<Box<str>>,
+    /// As JSON, since most facts are never told: a tree of values takes five times the room.
+    values: Box<str>,
+}
+
+impl EntryEvidence {
+    fn of(evidence: FactEvidence) -> Self {
+        Self { said: evidence.said.map(Into::into), values: evidence.values.to_string().into() }
+    }
+
+    fn values(&self) -> Value {
+        // They were written from a value, so they can be read.
+        serde_json::from_str(&self.values).unwrap_or_default()
+    }
 }
 
 impl LedgerEntry {
     fn bytes(&self) -> usize {
-        let values = self.evidence.as_ref().map_or(0, |evidence| evidence.values.to_string().len());
+        let values = self.evidence.as_ref().map_or(0, |evidence| evidence.values.len());
         ENTRY_BYTES + 2 * self.fact.claim.len() + values + 4 * (self.terms.len() + self.topic.len())
+    }
+
+    /// What it contributes to the sources of a write.
+    fn fact_evidence(&self) -> Option<FactEvidence> {
+        let evidence = self.evidence.as_ref()?;
+        let said = evidence.said.as_deref().map(str::to_owned);
+        let read = self.call.as_ref().filter(|call| call.is_read).map(|call| call.key.clone());
+        Some(FactEvidence { said, values: evidence.values(), read })
+    }
+
+    /// The fact with this id takes its place: it is told no more.
+    fn supersede(&mut self, by: &str) {
+        self.fact.superseded_by = Some(by.to_owned());
+        (self.evidence, self.instead_of) = (None, None);
+        (self.terms, self.topic) = (Box::default(), Box::default());
     }
 
     fn is_current(&self) -> bool {
@@ -128,7 +168,7 @@ impl LedgerEntry {
 }
 
 /// How many facts a ledger has recorded since its stream began, dropped ones included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactCounts {
     /// By kind, in the order of [`FactKind::ALL`].
     pub recorded: [u64; FactKind::ALL.len()],
@@ -147,8 +187,8 @@ impl FactCounts {
     }
 }
 
-/// The facts of one conversation.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The facts of one conversation. Its serialised form is that of no file: a process packs what waits in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactLedger {
     /// Oldest first.
     entries: Vec<LedgerEntry>,
@@ -157,6 +197,7 @@ pub struct FactLedger {
     counts: FactCounts,
     /// The calls of turns whose results were superseded by something else, by run and key; the latest ones. A ledger is always
     /// folded from the beginning of its stream, so none is missing.
+    #[serde(with = "packing::calls")]
     contradicted: VecDeque<(Option<RunId>, String)>,
     /// The runs whose answers may have values that flows or steps without a tool made; the latest ones.
     unfounded: VecDeque<RunId>,
@@ -243,7 +284,9 @@ impl FactLedger {
                 is_equal && entry.is_current() && is_before && old.by == new.by && !is_above
             };
             for entry in self.entries.iter_mut().filter(is_earlier) {
-                entry.fact.superseded_by = Some(id.clone());
+                self.bytes -= entry.bytes();
+                entry.supersede(&id);
+                self.bytes += entry.bytes();
                 self.counts.superseded += 1;
                 if entry.call.as_ref().is_none_or(|call| call.result != read.result) {
                     contradict(&mut self.contradicted, entry);
@@ -266,6 +309,7 @@ impl FactLedger {
             at,
         };
         let (topic, instead_of, is_outdated) = (topic.into(), None, false);
+        let evidence = evidence.map(EntryEvidence::of);
         self.push(LedgerEntry { fact, evidence, call, instead_of, is_outdated, is_lasting, terms, topic });
     }
 
@@ -280,7 +324,9 @@ impl FactLedger {
         if let Some(target) = target.and_then(|at| self.entries.get_mut(at)) {
             let is_own = target.fact.source.by.is_none() || target.fact.source.by == stated.source.by;
             if kind >= target.fact.kind && target.is_current() && is_own {
-                target.fact.superseded_by = Some(id.clone());
+                self.bytes -= target.bytes();
+                target.supersede(&id);
+                self.bytes += target.bytes();
                 self.counts.superseded += 1;
                 supersedes = Some(target.fact.id.clone());
                 instead_of = Some(target.fact.claim.clone());
@@ -289,7 +335,7 @@ impl FactLedger {
         }
         let terms =
             relevance::terms(&format!("{} {}", said.claim, instead_of.as_deref().unwrap_or_default()));
-        let evidence = said.evidence.filter(|_| kind == FactKind::Given);
+        let evidence = said.evidence.filter(|_| kind == FactKind::Given).map(EntryEvidence::of);
         let fact = LedgerFact {
             id,
             claim: said.claim,

@@ -6,8 +6,10 @@
 mod digest;
 mod estimate;
 mod forget;
+mod kept;
 mod ledger;
 mod options;
+mod packed;
 mod quotes;
 #[cfg(test)]
 mod tests;
@@ -17,16 +19,20 @@ mod turn_summary;
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::llm::sections::INSTRUCTIONS_PREFIX;
 use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
 pub(crate) use forget::without_document;
+use kept::KeptTurn;
 pub use ledger::{
     FactCounts, FactLedger, FactRefusal, LedgerFact, MAX_CLAIM_CHARS, MAX_FACT_BYTES, MAX_FACTS,
     content_hash, stated_fact_id,
 };
 pub use options::Options;
+pub(crate) use packed::PackedHistory;
 pub use turn::{pending_question, turn_ended};
 pub use turn_summary::{TurnSummary, WrittenMemory, turn_text};
 
@@ -39,8 +45,8 @@ pub const MAX_TURN_TOKENS: usize = 2000;
 /// Maximum size of the summary, in tokens.
 pub const MAX_SUMMARY_TOKENS: usize = 1000;
 
-/// The memory of one conversation.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The memory of one conversation. Its serialised form is that of no file: a process packs what waits in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     options: Options,
     /// The summary of the turns before the kept ones.
@@ -48,15 +54,35 @@ pub struct Memory {
     /// Number of turns that the summary covers, from the first turn of the conversation.
     covered: usize,
     /// The later turns, oldest first, each truncated to [`MAX_TURN_TOKENS`].
-    turns: VecDeque<Turn>,
-    /// The size of each of these, in quarters of a token, with the comma after it.
-    sizes: VecDeque<usize>,
+    turns: VecDeque<KeptTurn>,
+    #[serde(with = "packed::as_json")]
     pending: Option<PendingQuestion>,
     /// The run of the latest turn that set `pending`.
     pending_run: Option<RunId>,
     /// The last question that lists documents, for as long as the turns after it quote documents and ask nothing.
+    #[serde(with = "packed::as_json")]
     listing: Option<Box<PendingQuestion>>,
     usage: Usage,
+}
+
+/// How much a memory holds, in quarters of a token.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MemoryFill {
+    held: usize,
+    /// The size of the last turn.
+    last: usize,
+    /// How many turns are kept verbatim.
+    turns: usize,
+}
+
+impl MemoryFill {
+    /// Whether the memory plus one more turn like the last would exceed its share of a window of `window` tokens, or hold more
+    /// turns than a prompt may.
+    pub(crate) fn needs_summary(&self, options: &Options, window: usize) -> bool {
+        let limit = options.budget(window).saturating_mul(4);
+        let is_full = self.held + self.last > limit || self.turns >= options.max_turns_in_prompt.max(1);
+        is_full && self.turns > options.keep_turns.max(1)
+    }
 }
 
 /// A request to fold turns into the summary.
@@ -104,9 +130,7 @@ impl Memory {
         match event {
             SessionEvent::SessionStarted {} => {}
             SessionEvent::TurnEnded { turn, pending, usage, origin } => {
-                let kept = truncate::turn(turn, MAX_TURN_TOKENS * 4);
-                self.sizes.push_back(estimate::json_size(&kept) + 1);
-                self.turns.push_back(kept);
+                self.turns.push_back(KeptTurn::of(turn));
                 // A run that waited for a person may end late: a question that a newer run has asked since is
                 // kept.
                 let late = self.pending.is_some() && turn.run.is_some() && turn.run < self.pending_run;
@@ -129,15 +153,14 @@ impl Memory {
                 // A summary that covers less than the current one is outdated.
                 if *through >= self.covered {
                     let folded = (through - self.covered).min(self.turns.len());
-                    let turns: Vec<Turn> = self.turns.drain(..folded).collect();
-                    self.sizes.drain(..folded);
+                    let turns: Vec<KeptTurn> = self.turns.drain(..folded).collect();
                     self.covered += folded;
                     self.summary = match summary.is_empty() {
                         false => Some(truncate::middle(summary, MAX_SUMMARY_TOKENS * 4)),
                         // It was erased with a document: one is made of what is left of the turns.
                         true => {
-                            let (through, summary) = (*through, self.summary.take());
-                            Some(SummaryJob { through, summary, turns }.fallback())
+                            let said = turns.iter().map(KeptTurn::said);
+                            Some(fallback_summary(self.summary.as_deref(), said))
                         }
                     };
                 }
@@ -177,14 +200,14 @@ impl Memory {
 
         // Room for the lines of turns that do not fit, needed only if there are any.
         let reserve = rest / 6;
-        let mut turns = self.newest_turns(rest);
+        let (mut turns, _) = self.newest_turns(rest);
         if turns.len() < self.turns.len() {
-            turns = self.newest_turns(rest - reserve);
+            let (fewer, used) = self.newest_turns(rest - reserve);
+            turns = fewer;
             let left_out = self.turns.len() - turns.len();
-            let used: usize = turns.iter().map(|turn| estimate::json_size(turn) + 1).sum();
             // Minus the line break before the lines.
             let room = rest.saturating_sub(used + 2);
-            let lines = digest::lines(self.turns.iter().take(left_out), room);
+            let lines = digest::lines(self.turns.iter().take(left_out).map(KeptTurn::said), room);
             summary = match summary {
                 Some(summary) if !lines.is_empty() => Some(format!("{summary}\n{lines}")),
                 None if !lines.is_empty() => Some(lines),
@@ -196,37 +219,37 @@ impl Memory {
         context
     }
 
-    /// The newest turns that fit into `room` quarters of a token, oldest first.
-    fn newest_turns(&self, room: usize) -> Vec<Turn> {
+    /// The newest turns that fit into `room` quarters of a token, oldest first, and how much of it they take.
+    fn newest_turns(&self, room: usize) -> (Vec<Turn>, usize) {
         let mut rest = room;
         let mut turns = VecDeque::new();
-        for turn in self.turns.iter().rev().take(self.options.max_turns_in_prompt.max(1)) {
+        for kept in self.turns.iter().rev().take(self.options.max_turns_in_prompt.max(1)) {
             // The last turn may take all the room, an older one at most a third.
             let most = if turns.is_empty() { room.saturating_sub(1) } else { room / 3 };
-            let turn = truncate::turn(turn, most);
-            let Some(left) = rest.checked_sub(estimate::json_size(&turn) + 1) else { break };
+            let (turn, size) = kept.within(most);
+            let Some(left) = rest.checked_sub(size) else { break };
             rest = left;
             turns.push_front(turn);
         }
-        turns.into()
+        (turns.into(), room - rest)
     }
 
     /// What to summarise now: `Some` if the memory plus one more turn like the last would exceed its share of
     /// a window of `window` tokens, or hold more turns than a prompt may. The newest `keep_turns` are kept. A
     /// job never exceeds the memory's share; if more must be summarised, call this again after `Summarised`.
     pub fn needs_summary(&self, window: usize) -> Option<SummaryJob> {
-        let keep = self.options.keep_turns.max(1);
-        let most = self.options.max_turns_in_prompt.max(1);
-        let foldable = self.turns.len().checked_sub(keep).filter(|n| *n > 0)?;
-        let limit = self.options.budget(window).saturating_mul(4);
-        let mut held: usize = self.sizes.iter().sum::<usize>() + self.fixed_size();
-        let next = self.sizes.back().copied().unwrap_or_default();
-        if held + next <= limit && self.turns.len() < most {
+        let fill = self.fill();
+        if !fill.needs_summary(&self.options, window) {
             return None;
         }
+        let keep = self.options.keep_turns.max(1);
+        let most = self.options.max_turns_in_prompt.max(1);
+        let foldable = self.turns.len().saturating_sub(keep);
+        let limit = self.options.budget(window).saturating_mul(4);
+        let mut held = fill.held;
         let mut count = 0;
         let mut job = 0;
-        for size in self.sizes.iter().take(foldable) {
+        for size in self.turns.iter().map(KeptTurn::size).take(foldable) {
             // Half of the share is freed, so that not every turn requests a summary.
             if count > 0 && held <= limit / 2 && self.turns.len() - count <= (most / 2).max(keep) {
                 break;
@@ -241,35 +264,33 @@ impl Memory {
         Some(SummaryJob {
             through: self.covered + count,
             summary: self.summary.clone(),
-            turns: self
-                .turns
-                .iter()
-                .take(count)
-                .map(|turn| truncate::turn(turn, (limit / 2).max(800)))
-                .collect(),
+            turns: self.turns.iter().take(count).map(|turn| turn.within((limit / 2).max(800)).0).collect(),
         })
+    }
+
+    /// How much it holds.
+    pub(crate) fn fill(&self) -> MemoryFill {
+        let held = self.turns.iter().map(KeptTurn::size).sum::<usize>() + self.fixed_size();
+        let last = self.turns.back().map_or(0, KeptTurn::size);
+        MemoryFill { held, last, turns: self.turns.len() }
     }
 
     /// The size of the memory without its turns, in quarters of a token.
     fn fixed_size(&self) -> usize {
-        estimate::json_size(&Context {
-            summary: self.summary.clone(),
-            turns: Vec::new(),
-            pending: self.pending.clone(),
-            facts: Vec::new(),
-            unfounded: Vec::new(),
-            names_deleted: false,
-        })
+        const NULL: usize = 4;
+        let frame = estimate::json_size(&Context::default()).saturating_sub(2 * NULL);
+        let summary = self.summary.as_ref().map_or(NULL, estimate::json_size);
+        frame + summary + self.pending.as_ref().map_or(NULL, estimate::json_size)
     }
 
     /// The approximate number of tokens of the whole memory in a prompt.
     pub fn tokens(&self) -> usize {
-        (self.sizes.iter().sum::<usize>() + self.fixed_size()).div_ceil(4)
+        self.fill().held.div_ceil(4)
     }
 
     /// The turns kept verbatim, oldest first.
-    pub fn turns(&self) -> impl ExactSizeIterator<Item = &Turn> {
-        self.turns.iter()
+    pub fn turns(&self) -> impl ExactSizeIterator<Item = Turn> {
+        self.turns.iter().map(KeptTurn::turn)
     }
 
     /// The number of turns that ended in the whole conversation.
@@ -303,11 +324,19 @@ impl SummaryJob {
     /// The fallback summary, made without a model: the summary so far and one line per turn, both bounded. If
     /// summarising failed, `SummaryFailed` is appended and then `Summarised` with this text.
     pub fn fallback(&self) -> String {
-        const HALF: usize = MAX_SUMMARY_TOKENS * 2;
-        let lines = digest::lines(self.turns.iter(), HALF - 2);
-        match &self.summary {
-            Some(summary) => format!("{}\n{lines}", truncate::middle(summary, HALF)),
-            None => lines,
-        }
+        let said = self.turns.iter().map(|turn| (turn.request.as_str(), turn.answer.as_str()));
+        fallback_summary(self.summary.as_deref(), said)
+    }
+}
+
+fn fallback_summary<'a>(
+    summary: Option<&str>,
+    said: impl DoubleEndedIterator<Item = (&'a str, &'a str)> + ExactSizeIterator,
+) -> String {
+    const HALF: usize = MAX_SUMMARY_TOKENS * 2;
+    let lines = digest::lines(said, HALF - 2);
+    match summary {
+        Some(summary) => format!("{}\n{lines}", truncate::middle(summary, HALF)),
+        None => lines,
     }
 }

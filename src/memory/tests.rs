@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::llm::{Message, sections};
 use crate::run::{
-    ConfirmedCall, DocumentId, DocumentQuote, DocumentSpan, Fault, NamedDocument, Question, ReaderMode,
-    Reply, ReplyCall, RunId, RunStatus, TurnCall, TurnOrigin,
+    CallOrigin, ConfirmedCall, DocumentId, DocumentQuote, DocumentSpan, Effect, Fault, NamedDocument,
+    Question, ReaderMode, Reply, ReplyCall, RunId, RunStatus, TurnCall, TurnOrigin,
 };
 
 fn turn(n: usize) -> Turn {
@@ -400,6 +400,82 @@ fn out_of_range_options_are_named() {
     assert!(Options::default().problems().is_empty());
 }
 
+/// The events of `turns` turns, each with two calls, about the place that `place` names for a turn.
+fn two_calls_a_turn(turns: usize, place: impl Fn(usize) -> usize) -> Vec<SessionEvent> {
+    let now: jiff::Zoned = "2026-06-01T09:00[Europe/Rome]".parse().unwrap();
+    let ended = |n: usize| {
+        let at = place(n);
+        let weather = json!({"city": format!("Town {at}"), "country": "IT", "date": "2026-06-01", "min_c": at % 17,
+            "max_c": 17 + at % 19, "rain_mm": at * 7 % 90, "rain_of": "month", "approximate": true,
+            "source": "World Weather Information Service, climate averages 1971-2000, not a forecast"});
+        let balance = json!({"allowance_days": 26, "remaining_days": 26 - at % 9, "requested_days": at % 9,
+            "year": 2026, "for": {"name": "Ada Lovelace", "username": "ada"}});
+        let call = |scene: &str, tool: &str, arguments, result| TurnCall {
+            scene: scene.to_owned(),
+            tool: tool.to_owned(),
+            arguments,
+            result,
+            stale: false,
+        };
+        let says = [
+            format!("Town {at}: {} to {} °C, {} mm of rain.", at % 17, 17 + at % 19, at * 7 % 90),
+            format!("You have {} vacation days left of 26 in 2026.", 26 - at % 9),
+        ];
+        let origin = |call: u32, say: &str| CallOrigin {
+            step: call,
+            call,
+            effect: Effect::Read,
+            say: Some(say.to_owned()),
+            void: false,
+            quotes_documents: false,
+        };
+        SessionEvent::TurnEnded {
+            turn: Turn {
+                request: format!(
+                    "What is the weather in Town {at}, and how many vacation days do I have left?"
+                ),
+                answer: says.join("\n"),
+                calls: vec![
+                    call("Weather", "WeatherForecast_Get", json!({"city": format!("Town {at}")}), weather),
+                    call("VacationManagement", "GetBalance", json!({"team": at}), balance),
+                ],
+                ..turn(n)
+            },
+            pending: None,
+            usage: Usage { calls: 2, input_tokens: 8_405, ..Usage::default() },
+            origin: Some(TurnOrigin {
+                now: now.clone(),
+                user: "ada".to_owned(),
+                by_model: true,
+                has_made_values: false,
+                quotes: Vec::new(),
+                calls: vec![origin(1, &says[0]), origin(2, &says[1])],
+            }),
+        }
+    };
+    (1..=turns).map(ended).collect()
+}
+
+/// The bytes of a conversation that waits after these events, and the number of its facts.
+fn waiting(events: &[SessionEvent]) -> (usize, usize) {
+    let memory = Memory::from_events(Options::default(), events);
+    let ledger = FactLedger::from_events((1..).zip(events));
+    let packed = PackedHistory::of(&memory, &ledger).unwrap();
+    assert_eq!(packed.unpacked().unwrap(), (memory, ledger.clone()));
+    (packed.bytes(), ledger.facts().len())
+}
+
+#[test]
+fn conversation_that_waits_takes_a_few_kilobytes_and_grows_little_with_equal_questions() {
+    let (other_questions, facts) = waiting(&two_calls_a_turn(20, |n| n * 31));
+    assert!(facts >= 60, "{facts}");
+    assert!(other_questions < 20 * 1024, "20 turns, {facts} facts: {other_questions} bytes");
+    let [twenty, forty] = [20, 40].map(|turns| waiting(&two_calls_a_turn(turns, |_| 7)).0);
+    assert!(twenty < 8 * 1024, "20 equal turns: {twenty} bytes");
+    let each = (forty - twenty) / 20;
+    assert!(each < 400, "{each} bytes for each further equal turn");
+}
+
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[ -~]{0,60}",
@@ -520,6 +596,8 @@ proptest! {
                 prop_assert!(context.summary.is_some(), "turns left out are told of");
             }
         }
+        let packed = PackedHistory::of(&memory, &FactLedger::default()).unwrap();
+        prop_assert_eq!(&packed.unpacked().unwrap().0, &memory);
         prop_assert_eq!(Memory::from_events(Options::default(), &events), memory);
     }
 

@@ -20,7 +20,7 @@ impl SceneManager {
             SideEffect::DecideByWords { caller, decision } => self.decide_by_words(caller, decision),
             SideEffect::Deliver { caller, run } => return self.deliver(caller, run),
             SideEffect::ReadRun { run, attempt } => self.read_run(run, attempt, ctx),
-            SideEffect::Drive { run, orders } => self.drive(run, orders, ctx),
+            SideEffect::Drive { run, orders } => return self.drive(run, orders, ctx),
             SideEffect::Finish { run, callers, fault } => self.finish(run, callers, fault),
             SideEffect::Summarise(job) => self.summarise(job, ctx),
             SideEffect::CancelSummary => {

@@ -121,10 +121,19 @@ impl SceneManager {
 
     /// Starts a driver. It is a task of its own: a panic in it ends nothing else. It runs where models are
     /// called, and the handle on the gateway outlives it.
-    pub(super) fn drive(&mut self, run: RunId, orders: Vec<CallerId>, ctx: &mut Context<Self>) {
+    /// If what the conversation remembers cannot be read, it is as if the driver had panicked at once.
+    pub(super) fn drive(
+        &mut self,
+        run: RunId,
+        orders: Vec<CallerId>,
+        ctx: &mut Context<Self>,
+    ) -> Option<Input> {
         let shared = RunServices::clone(&self.options.shared.load());
-        let Some(entry) = self.runs.get_mut(&run) else { return };
-        let Some(state) = entry.state.take() else { return };
+        let entry = self.runs.get_mut(&run)?;
+        let state = entry.state.take()?;
+        let Some(context) = self.state.context_for(&state) else {
+            return Some(Input::DriverPanicked { run });
+        };
         entry.waiting = None;
         let live = match (&entry.live, &state.queued) {
             (Some(live), _) => {
@@ -138,10 +147,9 @@ impl SceneManager {
                 entry.live.insert(Arc::new(own)).clone()
             }
             // A run without a request cannot be read.
-            (None, None) => return,
+            (None, None) => return None,
         };
         let (taken_over, panicked) = (entry.taken_over, entry.panicked);
-        let context = self.state.context_for(&state);
         let accepted = driver::AcceptedRun { state, live, taken_over, panicked };
         for caller in orders {
             // A new driver's inbox has room for all of them.
@@ -173,6 +181,7 @@ impl SceneManager {
             };
             manager.feed(input, ctx);
         }));
+        None
     }
 
     fn driver_ended(&mut self, run: RunId, mut ended: EndedRun) -> Input {

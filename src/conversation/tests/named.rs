@@ -254,9 +254,10 @@ fn turns_are_remembered_in_the_order_of_the_stream() {
     state.on(command(3, 1));
     state.on(is_read(1, RunCondition::Waiting(open(5))));
     state.on(ended(2, RunCondition::Ended, 4, vec![turn(2, 2, false)]));
-    assert_eq!(state.history.memory().total_turns(), 0);
+    let remembered = |state: &ConversationState| state.history.remembered().unwrap().memory;
+    assert_eq!(remembered(&state).total_turns(), 0);
     state.on(ended(1, RunCondition::Ended, 9, vec![turn(1, 1, false)]));
-    let runs: Vec<_> = state.history.memory().turns().filter_map(|turn| turn.run).collect();
+    let runs: Vec<_> = remembered(&state).turns().filter_map(|turn| turn.run).collect();
     assert_eq!(runs, [run(1), run(2)]);
 }
 

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 use super::super::estimate;
-use super::LedgerEntry;
+use super::{EntryEvidence, LedgerEntry};
 use crate::language::{lexicon, text};
 use crate::run::{Context, FactKind, KnownFact, Turn};
 
@@ -83,6 +83,7 @@ fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
     let fact = &entry.fact;
     // What another user said or looked up grounds no write of this one.
     let is_own = fact.source.by.as_deref() == Some(user);
+    let grounds = is_own && fact.kind.may_ground() && !entry.is_outdated;
     KnownFact {
         id: fact.id.clone(),
         kind: fact.kind,
@@ -90,7 +91,7 @@ fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
         at: fact.at,
         instead_of: entry.instead_of.clone(),
         outdated: entry.is_outdated,
-        evidence: entry.evidence.clone().filter(|_| is_own && fact.kind.may_ground() && !entry.is_outdated),
+        evidence: if grounds { entry.fact_evidence() } else { None },
     }
 }
 
@@ -145,8 +146,8 @@ impl<'a> ShownTurn<'a> {
             FactKind::Given => !self.turn.request.contains('…'),
             FactKind::Derived | FactKind::Guess => true,
             FactKind::Verified | FactKind::Quoted => {
-                let values = entry.evidence.as_ref().map(|evidence| &evidence.values);
-                let texts = values.map(value_texts).unwrap_or_default();
+                let values = entry.evidence.as_ref().map(EntryEvidence::values);
+                let texts = values.as_ref().map(value_texts).unwrap_or_default();
                 !self.turn.calls.is_empty() && texts.iter().all(|text| self.calls.contains(text.as_str()))
             }
         }

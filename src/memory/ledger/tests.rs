@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::memory::{Memory, PackedHistory};
 use crate::run::{
     CallOrigin, DocumentQuote, DocumentSpan, Effect, KnownFact, RunId, RunStatus, Turn, TurnCall, TurnOrigin,
     Usage,
@@ -437,6 +438,11 @@ proptest! {
         let of = |kind| last.facts().filter(|fact| fact.kind == kind).count() as u64;
         let superseded = last.facts().filter(|fact| fact.superseded_by.is_some()).count() as u64;
         prop_assert_eq!(last.counts(), FactCounts { recorded: FactKind::ALL.map(of), superseded });
+        let (_, unpacked) = PackedHistory::of(&Memory::default(), last).unwrap().unpacked().unwrap();
+        prop_assert_eq!(&unpacked, last);
+        for ledger in &ledgers {
+            prop_assert_eq!(ledger.bytes, ledger.entries.iter().map(LedgerEntry::bytes).sum::<usize>());
+        }
         // What was superseded stays so, and nothing is forgotten within the bounds.
         for (earlier, later) in ledgers.iter().zip(ledgers.iter().skip(1)) {
             for fact in earlier.facts() {

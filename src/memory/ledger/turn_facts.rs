@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{MAX_CLAIM_CHARS, content_hash};
+use super::{MAX_CLAIM_CHARS, content_hash, packing};
 use crate::language::{figures, statements, text};
 use crate::run::{
     CallOrigin, DocumentQuote, DocumentSpan, Effect, FactEvidence, FactKind, FactSource, RunStatus, Turn,
@@ -29,15 +30,17 @@ const MAX_ELEMENTS: usize = 8;
 const MAX_ARGUMENT_CHARS: usize = 120;
 
 /// The call that a fact comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FindingCall {
     /// Scene, tool and arguments.
+    #[serde(with = "packing::hex")]
     pub key: String,
     /// The scene.
     pub scene: String,
     /// Whether a later equal call takes its place.
     pub is_read: bool,
     /// The hash of its whole result.
+    #[serde(with = "packing::hex")]
     pub result: String,
 }
 

@@ -1,0 +1,90 @@
+//! A turn as a conversation keeps it: texts, with the values of its calls as JSON. As trees of values, they take five times
+//! the room.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{MAX_TURN_TOKENS, estimate, truncate};
+use crate::run::{RunId, RunStatus, Turn, TurnCall};
+
+/// A turn, truncated to [`MAX_TURN_TOKENS`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct KeptTurn {
+    run: Option<RunId>,
+    request: Box<str>,
+    answer: Box<str>,
+    status: RunStatus,
+    calls: Box<[KeptCall]>,
+    /// Its size in quarters of a token, with the comma after it.
+    size: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct KeptCall {
+    scene: Box<str>,
+    tool: Box<str>,
+    arguments: Box<str>,
+    result: Box<str>,
+    stale: bool,
+}
+
+impl KeptTurn {
+    pub(super) fn of(turn: &Turn) -> Self {
+        let turn = truncate::turn(turn, MAX_TURN_TOKENS * 4);
+        let size = estimate::json_size(&turn) + 1;
+        let Turn { run, request, answer, status, calls } = turn;
+        let call = |TurnCall { scene, tool, arguments, result, stale }: TurnCall| KeptCall {
+            scene: scene.into(),
+            tool: tool.into(),
+            arguments: arguments.to_string().into(),
+            result: result.to_string().into(),
+            stale,
+        };
+        let calls = calls.into_iter().map(call).collect();
+        Self { run, request: request.into(), answer: answer.into(), status, calls, size }
+    }
+
+    /// The turn.
+    pub(super) fn turn(&self) -> Turn {
+        let call = |call: &KeptCall| TurnCall {
+            scene: call.scene.to_string(),
+            tool: call.tool.to_string(),
+            arguments: value(&call.arguments),
+            result: value(&call.result),
+            stale: call.stale,
+        };
+        Turn {
+            run: self.run,
+            request: self.request.to_string(),
+            answer: self.answer.to_string(),
+            status: self.status,
+            calls: self.calls.iter().map(call).collect(),
+        }
+    }
+
+    /// The turn in at most `most` quarters of a token, and its size as that of [`KeptTurn::size`].
+    pub(super) fn within(&self, most: usize) -> (Turn, usize) {
+        // One that fits has no values that are shortened in any prompt.
+        if self.size <= most.saturating_add(1) {
+            return (self.turn(), self.size);
+        }
+        let turn = truncate::turn(&self.turn(), most);
+        let size = estimate::json_size(&turn) + 1;
+        (turn, size)
+    }
+
+    /// Its size in quarters of a token, with the comma after it.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// What was said: the request and the answer.
+    pub(super) fn said(&self) -> (&str, &str) {
+        (&self.request, &self.answer)
+    }
+}
+
+fn value(json: &str) -> Value {
+    // It was written from a value, so it can be read.
+    serde_json::from_str(json).unwrap_or_default()
+}
