@@ -118,6 +118,23 @@ const EXCLUSION_WORDS: &[&str] = &[
     "anziche",
     "minus",
     "meno",
+    "without",
+    "skipping",
+    "senza",
+    "saltando",
+    "ohne",
+    "sans",
+    "sin",
+];
+/// Pairs of words that exclude what follows.
+const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
+    ("instead", &["of", "than"]),
+    ("rather", &["of", "than"]),
+    ("other", &["than"]),
+    ("apart", &["from"]),
+    ("al", &["posto"]),
+    ("a", &["parte"]),
+    ("invece", &["di", "del", "dell", "che"]),
 ];
 /// Words that refer to an unknown day before, after or near a date.
 const VICINITY_WORDS: &[&str] = &[
@@ -202,9 +219,8 @@ impl DateReader<'_> {
 
     /// Parses an exclusion: "not 16", "tranne il 16", "except from 16 to 18 June", "instead of 16 June".
     fn read_excluded(&self, i: usize, before: &[DateExpression]) -> ExpressionMatch {
-        let instead = (self.is(i, &["instead", "rather"]) && self.is(i + 1, &["of", "than"]))
-            || (self.is(i, &["al"]) && self.is(i + 1, &["posto"]))
-            || (self.is(i, &["invece"]) && self.is(i + 1, &["di", "del", "dell", "che"]));
+        let is_pair = |(first, second): &(&str, &[&str])| self.is(i, &[*first]) && self.is(i + 1, second);
+        let instead = EXCLUSION_PAIRS.iter().any(is_pair);
         if !(self.is(i, EXCLUSION_WORDS) || instead) {
             return None;
         }

@@ -26,6 +26,20 @@ impl Reference {
         serde_json::from_value(map.get(KEY)?.clone()).ok()
     }
 
+    /// Whether a value contains what was meant as a reference and is none: inside an argument, or not well formed.
+    pub fn is_misplaced_in(argument: &Value) -> bool {
+        match argument {
+            Value::Object(map) => {
+                let meant = map.get(KEY).and_then(Value::as_object);
+                let is_meant =
+                    meant.is_some_and(|meant| meant.contains_key("step") || meant.contains_key("tool"));
+                is_meant || map.values().any(Self::is_misplaced_in)
+            }
+            Value::Array(items) => items.iter().any(Self::is_misplaced_in),
+            _ => false,
+        }
+    }
+
     /// The wire form.
     pub fn to_value(&self) -> Value {
         serde_json::json!({ KEY: self })
@@ -58,6 +72,21 @@ mod tests {
             json!([{"$ref": {"step": 1, "tool": "A"}}]),
         ] {
             assert_eq!(Reference::of(&data), None, "{data}");
+        }
+    }
+
+    #[test]
+    fn reference_inside_an_argument_is_misplaced() {
+        for data in [
+            json!({"$ref": {"step": "1", "tool": "A"}}),
+            json!([{"$ref": {"step": 1, "tool": "A"}}]),
+            json!({"to": {"id": {"$ref": {"tool": "A"}}}}),
+        ] {
+            assert!(Reference::is_misplaced_in(&data), "{data}");
+        }
+        for data in [json!({"$ref": "#/definitions/city"}), json!({"a": ["$ref", {"step": 1, "tool": "A"}]})]
+        {
+            assert!(!Reference::is_misplaced_in(&data), "{data}");
         }
     }
 }

@@ -46,7 +46,7 @@ fn parse_call(call: &mut Value) -> bool {
 }
 
 /// Drops the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
-/// fit, or that refer to no earlier step. Their scene makes them. A reference to an earlier step that the step does
+/// fit, that refer to no earlier step, or with references inside of arguments. Their scene makes them. A reference to an earlier step that the step does
 /// not depend on makes it depend on it.
 pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &BTreeSet<u32>) {
     let numbers: BTreeSet<u32> = plan.steps.iter().map(|step| step.step_number).collect();
@@ -57,7 +57,10 @@ pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &B
         };
         let mut calls = std::mem::take(&mut step.prepared_calls);
         calls.retain(|call| {
+            let is_misplaced =
+                |value: &Value| Reference::of(value).is_none() && Reference::is_misplaced_in(value);
             step.expected_tools.contains(&call.tool)
+                && !call.arguments.values().any(is_misplaced)
                 && call.references().all(|found| precedes(&found))
                 && unfit_call(catalogue, step, call).is_none()
         });

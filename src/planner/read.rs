@@ -83,8 +83,14 @@ fn read_answer(
     // Without steps there is no fallback and nothing to ground the answer in, so a truncated answer is
     // better than none. With steps, their results can be listed instead.
     if !state.steps.is_empty() {
-        if reply.finish_reason.as_deref() == Some("length") {
-            let what = "the answer was cut off at the limit of tokens: write it again, shorter";
+        let cut = match reply.finish_reason.as_deref() {
+            Some("length") => Some("the answer was cut off at the limit of tokens: write it again, shorter"),
+            Some("content_filter") if state.settings().has_rules(8) => {
+                Some("the provider's filter cut the answer off: write it again, in other words")
+            }
+            _ => None,
+        };
+        if let Some(what) = cut {
             return sent_back("reply.truncated", what.to_owned());
         }
         if only_repeats(text, state.request()) {

@@ -29,7 +29,7 @@ fn mend(piece: &str) -> Option<String> {
             '"' | '\'' => string(rest, c, &mut out),
             '/' if rest.starts_with("//") || rest.starts_with("/*") => comment(rest),
             c if c.is_ascii_alphabetic() || c == '_' => word(rest, &mut out)?,
-            c if c.is_ascii_digit() => number(rest, &mut out),
+            c if c.is_ascii_digit() => number(rest, &mut out)?,
             c => {
                 out.push(c);
                 c.len_utf8()
@@ -82,11 +82,18 @@ fn word(rest: &str, out: &mut String) -> Option<usize> {
     Some(end)
 }
 
-/// Copies a whole number, so that the `e` of `1e5` is not taken for a word.
-fn number(rest: &str, out: &mut String) -> usize {
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
-    out.push_str(&rest[..end]);
-    end
+/// Copies a whole number, so that the `e` of `1e5` is not taken for a word. `None` for one that is too large: the lenient
+/// parser would read null.
+fn number(rest: &str, out: &mut String) -> Option<usize> {
+    let mut before = ' ';
+    let end = rest.find(|c: char| {
+        let is_sign = matches!(c, '+' | '-') && matches!(before, 'e' | 'E');
+        before = c;
+        !(c.is_ascii_alphanumeric() || c == '.' || is_sign)
+    });
+    let text = &rest[..end.unwrap_or(rest.len())];
+    out.push_str(text);
+    (!text.parse::<f64>().is_ok_and(f64::is_infinite)).then_some(text.len())
 }
 
 #[cfg(test)]
@@ -107,6 +114,7 @@ mod tests {
             ),
             ("{\"a\": \"two\nlines\tand a tab\"}", json!({"a": "two\nlines\tand a tab"})),
             (r#"{"a": "True // None", "b": -1.5e3,}"#, json!({"a": "True // None", "b": -1500.0})),
+            (r#"{"a": 15e-1, "b": 0x1e,}"#, json!({"a": 1.5, "b": 30})),
             (
                 r#"{"big": 18446744073709551615, "small": -9223372036854775808,}"#,
                 json!({"big": u64::MAX, "small": i64::MIN}),
@@ -118,7 +126,15 @@ mod tests {
 
     #[test]
     fn what_json_cannot_say_is_refused() {
-        for given in ["{\"a\": NaN}", "{\"a\": -Infinity}", "{\"a\": }", "{\"a\": [1}", "{a b: 1}"] {
+        for given in [
+            "{\"a\": NaN}",
+            "{\"a\": -Infinity}",
+            "{\"a\": 1e999}",
+            "{\"a\": -1E+999,}",
+            "{\"a\": }",
+            "{\"a\": [1}",
+            "{a b: 1}",
+        ] {
             assert!(parse(given).is_err(), "{given}");
         }
     }

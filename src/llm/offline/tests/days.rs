@@ -66,6 +66,8 @@ fn tool_with_range_gets_one_call_per_run_of_days() {
         ("vacation on 15 June instead of 16 June", vec!["06-15..06-15"]),
         ("vacation from 15 to 17 June except the 16th", vec!["06-15..06-15", "06-17..06-17"]),
         ("ferie dal 15 al 17 giugno tranne il 16", vec!["06-15..06-15", "06-17..06-17"]),
+        ("vacation from 15 to 17 June, without the 16th", vec!["06-15..06-15", "06-17..06-17"]),
+        ("ferie dal 15 al 17 giugno, a parte il 16", vec!["06-15..06-15", "06-17..06-17"]),
         ("ferie dal 15 al 19 giugno, escluso il 17 e il 18", vec!["06-15..06-16", "06-19..06-19"]),
         ("vacation from 15 to 17 June but not on 17 June", vec!["06-15..06-16"]),
         ("ferie dal 15 al 17 giugno escluso", vec!["06-15..06-16"]),
