@@ -273,6 +273,17 @@ async fn read_only_store_reads_beside_owner_but_cannot_write() {
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
 }
 
+#[tokio::test]
+async fn append_that_was_broken_off_keeps_nobody_from_writing() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let mut writing = store.writer("test").await.unwrap();
+    writing.journal().unwrap().0.execute_batch("BEGIN IMMEDIATE").unwrap();
+    drop(writing);
+    let mut writing = store.writer("test").await.unwrap();
+    assert!(writing.journal().unwrap().0.is_autocommit());
+}
+
 /// Limits the number of pages of the journal's file, until its connection is reopened.
 pub(crate) async fn pages(store: &Store, most: u32) {
     let mut writing = store.writer("test").await.unwrap();

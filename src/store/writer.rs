@@ -159,5 +159,9 @@ impl Drop for WriterGuard<'_> {
         if self.in_transaction {
             self.discard();
         }
+        // An append panicked: its transaction would keep all others from writing.
+        if self.slot.journal.as_ref().is_some_and(|journal| !journal.is_autocommit()) {
+            self.discard_journal();
+        }
     }
 }

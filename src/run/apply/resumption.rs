@@ -51,7 +51,8 @@ impl RunState {
             self.calls.values().filter(|c| self.is_undone(c)).map(|c| of_plan(c.step)).collect();
         let must_restart = |s: &&StepState| match s.status {
             StepStatus::Completed => {
-                let is_open = self.is_unserved(s) || self.is_partly_read(s);
+                // What it wrote is not asked of its scene again, only because of a read.
+                let is_open = self.is_unserved(s) || (self.is_partly_read(s) && !self.has_written(s));
                 undone.contains(&s.step.step_number) || (self.is_in_round(s) && is_open)
             }
             // Another step has taken its place.

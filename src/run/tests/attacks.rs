@@ -245,6 +245,23 @@ fn run_past_its_deadline_resumes_despite_work_in_flight() {
 }
 
 #[test]
+fn resumed_run_reads_again_but_repeats_no_step_that_wrote() {
+    let find = ("find", Effect::Read, Repeat::Never, 1);
+    for (first, status) in [(BOOK, StepStatus::Completed), (find, StepStatus::Running)] {
+        let mut run = script();
+        run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+        run.reply_with_calls(1, &[first, LOOK]);
+        run.done(1, json!({ "id": 7 }));
+        run.outcome(2, Outcome::Failed { error: Fault::new("tool.down", "no reply") });
+        run.reply_with_end(1, "Done, and the weather is unknown.", false);
+        run.check(None, true, Some("Done, and the weather is unknown."));
+        assert_eq!(run.state.status, RunStatus::Partial);
+        run.reopen();
+        assert_eq!(run.state.steps[&1].status, status, "{first:?}");
+    }
+}
+
+#[test]
 fn undone_writes_are_redone_when_the_run_is_resumed() {
     let mut run = undoing();
     run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
