@@ -5,8 +5,8 @@ mod patches;
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, Decision};
 use super::event::{
-    Adaptation, ConsultationChoice, ConsultationSubject, Effect, Event, NO_APPROVAL, Outcome, PlanCause,
-    PlanMade, RunStatus, Subject,
+    Adaptation, ConsultationChoice, ConsultationSubject, Effect, Event, EventArea, NO_APPROVAL, Outcome,
+    PlanCause, PlanMade, RunStatus, Subject,
 };
 use super::learned::MAX_RATINGS;
 use super::state::{AskStatus, CallStatus, RunState, StepState};
@@ -52,77 +52,29 @@ impl RunState {
             return require(self.queued.is_none(), "the request was accepted before");
         }
         require(self.queued.is_some(), "no request was accepted")?;
+        match event.area() {
+            EventArea::Run => self.admit_run(event),
+            EventArea::Question => self.admit_question(event),
+            EventArea::Planning => self.admit_planning(event),
+            EventArea::Approval => self.admit_approval(event),
+            EventArea::Step => self.admit_step(event),
+            EventArea::Flow => self.admit_flow(event),
+            EventArea::Program => self.admit_program(event),
+            EventArea::Summary => self.admit_summary(event),
+            EventArea::Call => self.admit_call(event),
+            EventArea::Failure => self.admit_failure(event),
+            EventArea::Answer => self.admit_answer(event),
+        }
+    }
+
+    /// The start, the waits and the end of a run, and what is looked up for it and learned from it.
+    fn admit_run(&self, event: &Event) -> Result<(), String> {
         match event {
-            Event::RunQueued(_) | Event::CancelRequested { .. } | Event::RunFailed { .. } => Ok(()),
-            Event::RunStarted(_)
-            | Event::RunResumed { .. }
-            | Event::RunPutAside { .. }
-            | Event::RunReopened { .. }
-            | Event::PlanRated { .. }
-            | Event::PlanRecalled(_)
-            | Event::PlanObserved(_) => self.admit_run(event),
-            Event::ModelAsked { .. }
-            | Event::ModelReplied { .. }
-            | Event::ModelFailed { .. }
-            | Event::ScenesRanked { .. }
-            | Event::ReplyRejected { .. } => self.admit_question(event),
-            Event::ToolStarted { .. } | Event::ToolCompleted { .. } => self.admit_call(event),
-            Event::TimerFired { timer } => {
-                require(self.timers().any(|running| running.timer == *timer), "that timer does not run")
-            }
-            Event::Forecast { step, tools } => {
-                let is_due = |a: &Action| *a == Action::Record { event: Event::StepStarted { step: *step } };
-                require(!tools.is_empty(), "nothing is told")?;
-                require(self.adapts(), "predefined logic has no part in the run")?;
-                require(self.asks_for(is_due), "the step does not begin now")
-            }
-            Event::PlanCreated(_)
-            | Event::PlanEdited(_)
-            | Event::Replanned(_)
-            | Event::ModificationAsked { .. }
-            | Event::PlanRefused { .. }
-            | Event::PlanningFailed { .. } => self.admit_planning(event),
-            Event::ApprovalRequired { .. }
-            | Event::Decided { .. }
-            | Event::ApprovalLapsed { .. }
-            | Event::ListChangeAsked { .. }
-            | Event::Released { .. } => self.admit_approval(event),
-            Event::SceneReplied { .. }
-            | Event::Prepared { .. }
-            | Event::StepCompleted { .. }
-            | Event::StepFailed { .. } => self.admit_step(event),
-            Event::PathRecalled { .. }
-            | Event::PathObserved { .. }
-            | Event::FlowPlanned { .. }
-            | Event::NodeReplied { .. } => self.admit_flow(event),
-            Event::ProgramWritten { .. } | Event::ProgramReplied { .. } => self.admit_program(event),
-            Event::SummaryPlanned { .. } | Event::SummaryPart { .. } | Event::SummaryStopped { .. } => {
-                self.admit_summary(event)
-            }
-            Event::Adapted { change } => self.admit_adaptation(change),
-            Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
-            Event::Answered { .. } => self.at(Subject::Answer),
+            Event::CancelRequested { .. } | Event::RunFailed { .. } => Ok(()),
             Event::RunCancelled { .. } => require(
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "no cancellation was requested, or a write is in flight",
             ),
-            Event::Voted { .. } => self.admit_vote(event),
-            Event::Consultation { .. } => self.admit_consultation(event),
-            Event::Unexpected { .. }
-            | Event::BackedOff { .. }
-            | Event::Planning { .. }
-            | Event::RunWaiting {}
-            | Event::Compensating { .. }
-            | Event::StepStarted { .. }
-            | Event::NodeStarted { .. }
-            | Event::ToolSkipped { .. }
-            | Event::RunCompleted { .. } => self.is_requested(event),
-        }
-    }
-
-    /// The start and the waits of a run, and what is looked up for it and learned from it.
-    fn admit_run(&self, event: &Event) -> Result<(), String> {
-        match event {
             Event::RunStarted(_) => require(self.started.is_none(), "it was started before"),
             Event::RunResumed { epoch, .. } => {
                 require(*epoch > self.epoch, "a later epoch has taken the run over")
@@ -139,6 +91,28 @@ impl RunState {
             Event::PlanObserved(_) => {
                 require(self.template.is_none() && self.is_ending(), "the run does not end now")
             }
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// A timer must be running; everything else about a failure must be due.
+    fn admit_failure(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::TimerFired { timer } => {
+                require(self.timers().any(|running| running.timer == *timer), "that timer does not run")
+            }
+            Event::Adapted { change } => self.admit_adaptation(change),
+            Event::Voted { .. } => self.admit_vote(event),
+            Event::Consultation { .. } => self.admit_consultation(event),
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// The check and the answer must be due.
+    fn admit_answer(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
+            Event::Answered { .. } => self.at(Subject::Answer),
             _ => self.is_requested(event),
         }
     }
@@ -376,9 +350,15 @@ impl RunState {
         }
     }
 
-    /// A step's replies, prepared calls and end must be due.
+    /// A step's replies, prepared calls and end must be due, and so must its start when a forecast precedes it.
     fn admit_step(&self, event: &Event) -> Result<(), String> {
         match event {
+            Event::Forecast { step, tools } => {
+                let is_due = |a: &Action| *a == Action::Record { event: Event::StepStarted { step: *step } };
+                require(!tools.is_empty(), "it names no tool")?;
+                require(self.adapts(), "predefined logic has no part in the run")?;
+                require(self.asks_for(is_due), "the step does not begin now")
+            }
             Event::SceneReplied { step, call, calls, question, next, .. } => {
                 let due = Action::Read { call: *call, subject: Subject::Scene { step: *step } };
                 require(self.asks_for(|a| *a == due), "there is no such reply to read")?;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::admit::Illegal;
 use super::approval::{Approval, ApprovalSubject, EditedCall, RequiredApproval};
 use super::event::{
-    Effect, Envelope, Event, Fault, PlanCause, PlanMade, Reply, RequestedCall, RunStatus, Subject,
+    Effect, Envelope, Event, EventArea, Fault, PlanCause, PlanMade, Reply, RequestedCall, RunStatus, Subject,
 };
 use super::ids::RunId;
 use super::state::{
@@ -84,64 +84,18 @@ impl RunState {
             self.stalls = 0;
         }
         self.plan_status = self.plan_after(event);
-        match event {
-            Event::RunQueued(_)
-            | Event::RunStarted(_)
-            | Event::RunResumed { .. }
-            | Event::RunReopened { .. }
-            | Event::RunPutAside { .. }
-            | Event::PlanRecalled(_)
-            | Event::PlanObserved(_)
-            | Event::PlanRated { .. }
-            | Event::RunWaiting {}
-            | Event::CancelRequested { .. }
-            | Event::RunCompleted { .. }
-            | Event::RunFailed { .. }
-            | Event::RunCancelled { .. } => self.fold_run(event),
-            Event::ModelAsked { .. }
-            | Event::ModelReplied { .. }
-            | Event::ModelFailed { .. }
-            | Event::ScenesRanked { .. }
-            | Event::ReplyRejected { .. } => self.fold_question(event),
-            Event::Planning { .. }
-            | Event::PlanningFailed { .. }
-            | Event::PlanCreated(_)
-            | Event::Replanned(_)
-            | Event::PlanEdited(_)
-            | Event::ModificationAsked { .. }
-            | Event::PlanRefused { .. } => self.fold_planning(event),
-            // Told to clients; what follows from it is decided when a call is due.
-            Event::Forecast { .. } => {}
-            Event::ApprovalRequired { .. }
-            | Event::Decided { .. }
-            | Event::ApprovalLapsed { .. }
-            | Event::ListChangeAsked { .. }
-            | Event::Released { .. } => self.fold_approval(event),
-            Event::StepStarted { .. }
-            | Event::SceneReplied { .. }
-            | Event::Prepared { .. }
-            | Event::StepCompleted { .. }
-            | Event::StepFailed { .. } => self.fold_step(event),
-            Event::PathRecalled { .. }
-            | Event::PathObserved { .. }
-            | Event::FlowPlanned { .. }
-            | Event::NodeStarted { .. }
-            | Event::NodeReplied { .. } => self.fold_flow(event),
-            Event::ProgramWritten { .. } | Event::ProgramReplied { .. } => self.fold_program(event),
-            Event::SummaryPlanned { .. } | Event::SummaryPart { .. } | Event::SummaryStopped { .. } => {
-                self.fold_summary(event)
-            }
-            Event::ToolStarted { .. }
-            | Event::ToolCompleted { .. }
-            | Event::ToolSkipped { .. }
-            | Event::Compensating { .. } => self.fold_call(event),
-            Event::Unexpected { .. }
-            | Event::Voted { .. }
-            | Event::Consultation { .. }
-            | Event::BackedOff { .. }
-            | Event::TimerFired { .. }
-            | Event::Adapted { .. } => self.fold_failure(event),
-            Event::Continuation { .. } | Event::Answered { .. } => self.fold_answer(event),
+        match event.area() {
+            EventArea::Run => self.fold_run(event),
+            EventArea::Question => self.fold_question(event),
+            EventArea::Planning => self.fold_planning(event),
+            EventArea::Approval => self.fold_approval(event),
+            EventArea::Step => self.fold_step(event),
+            EventArea::Flow => self.fold_flow(event),
+            EventArea::Program => self.fold_program(event),
+            EventArea::Summary => self.fold_summary(event),
+            EventArea::Call => self.fold_call(event),
+            EventArea::Failure => self.fold_failure(event),
+            EventArea::Answer => self.fold_answer(event),
         }
     }
 

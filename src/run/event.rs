@@ -4,6 +4,7 @@
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
 mod adaptation;
+mod area;
 mod consultation;
 mod facts;
 mod payload;
@@ -29,6 +30,7 @@ use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
 pub use adaptation::{Adaptation, InterpretedResult, RecalledResult};
+pub(in crate::run) use area::EventArea;
 pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{

@@ -1,6 +1,7 @@
-//! The facts of an event that other modules need: one exhaustive match, which a new event extends.
+//! The facts of an event that other modules need, area by area.
 
 use super::super::approval::{ApprovalSubject, Decision};
+use super::area::EventArea;
 use super::{Adaptation, Event, RunStatus, Subject, TimerSubject, UnexpectedSubject};
 use crate::plan::PlanStatus;
 
@@ -172,43 +173,113 @@ impl Event {
     /// Its facts. The only place where an event's kind decides its name, number, durability, statuses,
     /// public form and origin.
     pub fn facts(&self) -> EventFacts<'_> {
-        let internal = |number| EventFacts::internal(self.into(), number);
-        let public = |number| EventFacts::public(self.into(), number);
+        match self.area() {
+            EventArea::Run => self.run_facts(),
+            EventArea::Question => self.question_facts(),
+            EventArea::Planning => self.planning_facts(),
+            EventArea::Approval => self.approval_facts(),
+            EventArea::Step => self.step_facts(),
+            EventArea::Flow => self.flow_facts(),
+            EventArea::Program => self.program_facts(),
+            EventArea::Summary => self.summary_facts(),
+            EventArea::Call => self.call_facts(),
+            EventArea::Failure => self.failure_facts(),
+            EventArea::Answer => self.answer_facts(),
+        }
+    }
+
+    /// The facts of an internal event that the state machine makes.
+    fn internal(&self, number: u32) -> EventFacts<'_> {
+        EventFacts::internal(self.into(), number)
+    }
+
+    /// The facts of an event that clients see under its own name.
+    fn public(&self, number: u32) -> EventFacts<'_> {
+        EventFacts::public(self.into(), number)
+    }
+
+    fn run_facts(&self) -> EventFacts<'_> {
         match self {
             Event::RunQueued(_) => {
-                internal(0).external().durable().sets(RunStatus::Queued).plan(PlanStatus::Draft)
+                self.internal(0).external().durable().sets(RunStatus::Queued).plan(PlanStatus::Draft)
             }
-            Event::RunStarted(_) => public(0).from(Origin::Start).sets(RunStatus::Running),
+            Event::RunStarted(_) => self.public(0).from(Origin::Start).sets(RunStatus::Running),
             // Durable, since otherwise repeated crashes caused by the run would not be counted.
-            Event::RunResumed { epoch, .. } => internal(*epoch).external().durable(),
+            Event::RunResumed { epoch, .. } => self.internal(*epoch).external().durable(),
             Event::RunPutAside { .. } => {
-                internal(0).published("run_waiting").external().durable().sets(RunStatus::Waiting)
+                self.internal(0).published("run_waiting").external().durable().sets(RunStatus::Waiting)
             }
-            Event::Planning { version, .. } => public(*version),
-            Event::PlanRecalled(_) | Event::PlanObserved(_) => internal(0).external(),
-            Event::PathRecalled { step, .. } | Event::PathObserved { step, .. } => internal(*step).external(),
-            Event::PlanRated { .. } => internal(0).external().durable(),
+            Event::RunWaiting {} => self.public(0).durable().sets(RunStatus::Waiting),
+            Event::RunReopened { .. } => {
+                self.internal(0).external().durable().sets(RunStatus::Running).plan(PlanStatus::Executing)
+            }
+            Event::PlanRecalled(_) | Event::PlanObserved(_) => self.internal(0).external(),
+            Event::PlanRated { .. } => self.internal(0).external().durable(),
+            Event::CancelRequested { .. } => {
+                self.internal(0).from(Origin::Outside { awaited: true }).durable().resumes()
+            }
+            Event::RunCompleted { status } => {
+                let plan = match status {
+                    RunStatus::Completed => PlanStatus::Completed,
+                    _ => PlanStatus::Failed,
+                };
+                self.public(0).durable().sets(*status).plan(plan)
+            }
+            Event::RunFailed { error } => self
+                .public(0)
+                .from(Origin::RunFailure { code: &error.code })
+                .durable()
+                .sets(RunStatus::Failed)
+                .plan(PlanStatus::Failed),
+            Event::RunCancelled { .. } => {
+                self.public(0).durable().sets(RunStatus::Cancelled).plan(PlanStatus::Cancelled)
+            }
+            _ => self.internal(0),
+        }
+    }
+
+    fn question_facts(&self) -> EventFacts<'_> {
+        match self {
             Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, .. } => {
-                internal(*call).from(Origin::Question {
+                self.internal(*call).from(Origin::Question {
                     subject: *subject,
                     attempt: *attempt,
                     fallback: *fallback,
                     prompt_hash,
                 })
             }
-            Event::ModelReplied { call, .. } => internal(*call).from(Origin::Outside { awaited: true }),
-            Event::ModelFailed { call, .. } => internal(*call).from(Origin::QuestionFailure { call: *call }),
-            Event::PlanningFailed { version, .. } => internal(*version),
-            Event::ReplyRejected { call, .. } | Event::ScenesRanked { call, .. } => internal(*call),
-            Event::PlanCreated(made) => public(made.version).plan(made.initial_status()),
-            Event::Replanned(made) => public(made.version).plan(made.initial_status()),
-            Event::PlanEdited(made) => {
-                internal(made.version).published("replanned").command().plan(made.initial_status())
+            Event::ModelReplied { call, .. } => self.internal(*call).from(Origin::Outside { awaited: true }),
+            Event::ModelFailed { call, .. } => {
+                self.internal(*call).from(Origin::QuestionFailure { call: *call })
             }
-            Event::ModificationAsked { version, .. } => internal(*version).command().plan(PlanStatus::Draft),
+            Event::ReplyRejected { call, .. } | Event::ScenesRanked { call, .. } => self.internal(*call),
+            _ => self.internal(0),
+        }
+    }
+
+    fn planning_facts(&self) -> EventFacts<'_> {
+        match self {
+            Event::Planning { version, .. } => self.public(*version),
+            Event::PlanningFailed { version, .. } => self.internal(*version),
+            Event::PlanCreated(made) | Event::Replanned(made) => {
+                self.public(made.version).plan(made.initial_status())
+            }
+            Event::PlanEdited(made) => {
+                self.internal(made.version).published("replanned").command().plan(made.initial_status())
+            }
+            Event::ModificationAsked { version, .. } => {
+                self.internal(*version).command().plan(PlanStatus::Draft)
+            }
+            Event::PlanRefused { version, .. } => self.internal(*version).external(),
+            _ => self.internal(0),
+        }
+    }
+
+    fn approval_facts(&self) -> EventFacts<'_> {
+        match self {
             // A requested approval must exist when the decision arrives, and the decision when it takes effect.
             Event::ApprovalRequired { approval, matter, .. } => {
-                let facts = public(*approval).durable();
+                let facts = self.public(*approval).durable();
                 match matter {
                     ApprovalSubject::Plan { .. } => facts.plan(PlanStatus::PendingApproval),
                     ApprovalSubject::Call { .. } => facts,
@@ -216,7 +287,7 @@ impl Event {
                 }
             }
             Event::Decided { approval, matter, decision, .. } => {
-                let facts = internal(*approval).command();
+                let facts = self.internal(*approval).command();
                 match (matter, decision) {
                     (ApprovalSubject::Plan { .. }, Decision::Yes { .. }) => {
                         facts.published("plan_approved").plan(PlanStatus::Approved)
@@ -224,87 +295,109 @@ impl Event {
                     _ => facts,
                 }
             }
-            Event::ListChangeAsked { approval, .. } => internal(*approval).command(),
+            Event::ListChangeAsked { approval, .. } => self.internal(*approval).command(),
             // The machine decided it, by what a model replied.
-            Event::ApprovalLapsed { approval, read: Some(_), .. } => internal(*approval),
+            Event::ApprovalLapsed { approval, read: Some(_), .. } => self.internal(*approval),
             Event::ApprovalLapsed { approval, matter, .. } => {
-                let facts = internal(*approval).command();
+                let facts = self.internal(*approval).command();
                 match matter {
                     ApprovalSubject::Plan { .. } => facts.plan(PlanStatus::Draft),
                     ApprovalSubject::Call { .. } | ApprovalSubject::Outcome { .. } => facts,
                 }
             }
-            Event::Released { .. } => internal(0).command(),
-            Event::RunWaiting {} => public(0).durable().sets(RunStatus::Waiting),
-            Event::PlanRefused { version, .. } => internal(*version).external(),
-            Event::RunReopened { .. } => {
-                internal(0).external().durable().sets(RunStatus::Running).plan(PlanStatus::Executing)
+            Event::Released { .. } => self.internal(0).command(),
+            _ => self.internal(0),
+        }
+    }
+
+    fn step_facts(&self) -> EventFacts<'_> {
+        match self {
+            Event::Forecast { step, .. } => self.public(*step).external(),
+            Event::StepStarted { step } => self.public(*step).plan(PlanStatus::Executing),
+            Event::SceneReplied { call, .. } => self.internal(*call),
+            Event::Prepared { step, .. } => self.internal(*step),
+            Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => self.public(*step),
+            _ => self.internal(0),
+        }
+    }
+
+    fn flow_facts(&self) -> EventFacts<'_> {
+        match self {
+            Event::PathRecalled { step, .. } | Event::PathObserved { step, .. } => {
+                self.internal(*step).external()
             }
-            Event::Compensating { undoes, .. } => internal(*undoes),
-            Event::Forecast { step, .. } => public(*step).external(),
-            Event::StepStarted { step } => public(*step).plan(PlanStatus::Executing),
-            Event::FlowPlanned { step, .. } | Event::NodeStarted { step, .. } => public(*step),
-            Event::SceneReplied { call, .. } | Event::NodeReplied { call, .. } => internal(*call),
-            Event::Prepared { step, .. } => internal(*step),
+            Event::FlowPlanned { step, .. } | Event::NodeStarted { step, .. } => self.public(*step),
+            Event::NodeReplied { call, .. } => self.internal(*call),
+            _ => self.internal(0),
+        }
+    }
+
+    fn program_facts(&self) -> EventFacts<'_> {
+        match self {
+            Event::ProgramWritten { step, .. } => self.public(*step),
+            Event::ProgramReplied { step, .. } => self.public(*step).from(Origin::Outside { awaited: true }),
+            _ => self.internal(0),
+        }
+    }
+
+    fn summary_facts(&self) -> EventFacts<'_> {
+        match self {
             Event::SummaryPlanned { step, tool_call, .. } => {
-                public(summary_number(*step, *tool_call)).external()
+                self.public(summary_number(*step, *tool_call)).external()
             }
             Event::SummaryStopped { step, tool_call, .. } => {
-                internal(summary_number(*step, *tool_call)).external()
+                self.internal(summary_number(*step, *tool_call)).external()
             }
             Event::SummaryPart { step, tool_call, part, call, .. } => {
-                let facts = public(part_number(summary_number(*step, *tool_call), *part));
+                let facts = self.public(part_number(summary_number(*step, *tool_call), *part));
                 // The reading of a reply needs the documents, which a replay does not have.
                 if call.is_some() { facts.external() } else { facts }
             }
-            Event::ProgramWritten { step, .. } => public(*step),
-            Event::ProgramReplied { step, .. } => public(*step).from(Origin::Outside { awaited: true }),
+            _ => self.internal(0),
+        }
+    }
+
+    fn call_facts(&self) -> EventFacts<'_> {
+        match self {
             Event::ToolStarted { call, attempt } => {
-                public(*call).durable_if_writing().from(Origin::Call { call: *call, attempt: *attempt })
+                self.public(*call).durable_if_writing().from(Origin::Call { call: *call, attempt: *attempt })
             }
             Event::ToolCompleted { call, .. } => {
-                public(*call).durable_if_writing().from(Origin::CallEnd { call: *call })
+                self.public(*call).durable_if_writing().from(Origin::CallEnd { call: *call })
             }
+            Event::ToolSkipped { call, .. } => self.public(*call),
+            Event::Compensating { undoes, .. } => self.internal(*undoes),
+            _ => self.internal(0),
+        }
+    }
+
+    fn failure_facts(&self) -> EventFacts<'_> {
+        match self {
             Event::Unexpected { subject, .. } => match subject {
-                UnexpectedSubject::Call { call, .. } => public(*call).durable_if_writing(),
-                UnexpectedSubject::Step { step } => public(*step),
-                UnexpectedSubject::Run { idle_steps } => public(*idle_steps),
+                UnexpectedSubject::Call { call, .. } => self.public(*call).durable_if_writing(),
+                UnexpectedSubject::Step { step } => self.public(*step),
+                UnexpectedSubject::Run { idle_steps } => self.public(*idle_steps),
             },
-            Event::Voted { question, .. } => internal(*question),
-            Event::Consultation { consultation, .. } => public(*consultation).durable_if_writing(),
+            Event::Voted { question, .. } => self.internal(*question),
+            Event::Consultation { consultation, .. } => self.public(*consultation).durable_if_writing(),
             // Durable, since otherwise a crash would end the wait that a server asked for.
-            Event::BackedOff { call, .. } => public(*call).durable(),
+            Event::BackedOff { call, .. } => self.public(*call).durable(),
             Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
-                internal(*call).from(Origin::Outside { awaited: true })
+                self.internal(*call).from(Origin::Outside { awaited: true })
             }
-            Event::Adapted { change: Adaptation::Substituted { call, .. } } => public(*call),
-            Event::Adapted { change: Adaptation::Interpreted { call, .. } } => public(*call),
-            Event::Adapted { change: Adaptation::Recalled { call, .. } } => {
-                public(*call).from(Origin::Outside { awaited: false })
-            }
-            Event::ToolSkipped { call, .. } => public(*call),
-            Event::StepCompleted { step, .. } => public(*step),
-            Event::StepFailed { step, .. } => public(*step),
-            Event::Continuation { round, .. } => public(*round),
-            Event::Answered { .. } => public(0),
-            Event::CancelRequested { .. } => {
-                internal(0).from(Origin::Outside { awaited: true }).durable().resumes()
-            }
-            Event::RunCompleted { status } => {
-                let plan = match status {
-                    RunStatus::Completed => PlanStatus::Completed,
-                    _ => PlanStatus::Failed,
-                };
-                public(0).durable().sets(*status).plan(plan)
-            }
-            Event::RunFailed { error } => public(0)
-                .from(Origin::RunFailure { code: &error.code })
-                .durable()
-                .sets(RunStatus::Failed)
-                .plan(PlanStatus::Failed),
-            Event::RunCancelled { .. } => {
-                public(0).durable().sets(RunStatus::Cancelled).plan(PlanStatus::Cancelled)
-            }
+            Event::Adapted { change: Adaptation::Recalled { call, .. } } => self.public(*call).external(),
+            Event::Adapted {
+                change: Adaptation::Substituted { call, .. } | Adaptation::Interpreted { call, .. },
+            } => self.public(*call),
+            _ => self.internal(0),
+        }
+    }
+
+    fn answer_facts(&self) -> EventFacts<'_> {
+        match self {
+            Event::Continuation { round, .. } => self.public(*round),
+            Event::Answered { .. } => self.public(0),
+            _ => self.internal(0),
         }
     }
 
@@ -355,6 +448,18 @@ mod tests {
     use strum::VariantNames;
 
     use super::*;
+
+    /// The last arm of each area is for events of other areas. No event may get its facts there by accident.
+    #[test]
+    fn every_event_states_its_facts() {
+        let source = include_str!("facts.rs");
+        for name in Event::VARIANTS {
+            let words = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+            let variant = format!("Event::{}", words.collect::<String>());
+            let states = |rest: &str| rest.starts_with([' ', '(']);
+            assert!(source.split(&variant).skip(1).any(states), "{variant}");
+        }
+    }
 
     #[test]
     fn names_are_the_tags_of_the_journal() {
