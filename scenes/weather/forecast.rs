@@ -140,68 +140,38 @@ pub async fn locate(
             context.language.as_deref(),
         ));
     }
-    let mut same: Vec<_> = hits
-        .iter()
-        .filter(|hit| fold(&hit.name) == fold(&name) && code.is_none_or(|code| hit.country_code == code))
-        .collect();
-    same.sort_by(|one, other| other.population.unwrap_or(0.0).total_cmp(&one.population.unwrap_or(0.0)));
-    match same.as_slice() {
-        [] => Err(unknown(
-            asked,
-            near.into_iter().chain(hits.iter().map(label)).take(3).collect(),
-            context.language.as_deref(),
-        )),
-        // Two of about the same size: which one is meant is only the user's to say.
-        [first, second, ..]
-            if first.country_code != second.country_code
-                && second.population.unwrap_or(0.0) * 2.0 >= first.population.unwrap_or(0.0) =>
-        {
-            Err(ambiguous(asked, same.iter().map(|hit| label(hit))))
-        }
-        [first, ..] => Ok(Place::at(&first.name, &first.country_code, first.latitude, first.longitude)),
+    let known = near.into_iter().chain(hits.iter().map(label)).take(3).collect();
+    match meant(&hits, &name, code) {
+        MeantPlace::One(hit) => Ok(Place::at(&hit.name, &hit.country_code, hit.latitude, hit.longitude)),
+        MeantPlace::Several(same) => Err(ambiguous(asked, same.into_iter().map(label))),
+        MeantPlace::None => Err(unknown(asked, known, context.language.as_deref())),
     }
 }
 
-/// The days that Open-Meteo forecasts, and why it forecasts none of the others.
-async fn live(
-    place: &Place,
-    dates: &[Date],
-    context: &ToolContext,
-    settings: &Settings,
-    memory: &Memory,
-) -> Result<(Vec<open_meteo::Day>, Option<String>), ToolError> {
-    if settings.source == Source::Bundled {
-        return Ok((Vec::new(), None));
-    }
-    let today = context.now.date();
-    let end = today.saturating_add((DAYS_AHEAD - 1).days());
-    let ahead: Vec<Date> = dates.iter().copied().filter(|date| (today..=end).contains(date)).collect();
-    let outside = (ahead.len() < dates.len()).then(|| {
-        format!("a forecast covers {DAYS_AHEAD} days from {today}; other days are told by averages")
-    });
-    let (Some(first), Some(last)) = (ahead.first(), ahead.last()) else {
-        return Ok((Vec::new(), outside));
+/// What a name means, of the places that Open-Meteo knows.
+enum MeantPlace<'a> {
+    One(&'a open_meteo::Hit),
+    /// Two of about the same size in several countries: which one is meant is only the user's to say.
+    Several(Vec<&'a open_meteo::Hit>),
+    None,
+}
+
+/// The place called `name`, in the country if one was said: the largest.
+fn meant<'a>(hits: &'a [open_meteo::Hit], name: &str, code: Option<&str>) -> MeantPlace<'a> {
+    let people = |hit: &open_meteo::Hit| hit.population.unwrap_or(0.0);
+    let is_meant = |hit: &&open_meteo::Hit| {
+        fold(&hit.name) == fold(name) && code.is_none_or(|code| hit.country_code == code)
     };
-    if !settings.may_ask(memory) {
-        return Ok((
-            Vec::new(),
-            Some("Open-Meteo could not be reached; averages are told instead".to_owned()),
-        ));
-    }
-    let position = (place.latitude, place.longitude);
-    let request = open_meteo::days(&context.http, &settings.forecast_url, position, *first, *last);
-    match unless_cancelled(context, request).await? {
-        Ok(days) => {
-            memory.note(true);
-            Ok((days, outside))
+    let mut same: Vec<_> = hits.iter().filter(is_meant).collect();
+    same.sort_by(|one, other| people(other).total_cmp(&people(one)));
+    match same.as_slice() {
+        [] => MeantPlace::None,
+        [first, second, ..]
+            if first.country_code != second.country_code && people(second) * 2.0 >= people(first) =>
+        {
+            MeantPlace::Several(same)
         }
-        Err(fault) => {
-            memory.note(fault.reached);
-            if settings.source == Source::OpenMeteo {
-                return Err(unavailable(&fault));
-            }
-            Ok((Vec::new(), Some("Open-Meteo could not be reached; averages are told instead".to_owned())))
-        }
+        [first, ..] => MeantPlace::One(first),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The cities that a tenant has added, in the table of `schema.sql`.
 
 use proscenium::tools::{ToolContext, ToolError};
-use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
 
 use super::gazetteer::fold;
 
@@ -45,6 +45,21 @@ pub async fn all(context: &ToolContext) -> Result<Vec<OwnCity>, ToolError> {
     Ok(cities)
 }
 
+/// The city that an earlier call with the same key stored.
+async fn earlier(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    key: &str,
+) -> Result<Option<OwnCity>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT name, country, latitude, longitude FROM weather_cities WHERE tenant = ?1 AND idempotency_key = ?2",
+    )
+    .bind(tenant)
+    .bind(key)
+    .fetch_optional(connection)
+    .await
+}
+
 /// Stores the city under the call's idempotency key. The city of an earlier call with the same key is
 /// given back as it was stored.
 pub async fn add(context: &ToolContext, city: OwnCity) -> Result<OwnCity, ToolError> {
@@ -58,14 +73,7 @@ pub async fn add(context: &ToolContext, city: OwnCity) -> Result<OwnCity, ToolEr
     let folded = fold(&city.name);
     let mut transaction = context.store.pool().begin_with("BEGIN IMMEDIATE").await?;
 
-    let earlier: Option<OwnCity> = sqlx::query_as(
-        "SELECT name, country, latitude, longitude FROM weather_cities WHERE tenant = ?1 AND idempotency_key = ?2",
-    )
-    .bind(tenant)
-    .bind(key)
-    .fetch_optional(&mut *transaction)
-    .await?;
-    if let Some(earlier) = earlier {
+    if let Some(earlier) = earlier(&mut transaction, tenant, key).await? {
         return Ok(earlier);
     }
 

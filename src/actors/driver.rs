@@ -381,12 +381,23 @@ impl Driver {
         self.timers.first(self.state.timers(), driver)
     }
 
+    /// How long a driver may execute the run.
+    fn time_limit(&self) -> Duration {
+        let settings = self.state.started.as_ref().map_or(&self.shared.settings, |started| &started.settings);
+        Duration::from_millis(settings.run_timeout_ms)
+    }
+
+    /// Whether the run has ended or waits for a person, and nothing of it is in flight.
+    fn is_at_rest(&self) -> bool {
+        let rests = self.state.status.is_terminal() || self.state.status == RunStatus::Waiting;
+        rests && self.in_flight.is_empty()
+    }
+
     async fn drive(&mut self, context: StartingContext, turn: GateOutcome) -> Result<(), Fault> {
         let mut context = Some(context);
         self.take_over(turn).await?;
         // A takeover restarts the timeout: time without a driver does not count.
-        let settings = self.state.started.as_ref().map_or(&self.shared.settings, |started| &started.settings);
-        let time = Duration::from_millis(settings.run_timeout_ms);
+        let time = self.time_limit();
         let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);
         let mut late = false;
@@ -401,8 +412,7 @@ impl Driver {
                 deadline.as_mut().reset(tokio::time::Instant::now() + time);
             }
             self.perform_due(&mut context).await?;
-            let rests = self.state.status.is_terminal() || self.state.status == RunStatus::Waiting;
-            if rests && self.in_flight.is_empty() {
+            if self.is_at_rest() {
                 if self.leave_if_idle() {
                     return Ok(());
                 }

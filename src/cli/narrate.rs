@@ -128,21 +128,14 @@ impl Narrator {
             | Event::ToolSkipped { .. }
             | Event::Compensating { .. }
             | Event::Adapted { .. } => self.narrate_call(event),
-            Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
-            Event::Voted { consultation, model, at, .. } => {
-                let (model, option) = (one_line(model.as_deref().unwrap_or("a model")), decision_id(*at));
-                line(Mark::Note, format!("consultation {consultation}: {model} votes for {option}"))
+            Event::Unexpected { .. } | Event::Voted { .. } | Event::Consultation { .. } => {
+                self.narrate_failure(event)
             }
-            Event::Consultation { .. } => self.consultation(event),
             Event::Continuation { round, verdict, degraded } => {
                 let is_whole = self.steps.keys().all(|step| self.is_achieved(*step));
                 vec![check(*round, verdict, *degraded, is_whole, self.asks)]
             }
-            Event::Answered { text, degraded } => {
-                self.answered = !text.trim().is_empty();
-                let what = "answer: no model worded it, so it lists what was done";
-                if *degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
-            }
+            Event::Answered { text, degraded } => self.narrate_answer(text, *degraded),
             // What there is to say is said in place of an answer.
             Event::RunFailed { .. } if !self.answered => Vec::new(),
             Event::RunPutAside { error, .. } => {
@@ -290,6 +283,24 @@ impl Narrator {
     }
 
     /// What is done about a failed attempt, if it is more than failing.
+    fn narrate_answer(&mut self, text: &str, degraded: bool) -> Vec<NarrationLine> {
+        self.answered = !text.trim().is_empty();
+        let what = "answer: no model worded it, so it lists what was done";
+        if degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
+    }
+
+    /// What was unexpected, and what a model was asked about it.
+    fn narrate_failure(&self, event: &Event) -> Vec<NarrationLine> {
+        match event {
+            Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
+            Event::Voted { consultation, model, at, .. } => {
+                let (model, option) = (one_line(model.as_deref().unwrap_or("a model")), decision_id(*at));
+                line(Mark::Note, format!("consultation {consultation}: {model} votes for {option}"))
+            }
+            _ => self.consultation(event),
+        }
+    }
+
     fn unexpected(&self, subject: UnexpectedSubject, chosen: PolicyChoice) -> Vec<NarrationLine> {
         let call = match subject {
             UnexpectedSubject::Call { call, .. } => call,

@@ -16,6 +16,7 @@ use super::tool_health::restore_health;
 use crate::actors::driver::{LearnedPlans, RunServices};
 use crate::actors::journal::{self, Journal};
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
+use crate::config::Config;
 use crate::notify::WebhookNotifier;
 use crate::run::TenantId;
 use crate::telemetry::{JournalTelemetry, LabelNames, TenantBound};
@@ -101,13 +102,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     parts.cast.start(&runtime, &parts.store, &journal, &parts.clock);
     // Before anything is resumed or accepted.
     parts.cast.configure_budget(&config.budget).await?;
-    let mut handles = Vec::new();
-    for _ in 0..worker_threads() {
-        let arbiter = Arbiter::try_new()
-            .map_err(|error| start_fault("engine.threads", format!("no thread for actors: {error}")))?;
-        handles.push(arbiter.handle());
-    }
-    let arbiters: Arc<[ArbiterHandle]> = handles.into();
+    let arbiters = start_arbiters()?;
     let shared = Arc::new(ArcSwap::from_pointee(run_services(parts, &current, &arbiters, &journal)));
     let options = scene_manager::Options {
         shared: shared.clone(),
@@ -126,6 +121,27 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
+    start_background_tasks(parts, config, &registry, &journal);
+    Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
+}
+
+/// The threads of the actors.
+fn start_arbiters() -> Result<Arc<[ArbiterHandle]>, StartError> {
+    let start = |_| {
+        Arbiter::try_new()
+            .map(|arbiter| arbiter.handle())
+            .map_err(|error| start_fault("engine.threads", format!("no thread for actors: {error}")))
+    };
+    (0..worker_threads()).map(start).collect()
+}
+
+/// What a serving process does at intervals.
+fn start_background_tasks(
+    parts: &EngineParts,
+    config: &Config,
+    registry: &session_registry::Address,
+    journal: &journal::Handle,
+) {
     let janitor = sessions::Janitor {
         store: parts.store.clone(),
         registry: registry.clone(),
@@ -142,19 +158,18 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         is_serving: serves.clone(),
     };
     tokio::spawn(expiry.run_forever());
-    let teller = ApprovalNotifier {
+    let notifier = ApprovalNotifier {
         messenger: WebhookNotifier::new(parts.store.clone()),
         current,
         is_serving: serves,
     };
-    tokio::spawn(teller.run_forever());
+    tokio::spawn(notifier.run_forever());
     tokio::spawn(restore_health(parts.store.clone(), parts.health.clone(), config.execution.breaker));
     tokio::spawn(parts.switches.clone().run_forever());
     if config.telemetry.metrics {
         let census = DataDirCensus { store: parts.store.clone(), metrics: parts.outside.clone() };
         tokio::spawn(census.run_forever());
     }
-    Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
 
 /// Starts the actor of the metrics of runs.

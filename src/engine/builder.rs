@@ -198,20 +198,13 @@ impl Builder {
             return Err(StartError::Scenes(loaded.faults));
         }
         let config = self.config;
-        let zone = config
-            .execution
-            .zone()
-            .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
-        let clock = EngineClock::new(zone, config.execution.fixed_now);
+        let clock = clock(&config)?;
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
         let outside = ServerMetrics::default();
         let cast = Cast::new(&config, &clock, &outside, self.cap);
-        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
-            .map_err(|error| StartError::Other(error.into()))?
-            .guarded(cast.guards());
-        let dir = DataDir::open(&config.store.data_dir)?;
-        let store = Store::open(dir).await?;
+        let gateway = gateway(&config, &cast)?;
+        let store = Store::open(DataDir::open(&config.store.data_dir)?).await?;
         store.limit_tenant_bytes(config.store.max_tenant_bytes);
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
@@ -227,6 +220,7 @@ impl Builder {
             sources.replaced.interpreter =
                 sandbox::interpreter(&config.sandbox, &workers_handle, outside.programs());
         }
+        let active = ActiveConfig { config, gateway, catalogue, http, webhook };
         let parts = EngineParts {
             recovery_gate: RecoveryGate::new(store.clone()),
             vectors: SceneVectors::new(store.clone()),
@@ -234,13 +228,7 @@ impl Builder {
             clock,
             workers: workers_handle,
             sources,
-            current: Arc::new(ArcSwap::from_pointee(ActiveConfig {
-                config,
-                gateway,
-                catalogue,
-                http,
-                webhook,
-            })),
+            current: Arc::new(ArcSwap::from_pointee(active)),
             idle: self.idle,
             active_runs: ActiveRuns::default(),
             outside,
@@ -330,6 +318,20 @@ pub(super) fn webhook(config: &Config) -> Result<Option<WebhookTarget>, StartErr
 pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError> {
     crate::tools::guard::http_client(&config.scenes.network())
         .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
+}
+
+fn clock(config: &Config) -> Result<EngineClock, StartError> {
+    let zone = config
+        .execution
+        .zone()
+        .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
+    Ok(EngineClock::new(zone, config.execution.fixed_now))
+}
+
+fn gateway(config: &Config, cast: &Cast) -> Result<Gateway, StartError> {
+    let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
+        .map_err(|error| StartError::Other(error.into()))?;
+    Ok(gateway.guarded(cast.guards()))
 }
 
 pub(super) async fn apply_scene_schemas(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {

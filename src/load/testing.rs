@@ -22,39 +22,12 @@ pub(super) fn example() -> LoadReport {
     add_percentiles(&mut measures, "latency", &percentiles.unwrap());
     measures.insert("error_rate".to_owned(), 0.01);
     let counts = RequestCounts { sent: 101, answered: 100, errors: 1, ..RequestCounts::default() };
-    let interval = |n: u32| ReportedInterval {
-        until_s: f64::from(n + 1),
-        sent_per_s: 50.0,
-        answered_per_s: 50.0,
-        errors_per_s: 0.0,
-        shed_per_s: 0.0,
-        not_sent_per_s: 0.0,
-        in_flight: 4,
-        p50_ms: Some(50.0),
-        max_ms: Some(99.0 + f64::from(n)),
-        memory_bytes: None,
-    };
     LoadReport {
         format: REPORT_FORMAT,
         began: Timestamp::UNIX_EPOCH,
         seconds: 2.0,
         ended: LoadEnd::Requests,
-        settings: LoadSettings {
-            url: "http://127.0.0.1:8080".to_owned(),
-            protocol: "api".to_owned(),
-            kind: "closed".to_owned(),
-            sessions: 4,
-            rate: None,
-            max_in_flight: 4,
-            ramp_s: 0.0,
-            duration_s: None,
-            max_requests: Some(101),
-            think_time: "0s".to_owned(),
-            turns: None,
-            streamed: false,
-            mix: "<built in>".to_owned(),
-            seed: 1,
-        },
+        settings: settings(),
         requests: counts,
         statuses: BTreeMap::from([("completed".to_owned(), 100)]),
         codes: BTreeMap::from([("client.cut".to_owned(), 1)]),
@@ -78,5 +51,39 @@ pub(super) fn example() -> LoadReport {
             shown: "99.0 ms".to_owned(),
             holds: false,
         }],
+    }
+}
+
+fn settings() -> LoadSettings {
+    LoadSettings {
+        url: "http://127.0.0.1:8080".to_owned(),
+        protocol: "api".to_owned(),
+        kind: "closed".to_owned(),
+        sessions: 4,
+        rate: None,
+        max_in_flight: 4,
+        ramp_s: 0.0,
+        duration_s: None,
+        max_requests: Some(101),
+        think_time: "0s".to_owned(),
+        turns: None,
+        streamed: false,
+        mix: "<built in>".to_owned(),
+        seed: 1,
+    }
+}
+
+fn interval(n: u32) -> ReportedInterval {
+    ReportedInterval {
+        until_s: f64::from(n + 1),
+        sent_per_s: 50.0,
+        answered_per_s: 50.0,
+        errors_per_s: 0.0,
+        shed_per_s: 0.0,
+        not_sent_per_s: 0.0,
+        in_flight: 4,
+        p50_ms: Some(50.0),
+        max_ms: Some(99.0 + f64::from(n)),
+        memory_bytes: None,
     }
 }

@@ -585,59 +585,61 @@ impl RunState {
         }
     }
 
-    /// The event that ends the run once it is answered.
-    fn ending(&self) -> Event {
-        let redone = |scene: &str| {
+    /// The steps of the plan that are not done. Work that an earlier version left undone does not count once a later
+    /// version has done it.
+    fn open_steps(&self) -> impl Iterator<Item = &StepState> {
+        let redone = move |scene: &str| {
             self.steps.values().any(|s| {
                 self.is_in_round(s) && s.step.scene_name == scene && s.status == StepStatus::Completed
             })
         };
-        // Work that an earlier version left undone does not count once a later version has done it.
-        let open = || {
-            let left = |s: &&StepState| s.status != StepStatus::Completed && !self.is_made_good(s);
-            let planned = self.plan_steps().map(|(_, step)| step);
-            planned.filter(left).filter(|s| {
-                self.is_in_round(s) || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
-            })
-        };
-        let done = self.has_completed_work();
-        let verdict = self.verdicts.last();
-        let unsure = self.calls.values().any(|c| match &c.status {
+        let left = move |s: &&StepState| s.status != StepStatus::Completed && !self.is_made_good(s);
+        let planned = self.plan_steps().map(|(_, step)| step);
+        planned.filter(left).filter(move |s| {
+            self.is_in_round(s) || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
+        })
+    }
+
+    /// Whether the run did less than was requested, or it is not certain what it did.
+    fn is_partial(&self) -> bool {
+        let unsure = |c: &CallState| match &c.status {
             CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
             CallStatus::Done { outcome: Outcome::Refused { error } } => {
                 error.code.starts_with("policy.") || error.code == "tool.held"
             }
             _ => false,
-        });
-        let odd = self.calls.values().any(|c| !c.breaches.is_empty() && !self.is_undone(c));
-        let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
-        let status = if open().any(|s| s.status == StepStatus::NeedsInput)
-            || (asks_user && self.cancel.is_none())
-        {
-            RunStatus::NeedsInput
-        } else if let Some(step) = open().next().filter(|_| !done) {
-            let error =
-                step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
-            return Event::RunFailed { error };
-        } else if open().next().is_some()
-            || unsure
-            || odd
+        };
+        let is_odd = |c: &CallState| !c.breaches.is_empty() && !self.is_undone(c);
+        let is_incomplete = |s: &StepState| {
+            (self.is_unserved(s) && !self.is_made_good(s))
+                || self.is_partial_summary(s)
+                || self.is_partly_read(s)
+        };
+        self.open_steps().next().is_some()
+            || self.calls.values().any(|c| unsure(c) || is_odd(c) || c.is_partial_summary())
             || self.has_undone()
-            || self
-                .plan_steps()
-                .any(|(_, s)| self.is_in_round(s) && self.is_unserved(s) && !self.is_made_good(s))
-            || self
-                .plan_steps()
-                .any(|(_, s)| self.is_in_round(s) && (self.is_partial_summary(s) || self.is_partly_read(s)))
-            || self.calls.values().any(CallState::is_partial_summary)
+            || self.plan_steps().any(|(_, s)| self.is_in_round(s) && is_incomplete(s))
             || self.closing
             || self.cancel.is_some()
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))
-            || verdict.is_some_and(|v| v.should_continue)
+            || self.verdicts.last().is_some_and(|v| v.should_continue)
             || self.unserved().next().is_some()
             || self.forbidden_parts().next().is_some()
             || self.steps.values().any(|s| self.is_cut(s) || self.undecided(s).next().is_some())
-        {
+    }
+
+    /// The event that ends the run once it is answered.
+    fn ending(&self) -> Event {
+        let verdict = self.verdicts.last();
+        let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
+        let needs_input = self.open_steps().any(|s| s.status == StepStatus::NeedsInput);
+        let status = if needs_input || (asks_user && self.cancel.is_none()) {
+            RunStatus::NeedsInput
+        } else if let Some(step) = self.open_steps().next().filter(|_| !self.has_completed_work()) {
+            let error =
+                step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
+            return Event::RunFailed { error };
+        } else if self.is_partial() {
             RunStatus::Partial
         } else if let Some(answer) = self.unplanned_answer() {
             let asks = self.may().asks_models;

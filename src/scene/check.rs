@@ -87,15 +87,7 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
         .map(|given| positive_count("max_writes", Some(given), crate::run::MAX_WRITES, report));
     let concurrency = positive_count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
     let mailbox = positive_count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
-    let is_summary = |tool: &ToolDraft| matches!(tool.call, Some(CallDraft::Summary { .. }));
-    if draft.summarises && !draft.tools.iter().all(is_summary) {
-        let message = "a scene with `summarises` has tools that nobody would call";
-        let remedy = "keep only tools with kind = \"summary\", which programs call, or remove `summarises`";
-        report.error(None, "summarises", message, remedy);
-    }
-    if draft.tools.is_empty() && !draft.summarises {
-        report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
-    }
+    check_summarises(&draft, report);
     let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
@@ -301,6 +293,23 @@ fn positive_count(key: &str, given: Option<Located<u64>>, default: u32, report: 
     }
 }
 
+fn no_parameters() -> Located<Value> {
+    Located::without_line(json!({"type": "object", "properties": {}}))
+}
+
+/// A scene that summarises documents has no tools but for programs; any other has some.
+fn check_summarises(draft: &SceneDraft, report: &FaultReport) {
+    let is_summary = |tool: &ToolDraft| matches!(tool.call, Some(CallDraft::Summary { .. }));
+    if draft.summarises && !draft.tools.iter().all(is_summary) {
+        let message = "a scene with `summarises` has tools that nobody would call";
+        let remedy = "keep only tools with kind = \"summary\", which programs call, or remove `summarises`";
+        report.error(None, "summarises", message, remedy);
+    }
+    if draft.tools.is_empty() && !draft.summarises {
+        report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
+    }
+}
+
 /// `alternative` is the line of the first declared alternative, if there is one.
 fn check_tool(
     mut draft: ToolDraft,
@@ -322,9 +331,7 @@ fn check_tool(
     warn_of_write_keys(&draft, &shown, report);
     check_flag("repeatable", draft.repeatable.as_ref(), effect, Effect::Write, &shown, report);
     check_flag("volatile", draft.volatile.as_ref(), effect, Effect::Read, &shown, report);
-    let parameters = draft
-        .parameters
-        .unwrap_or_else(|| Located::without_line(json!({"type": "object", "properties": {}})));
+    let parameters = draft.parameters.unwrap_or_else(no_parameters);
     let validator = parameters::compile(&shown, &parameters, &draft.parameter_lines, report);
     check_identity(&draft.identity, &parameters.value, &shown, report);
     check_sentences(&shown, [&draft.say, &draft.confirm], &parameters.value, report);

@@ -36,88 +36,113 @@ impl FailureKind {
     }
 
     /// In the order of [`pick`].
-    fn sentences(self) -> [&'static str; 5] {
+    fn sentences(self) -> Sentences {
         match self {
-            Self::NotFound => [
-                "Nothing was found for this.",
-                "Non è stato trovato nulla.",
-                "Dazu wurde nichts gefunden.",
-                "Rien n'a été trouvé.",
-                "No se ha encontrado nada.",
-            ],
-            Self::Invalid => [
-                "The details were not accepted; please check them.",
-                "I dati non sono stati accettati: controllali, per favore.",
-                "Die Angaben wurden nicht angenommen; bitte prüfen Sie sie.",
-                "Les données n'ont pas été acceptées ; veuillez les vérifier.",
-                "Los datos no se han aceptado; compruébelos, por favor.",
-            ],
-            Self::Denied => [
-                "Access to this is not allowed.",
-                "L'accesso non è consentito.",
-                "Der Zugriff darauf ist nicht erlaubt.",
-                "L'accès n'est pas autorisé.",
-                "El acceso no está permitido.",
-            ],
-            Self::Refused => [
-                "The request was refused.",
-                "La richiesta è stata rifiutata.",
-                "Die Anfrage wurde abgelehnt.",
-                "La demande a été refusée.",
-                "La solicitud ha sido rechazada.",
-            ],
-            Self::NotApproved => [
-                "It was not approved, so nothing was changed.",
-                "Non è stato approvato, quindi non è stato modificato nulla.",
-                "Es wurde nicht genehmigt, daher wurde nichts geändert.",
-                "Cela n'a pas été approuvé ; rien n'a donc été modifié.",
-                "No se ha aprobado, así que no se ha cambiado nada.",
-            ],
-            Self::Busy => [
-                "The service is busy; please try again in a little while.",
-                "Il servizio è occupato: riprova tra poco.",
-                "Der Dienst ist ausgelastet; bitte versuchen Sie es gleich noch einmal.",
-                "Le service est occupé ; veuillez réessayer dans un instant.",
-                "El servicio está ocupado; inténtelo de nuevo en unos momentos.",
-            ],
-            Self::Late => [
-                "The service did not answer in time; please try again later.",
-                "Il servizio non ha risposto in tempo: riprova più tardi.",
-                "Der Dienst hat nicht rechtzeitig geantwortet; bitte versuchen Sie es später noch einmal.",
-                "Le service n'a pas répondu à temps ; veuillez réessayer plus tard.",
-                "El servicio no ha respondido a tiempo; inténtelo más tarde.",
-            ],
-            Self::Unavailable => [
-                "The service is not available now; please try again later.",
-                "Il servizio al momento non è disponibile: riprova più tardi.",
-                "Der Dienst ist zurzeit nicht verfügbar; bitte versuchen Sie es später noch einmal.",
-                "Le service n'est pas disponible pour le moment ; veuillez réessayer plus tard.",
-                "El servicio no está disponible ahora; inténtelo más tarde.",
-            ],
-            Self::Stopped => [
-                "This was not carried out.",
-                "Questo non è stato eseguito.",
-                "Dies wurde nicht ausgeführt.",
-                "Ceci n'a pas été exécuté.",
-                "Esto no se ha ejecutado.",
-            ],
-            Self::Unsupervised => [
-                "The assistant works with limits at the moment, so nothing was written; please try again later.",
-                "L'assistente al momento funziona in modo limitato, quindi non è stato scritto nulla: riprova più tardi.",
-                "Der Assistent arbeitet zurzeit eingeschränkt, daher wurde nichts geschrieben; bitte versuchen Sie es später noch einmal.",
-                "L'assistant fonctionne pour le moment de façon limitée ; rien n'a donc été écrit. Veuillez réessayer plus tard.",
-                "El asistente funciona ahora de forma limitada, así que no se ha escrito nada; inténtelo más tarde.",
-            ],
-            Self::Failed => [
-                "This could not be done.",
-                "Non è stato possibile farlo.",
-                "Das konnte nicht erledigt werden.",
-                "Cela n'a pas pu être fait.",
-                "No se ha podido hacer.",
-            ],
+            Self::NotFound => NOT_FOUND,
+            Self::Invalid => INVALID,
+            Self::Denied => DENIED,
+            Self::Refused => REFUSED,
+            Self::NotApproved => NOT_APPROVED,
+            Self::Busy => BUSY,
+            Self::Late => LATE,
+            Self::Unavailable => UNAVAILABLE,
+            Self::Stopped => STOPPED,
+            Self::Unsupervised => UNSUPERVISED,
+            Self::Failed => FAILED,
         }
     }
 }
+
+/// A sentence in the languages of [`pick`], in its order.
+type Sentences = [&'static str; 5];
+
+const NOT_FOUND: Sentences = [
+    "Nothing was found for this.",
+    "Non è stato trovato nulla.",
+    "Dazu wurde nichts gefunden.",
+    "Rien n'a été trouvé.",
+    "No se ha encontrado nada.",
+];
+
+const INVALID: Sentences = [
+    "The details were not accepted; please check them.",
+    "I dati non sono stati accettati: controllali, per favore.",
+    "Die Angaben wurden nicht angenommen; bitte prüfen Sie sie.",
+    "Les données n'ont pas été acceptées ; veuillez les vérifier.",
+    "Los datos no se han aceptado; compruébelos, por favor.",
+];
+
+const DENIED: Sentences = [
+    "Access to this is not allowed.",
+    "L'accesso non è consentito.",
+    "Der Zugriff darauf ist nicht erlaubt.",
+    "L'accès n'est pas autorisé.",
+    "El acceso no está permitido.",
+];
+
+const REFUSED: Sentences = [
+    "The request was refused.",
+    "La richiesta è stata rifiutata.",
+    "Die Anfrage wurde abgelehnt.",
+    "La demande a été refusée.",
+    "La solicitud ha sido rechazada.",
+];
+
+const NOT_APPROVED: Sentences = [
+    "It was not approved, so nothing was changed.",
+    "Non è stato approvato, quindi non è stato modificato nulla.",
+    "Es wurde nicht genehmigt, daher wurde nichts geändert.",
+    "Cela n'a pas été approuvé ; rien n'a donc été modifié.",
+    "No se ha aprobado, así que no se ha cambiado nada.",
+];
+
+const BUSY: Sentences = [
+    "The service is busy; please try again in a little while.",
+    "Il servizio è occupato: riprova tra poco.",
+    "Der Dienst ist ausgelastet; bitte versuchen Sie es gleich noch einmal.",
+    "Le service est occupé ; veuillez réessayer dans un instant.",
+    "El servicio está ocupado; inténtelo de nuevo en unos momentos.",
+];
+
+const LATE: Sentences = [
+    "The service did not answer in time; please try again later.",
+    "Il servizio non ha risposto in tempo: riprova più tardi.",
+    "Der Dienst hat nicht rechtzeitig geantwortet; bitte versuchen Sie es später noch einmal.",
+    "Le service n'a pas répondu à temps ; veuillez réessayer plus tard.",
+    "El servicio no ha respondido a tiempo; inténtelo más tarde.",
+];
+
+const UNAVAILABLE: Sentences = [
+    "The service is not available now; please try again later.",
+    "Il servizio al momento non è disponibile: riprova più tardi.",
+    "Der Dienst ist zurzeit nicht verfügbar; bitte versuchen Sie es später noch einmal.",
+    "Le service n'est pas disponible pour le moment ; veuillez réessayer plus tard.",
+    "El servicio no está disponible ahora; inténtelo más tarde.",
+];
+
+const STOPPED: Sentences = [
+    "This was not carried out.",
+    "Questo non è stato eseguito.",
+    "Dies wurde nicht ausgeführt.",
+    "Ceci n'a pas été exécuté.",
+    "Esto no se ha ejecutado.",
+];
+
+const UNSUPERVISED: Sentences = [
+    "The assistant works with limits at the moment, so nothing was written; please try again later.",
+    "L'assistente al momento funziona in modo limitato, quindi non è stato scritto nulla: riprova più tardi.",
+    "Der Assistent arbeitet zurzeit eingeschränkt, daher wurde nichts geschrieben; bitte versuchen Sie es später noch einmal.",
+    "L'assistant fonctionne pour le moment de façon limitée ; rien n'a donc été écrit. Veuillez réessayer plus tard.",
+    "El asistente funciona ahora de forma limitada, así que no se ha escrito nada; inténtelo más tarde.",
+];
+
+const FAILED: Sentences = [
+    "This could not be done.",
+    "Non è stato possibile farlo.",
+    "Das konnte nicht erledigt werden.",
+    "Cela n'a pas pu être fait.",
+    "No se ha podido hacer.",
+];
 
 /// The sentence about a write whose outcome is unknown.
 pub(crate) fn unknown_outcome(language: Option<&str>) -> &'static str {

@@ -120,28 +120,7 @@ impl Draft {
         let columns: Vec<ColumnAt> = self.mentions.iter().map(|mention| mention.column).collect();
         self.moment(database)?;
         self.totalled(database)?;
-        let answer = if let Some((period, is_plural)) = self.which_period {
-            self.must_be_alone(&columns)?;
-            if is_plural || self.limit.is_some() || self.other.is_some() || self.most_common.is_some() {
-                return Err(Reason::HowMany);
-            }
-            Answer::BusiestPeriod(self.busiest.ok_or(Reason::Unsure)?, period)
-        } else if let Some(column) = self.most_common {
-            self.must_be_alone(&columns)?;
-            self.plural = self.most_plural;
-            self.one_or_so_many()?;
-            Answer::MostCommon(column)
-        } else if self.most {
-            self.must_be_alone(&columns)?;
-            self.one_or_so_many()?;
-            Answer::Most
-        } else if !self.aggregates.is_empty() {
-            self.aggregate(&columns)?
-        } else if self.count || !self.groups.is_empty() {
-            self.counting(database, &columns)?
-        } else {
-            self.rows(database, main)?
-        };
+        let answer = self.answer(database, main, &columns)?;
         self.ranks_groups(&answer, database)?;
         let join = self.other.map(|other| other.join);
         let fans_out = join.is_some_and(|join| !join.to_parent) && !matches!(answer, Answer::Most);
@@ -160,6 +139,37 @@ impl Draft {
             ranked: self.ranked,
             order: self.order,
             limit: self.limit,
+        })
+    }
+
+    /// What is asked for, with the columns that were mentioned.
+    fn answer(
+        &mut self,
+        database: &DatabaseDescription,
+        main: &TableDescription,
+        columns: &[ColumnAt],
+    ) -> Result<Answer, Reason> {
+        Ok(if let Some((period, is_plural)) = self.which_period {
+            self.must_be_alone(columns)?;
+            if is_plural || self.limit.is_some() || self.other.is_some() || self.most_common.is_some() {
+                return Err(Reason::HowMany);
+            }
+            Answer::BusiestPeriod(self.busiest.ok_or(Reason::Unsure)?, period)
+        } else if let Some(column) = self.most_common {
+            self.must_be_alone(columns)?;
+            self.plural = self.most_plural;
+            self.one_or_so_many()?;
+            Answer::MostCommon(column)
+        } else if self.most {
+            self.must_be_alone(columns)?;
+            self.one_or_so_many()?;
+            Answer::Most
+        } else if !self.aggregates.is_empty() {
+            self.aggregate(columns)?
+        } else if self.count || !self.groups.is_empty() {
+            self.counting(database, columns)?
+        } else {
+            self.rows(database, main)?
         })
     }
 

@@ -78,94 +78,88 @@ impl Driver {
         }
     }
 
+    /// Performs an action. What it results in is recorded now, or arrives later as an event of its own.
     pub(super) async fn perform(
         &mut self,
         action: Action,
         context: &mut Option<StartingContext>,
     ) -> Result<(), Fault> {
-        match action {
-            // The loop asks the machine for this action again afterwards.
-            Action::Record { event } if event.is_terminal() && !self.in_flight.is_empty() => {
-                self.cancel_in_flight().await
+        let event = match action {
+            Action::Start => return self.start_run(context.take().unwrap_or_default()).await,
+            Action::Record { event } => return self.record_requested(event).await,
+            Action::Execute { step } => {
+                self.start_execution(step);
+                return Ok(());
             }
-            Action::Start => self.start_run(context.take().unwrap_or_default()).await,
-            Action::Record { event: event @ Event::StepStarted { step } } => {
+            Action::Ask { call, subject, attempt, fallback } => {
+                return self.ask(call, subject, attempt, fallback).await;
+            }
+            Action::Call { call, attempt } => return self.call(call, attempt).await,
+            Action::LookUpPlan => self.look_up_plan().await,
+            Action::LookUpPath { step } => self.look_up_path(step).await,
+            Action::OutlineDocuments { step } => self.outline_documents(step).await,
+            Action::Take { version } => planner::supplied_plan(&self.state, &self.shared.catalogue, version),
+            Action::Prepare { step } => planner::prepared(&self.state, &self.shared.catalogue, step),
+            Action::Substitute { call } => planner::substitute(&self.state, &self.shared.catalogue, call),
+            Action::Interpret { call } => planner::interpreted(&self.state, &self.shared.catalogue, call),
+            Action::Recall { call } => self.recall(call).await,
+            Action::Read { call, subject } => self.read(call, subject).await,
+        };
+        self.record(event).await
+    }
+
+    /// Appends what the state machine decided, with what precedes it.
+    async fn record_requested(&mut self, event: Event) -> Result<(), Fault> {
+        match event {
+            // The loop asks the machine for this action again afterwards.
+            event if event.is_terminal() && !self.in_flight.is_empty() => self.cancel_in_flight().await,
+            event @ Event::StepStarted { step } => {
                 let event = self.check_plan_in_force(step).await.unwrap_or(event);
                 if let Some(forecast) = self.forecast(&event) {
                     self.record(forecast).await?;
                 }
                 self.append(event).await
             }
-            Action::Record { event } => {
+            event => {
                 self.append_machine_event(event).await?;
                 self.drop_ended_summaries();
                 Ok(())
             }
-            Action::LookUpPlan => {
-                let event = self.look_up_plan().await;
-                self.record(event).await
-            }
-            Action::LookUpPath { step } => {
-                let event = self.look_up_path(step).await;
-                self.record(event).await
-            }
-            Action::OutlineDocuments { step } => {
-                let event = self.outline_documents(step).await;
-                self.record(event).await
-            }
-            Action::Take { version } => {
-                let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
-                self.record(event).await
-            }
-            Action::Prepare { step } => {
-                let event = planner::prepared(&self.state, &self.shared.catalogue, step);
-                self.record(event).await
-            }
-            Action::Substitute { call } => {
-                let event = planner::substitute(&self.state, &self.shared.catalogue, call);
-                self.record(event).await
-            }
-            Action::Interpret { call } => {
-                let event = planner::interpreted(&self.state, &self.shared.catalogue, call);
-                self.record(event).await
-            }
-            Action::Recall { call } => {
-                let found = self.last_result(call).await;
-                let found = found.filter(|found| {
-                    self.state.may_recall(call, found.at) && self.is_as_expected(call, &found.result)
-                });
-                let found = found.map(Box::new);
-                self.record(Event::Adapted { change: Adaptation::Recalled { call, found } }).await
-            }
-            Action::Execute { step } => {
-                self.start_execution(step);
-                Ok(())
-            }
-            Action::Read { call, subject } => {
-                let event = self.reading_of(call, subject).await;
-                match self.unparsed.remove(&call) {
-                    Some(confirm) if is_usable(&event) => confirm.accepted(),
-                    Some(confirm) => confirm.rejected(),
-                    None => {}
-                }
-                self.record(event).await
-            }
-            Action::Ask { call, subject, attempt, fallback } => {
-                self.ask(call, subject, attempt, fallback).await
-            }
-            Action::Call { call, attempt } => {
-                self.append(Event::ToolStarted { call, attempt }).await?;
-                match self.uncalled(call) {
-                    Some(outcome) => self.end_uncalled(call, outcome),
-                    None if self.is_summary_tool(call) => {
-                        let event = self.begin_summary_call(call).await;
-                        return self.record(event).await;
-                    }
-                    None => self.start_tool_call(call, attempt),
-                }
-                Ok(())
-            }
         }
+    }
+
+    /// The last good result of an equal call, if it may be used.
+    async fn recall(&mut self, call: u32) -> Event {
+        let found = self.last_result(call).await;
+        let found = found.filter(|found| {
+            self.state.may_recall(call, found.at) && self.is_as_expected(call, &found.result)
+        });
+        Event::Adapted { change: Adaptation::Recalled { call, found: found.map(Box::new) } }
+    }
+
+    /// What a reply means; whether it was usable decides whether it stays in the cache.
+    async fn read(&mut self, call: u32, subject: Subject) -> Event {
+        let event = self.reading_of(call, subject).await;
+        match self.unparsed.remove(&call) {
+            Some(confirm) if is_usable(&event) => confirm.accepted(),
+            Some(confirm) => confirm.rejected(),
+            None => {}
+        }
+        event
+    }
+
+    /// Begins a call, or ends it at once if its tool is not to be called.
+    async fn call(&mut self, call: u32, attempt: u32) -> Result<(), Fault> {
+        self.append(Event::ToolStarted { call, attempt }).await?;
+        match self.uncalled(call) {
+            Some(outcome) => self.end_uncalled(call, outcome),
+            None if self.is_summary_tool(call) => {
+                let event = self.begin_summary_call(call).await;
+                return self.record(event).await;
+            }
+            None => self.start_tool_call(call, attempt),
+        }
+        Ok(())
     }
 
     async fn ask(&mut self, call: u32, subject: Subject, attempt: u32, fallback: bool) -> Result<(), Fault> {
