@@ -345,8 +345,10 @@ fn check_tool(
     let call = draft.call?;
     let summarises = matches!(call, CallDraft::Summary { .. });
     // What is said of HTTP requests holds for functions in Python.
-    let terms =
-        || Some(http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms });
+    let terms = |assumed: Option<Effect>| {
+        let effect = effect.or(assumed)?;
+        Some(http::HttpToolTerms { parameters: &parameters.value, effect, repeat, timeout_ms })
+    };
     let (tool, source) = compile_call(call, &shown, terms, around, report)?;
     Some(SceneTool {
         name: draft.name?.value,
@@ -396,7 +398,7 @@ fn warn_of_unused_interpretation(policies: &ToolPolicies, tool: &str, report: &F
 fn compile_call<'a>(
     call: CallDraft,
     shown: &str,
-    terms: impl Fn() -> Option<http::HttpToolTerms<'a>>,
+    terms: impl Fn(Option<Effect>) -> Option<http::HttpToolTerms<'a>>,
     around: &CheckContext<'_>,
     report: &FaultReport,
 ) -> Option<(Arc<dyn Tool>, Value)> {
@@ -406,9 +408,11 @@ fn compile_call<'a>(
             (resolve_native_tool(&native, around, report)?, json!({"native": native.value}))
         }
         CallDraft::Http(draft) => {
-            (compile_http_tool(&draft, terms()?, around, report)?, json!({"http": draft.source}))
+            // Where the effect is wrong, which was reported, the faults of the request are reported beside it.
+            let terms = terms(Some(Effect::Read))?;
+            (compile_http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
         }
-        CallDraft::Python(draft) => python::compile(draft, shown, terms()?, around, report)?,
+        CallDraft::Python(draft) => python::compile(draft, shown, terms(None)?, around, report)?,
         CallDraft::Summary { .. } => (Arc::new(SummaryTool), json!({"kind": "summary"})),
     })
 }

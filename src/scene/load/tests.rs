@@ -130,7 +130,7 @@ effect = "read"
 [[tools]]
 name = "Get it"
 description = "Over HTTP."
-effect = "read"
+effect = "reed"
 [tools.parameters]
 type = "object"
 properties.q.type = "string"
@@ -191,6 +191,8 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
       choose another name
     b/scene.toml:46: error[scene.name]: "Get it" is not a valid tool name
       use 1 to 64 characters from A-Z a-z 0-9 _ -
+    b/scene.toml:48: error[scene.invalid_value]: `tools[3].effect` is "reed"
+      write one of: read, write; did you mean "read"?
     b/scene.toml:54: error[scene.http_private_address]: 192.168.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts`
       write a public host, or allow this one in the configuration
     b/scene.toml:54: error[scene.http_placeholder]: {city} is not among the tool's parameters
