@@ -33,7 +33,20 @@ const PANICKED: u16 = 500;
 
 /// What is known of a request while it is worked on, for its line.
 #[derive(Debug, Clone, Default)]
-struct RequestNotes(Rc<RefCell<NotedIds>>);
+pub(super) struct RequestNotes(Rc<RefCell<NotedIds>>);
+
+impl RequestNotes {
+    /// Those of a request. Where requests are not logged, nobody reads them.
+    pub(super) fn of(request: &HttpRequest) -> Self {
+        request.extensions().get::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// Notes the run that the request is about.
+    pub(super) fn note_run(&self, run: RunId, session: &SessionId) {
+        let mut ids = self.0.borrow_mut();
+        (ids.run, ids.session) = (Some(run), Some(session.clone()));
+    }
+}
 
 #[derive(Debug, Default)]
 struct NotedIds {
@@ -51,10 +64,7 @@ pub(super) fn note_tenant(request: &HttpRequest, tenant: &TenantId) {
 
 /// Notes the run that the request started or joined.
 pub(super) fn note_run(request: &HttpRequest, run: RunId, session: &SessionId) {
-    if let Some(notes) = request.extensions().get::<RequestNotes>() {
-        let mut ids = notes.0.borrow_mut();
-        (ids.run, ids.session) = (Some(run), Some(session.clone()));
-    }
+    RequestNotes::of(request).note_run(run, session);
 }
 
 /// The line of a request, which is logged when this is dropped.
@@ -99,11 +109,9 @@ impl RequestLine {
         let head = response.response();
         self.reply = Some((head.status().as_u16(), head.error().and_then(code_of)));
         let header = |name: &str| head.headers().get(name).and_then(|value| value.to_str().ok());
-        let path = response.request().match_info();
         let mut ids = self.notes.0.borrow_mut();
-        // In the path of a request that is refused, the id is the client's own.
-        let in_path = || path.get("run_id").filter(|_| head.status().is_success());
-        let run = header("x-run-id").or_else(in_path).and_then(|run| run.parse().ok());
+        // The id in the path of a request is the client's own.
+        let run = header("x-run-id").and_then(|run| run.parse().ok());
         ids.run = run.or(ids.run);
         if let Some(session) = header("x-session-id").and_then(|session| SessionId::new(session).ok()) {
             ids.session = Some(session);

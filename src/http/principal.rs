@@ -10,9 +10,10 @@ use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
+use super::access_log::{self, RequestNotes};
 use super::app::{AnonymousAccess, App};
+use super::browser;
 use super::problem::Problem;
-use super::{access_log, browser};
 use crate::ChatRequest;
 use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
 use crate::invisible::is_invisible;
@@ -25,7 +26,7 @@ use crate::trace_context::{TRACEPARENT, TraceParent};
 const API_KEY: &str = "x-api-key";
 
 /// The principal of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct RequestPrincipal {
     /// The tenant, which pays.
     pub(crate) tenant: TenantId,
@@ -39,6 +40,8 @@ pub(crate) struct RequestPrincipal {
     pub(crate) keyed: bool,
     /// The request's place in its client's trace.
     pub(crate) trace_parent: Option<TraceParent>,
+    /// For the line of the request in the access log.
+    notes: RequestNotes,
 }
 
 /// The header in which a chatbot names its end user.
@@ -143,12 +146,14 @@ impl RequestPrincipal {
         let Some(owner) = app.engine.run_owner(&self.tenant, run).await? else {
             return Err(unknown());
         };
-        let whose = match owner {
+        let whose = match &owner {
             owner if owner.user == self.user => Ownership::Own,
             owner if owner.has_approvals => Ownership::SentForApproval,
             _ => Ownership::Others,
         };
-        self.authorize(action, whose, unknown)
+        self.authorize(action, whose, unknown)?;
+        self.notes.note_run(run, &owner.session);
+        Ok(())
     }
 
     /// Checks whether the principal may do `action` with a conversation.
@@ -265,7 +270,8 @@ pub(super) struct PresentedKey(pub(super) Arc<ApiKey>);
 /// `auth.…` (401, 403); `key.rate_limited` (429).
 pub(crate) async fn authenticate(request: &HttpRequest) -> Result<RequestPrincipal, Problem> {
     let who = find_principal(request).await?;
-    let who = RequestPrincipal { trace_parent: trace_parent(request.headers()), ..who };
+    let (trace_parent, notes) = (trace_parent(request.headers()), RequestNotes::of(request));
+    let who = RequestPrincipal { trace_parent, notes, ..who };
     access_log::note_tenant(request, &who.tenant);
     if super::is_costly(request) {
         app_data(request)?.count_request(request, who.keyed)?;
@@ -298,7 +304,16 @@ async fn find_principal(request: &HttpRequest) -> Result<RequestPrincipal, Probl
             let keyed = app.keys.has_keys().await?;
             let role = if keyed { Role::User } else { Role::Admin };
             let user = if keyed { acting_user(request, role, &user)? } else { user };
-            Ok(RequestPrincipal { tenant, user, no_own_approval: false, role, keyed, trace_parent: None })
+            let notes = RequestNotes::default();
+            Ok(RequestPrincipal {
+                tenant,
+                user,
+                no_own_approval: false,
+                role,
+                keyed,
+                trace_parent: None,
+                notes,
+            })
         }
         None => Err(unauthorized(
             "auth.missing",
@@ -315,6 +330,7 @@ fn principal_of_key(key: &ApiKey) -> RequestPrincipal {
         role: key.role,
         keyed: true,
         trace_parent: None,
+        notes: RequestNotes::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use sqlx::{QueryBuilder, Row as _};
 
 use super::Store;
 use super::error::Error;
+use super::read::decode;
 use crate::run::{RunId, SessionId, TenantId};
 
 /// Which users' rows a list shows.
@@ -49,6 +50,8 @@ pub(crate) struct StoredSession {
 /// The owner of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOwner {
+    /// The conversation it belongs to.
+    pub session: SessionId,
     /// The user who requested it; empty if unknown.
     pub user: String,
     /// Whether any approval was requested in it.
@@ -62,7 +65,7 @@ impl Store {
     /// Database errors.
     pub async fn run_owner(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunOwner>, Error> {
         let row = sqlx::query(
-            "SELECT coalesce((SELECT user FROM plans WHERE plans.run = runs.run), '') AS user, \
+            "SELECT session, coalesce((SELECT user FROM plans WHERE plans.run = runs.run), '') AS user, \
              EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS put \
              FROM runs WHERE tenant = ? AND run = ?",
         )
@@ -72,7 +75,11 @@ impl Store {
         .await
         .map_err(|e| self.list_error(&e))?;
         let read = |row: sqlx::sqlite::SqliteRow| {
-            Ok(RunOwner { user: row.try_get("user")?, has_approvals: row.try_get("put")? })
+            Ok(RunOwner {
+                session: decode(SessionId::new(row.try_get("session")?))?,
+                user: row.try_get("user")?,
+                has_approvals: row.try_get("put")?,
+            })
         };
         row.map(read).transpose().map_err(|e| self.list_error(&e))
     }
@@ -143,7 +150,8 @@ mod tests {
         let owner = async || store.session_owner(&tenant(), &session("s1")).await.unwrap();
         assert_eq!(owner().await.as_deref(), Some("ada"));
         let of = async |n| store.run_owner(&tenant(), run_id(n)).await.unwrap();
-        assert_eq!(of(2).await, Some(RunOwner { user: "bob".to_owned(), has_approvals: false }));
+        let bob = RunOwner { session: session("s1"), user: "bob".to_owned(), has_approvals: false };
+        assert_eq!(of(2).await, Some(bob));
         assert_eq!(of(3).await, None);
         let filter = RunFilter { scope: OwnerScope::User("bob".to_owned()), ..RunFilter::default() };
         let listed = store.runs(&tenant(), &filter, &super::super::Page::default()).await.unwrap();

@@ -126,7 +126,9 @@ async fn everything_on_standard_error_is_json_with_the_ids_of_runs_and_requests(
     let (unasked, _) = server.say("no model", false).await;
     let (streamed, events) = server.say("hello", true).await;
     assert!(!events.events().is_empty());
-    assert_eq!(server.get(&format!("/api/runs/{looked}?key=canary")).await.status, 200);
+    let run = server.get(&format!("/api/runs/{looked}?key=canary")).await;
+    let task = run.json()["task_id"].as_str().unwrap().to_owned();
+    assert_eq!((run.status, server.get(&format!("/api/plans/{task}")).await.status), (200, 200));
     let wrong = format!("psk_0_{}", "0".repeat(64));
     let refused = server.client.get(format!("{}/api/runs", server.base)).bearer_auth(wrong);
     assert_eq!(refused.send().await.unwrap().status(), 401);
@@ -159,15 +161,13 @@ async fn everything_on_standard_error_is_json_with_the_ids_of_runs_and_requests(
     let unanswered: Vec<&Value> = gateway.filter(|line| line["run"] == unasked).collect();
     assert!(!unanswered.is_empty(), "{log:#?}");
     for line in log.iter().filter(|line| line["run"].is_string()) {
-        // A request that reads a run knows no more of it.
-        let reads = line["target"] == "proscenium::access" && line["method"] == "GET";
-        assert!(line["tenant"] == "local" && (line["session"] == "s-1" || reads), "{line:#}");
+        assert!(line["tenant"] == "local" && line["session"] == "s-1", "{line:#}");
     }
     let said = |text: &str| log.iter().any(|line| has(line, text));
     assert!(said("SIGTERM: finishing what was accepted") && said("SIGHUP: the configuration has faults"));
 
     let access: Vec<&Value> = log.iter().filter(|line| line["target"] == "proscenium::access").collect();
-    assert_eq!(access.len(), 9, "{access:#?}");
+    assert_eq!(access.len(), 10, "{access:#?}");
     let found = |route: &str, status: u16| {
         let is_it = |line: &&&Value| line["route"] == route && line["status"] == status;
         *access.iter().find(is_it).unwrap_or_else(|| panic!("no {status} of {route} in {access:#?}"))
@@ -177,6 +177,8 @@ async fn everything_on_standard_error_is_json_with_the_ids_of_runs_and_requests(
         (&one["run"], &one["method"], &one["tenant"]),
         (&json!(looked), &json!("GET"), &json!("local"))
     );
+    let plan = found("/api/plans/{task_id}", 200);
+    assert_eq!((&plan["run"], &plan["session"]), (&json!(looked), &json!("s-1")), "{plan:#}");
     assert!(one["ms"].is_f64() && one["bytes"].as_u64().unwrap() > 100 && one["cut"].is_null(), "{one:#}");
     let denied = found("/api/runs", 401);
     assert_eq!((&denied["code"], &denied["tenant"]), (&json!("auth.key"), &Value::Null));
