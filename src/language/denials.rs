@@ -85,14 +85,14 @@ impl ActReport {
     /// the reason and claims nothing, unless the speaker tells an act of their own.
     pub(crate) fn of(answer: &str, names: impl Fn(&str) -> bool) -> Self {
         let tokens = text::tokens(answer);
-        let ends_sentence = |token: &Token| SENTENCE_ENDS.contains(&token.raw.as_str());
+        let ends = sentence_ends(&tokens);
         let mut report = Self { only_asks: true, ..Self::default() };
         let (mut is_denied, mut sentence) = (false, None);
         for (first, after) in clauses(&tokens) {
             let clause = &tokens[first..after];
             let words: Vec<&Token> = clause.iter().filter(|token| token.word).collect();
             let mark = |at: usize| tokens.get(at).map(|token| token.raw.as_str());
-            let end_of_sentence = tokens[after..].iter().position(ends_sentence).map(|at| after + at);
+            let end_of_sentence = ends.get(after).copied().flatten();
             // A denial holds until the end of its sentence.
             is_denied &= std::mem::replace(&mut sentence, end_of_sentence) == end_of_sentence;
             report.only_asks &= end_of_sentence.and_then(mark) == Some("?");
@@ -112,6 +112,20 @@ impl ActReport {
     pub(crate) fn is_denied(self) -> bool {
         self.denies && !self.claims
     }
+}
+
+/// For each token, the end of its sentence; none if the text ends before.
+fn sentence_ends(tokens: &[Token]) -> Vec<Option<usize>> {
+    let mut ends = vec![None; tokens.len()];
+    let mut next = None;
+    // From the end, since an answer may have as many clauses as words.
+    for (at, token) in tokens.iter().enumerate().rev() {
+        if SENTENCE_ENDS.contains(&token.raw.as_str()) {
+            next = Some(at);
+        }
+        ends[at] = next;
+    }
+    ends
 }
 
 /// The clauses of a text that have words: the first token of each, and the one after its last.
