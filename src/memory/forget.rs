@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::language::figures::KnownFigures;
 use crate::language::statements;
 use crate::run::{
-    CallOrigin, DocumentId, Effect, NamedDocument, PendingQuestion, RunId, SessionEvent, Turn, TurnCall,
-    TurnOrigin,
+    CallOrigin, CompactJson, DocumentId, Effect, NamedDocument, PendingQuestion, RunId, SessionEvent, Turn,
+    TurnCall, TurnOrigin,
 };
 
 /// What stands in place of a text that is gone.
@@ -232,14 +232,15 @@ impl ForgottenTexts {
         let mut says = Vec::new();
         for (at, (call, keeps)) in turn.calls.iter_mut().zip(&keeps).enumerate() {
             if !keeps {
-                (call.arguments, call.result, call.stale) = (Value::Null, Value::Null, true);
+                (call.arguments, call.result, call.stale) =
+                    (CompactJson::default(), CompactJson::default(), true);
                 continue;
             }
             let Some(write) = place(before.as_ref(), at).filter(|call| call.effect == Effect::Write) else {
                 continue;
             };
-            self.strike(&mut call.arguments);
-            self.strike(&mut call.result);
+            call.arguments.edit(|arguments| self.strike(arguments));
+            call.result.edit(|result| self.strike(result));
             says.extend(write.say.clone().filter(|say| !self.kept.lacks(&self.sources, say)));
             self.keep_call(call);
         }
@@ -391,8 +392,8 @@ mod tests {
         let call = TurnCall {
             scene: "Desk".to_owned(),
             tool: tool.to_owned(),
-            arguments,
-            result,
+            arguments: arguments.into(),
+            result: result.into(),
             stale: tool == "Read",
         };
         let effect = if tool == "Book" { Effect::Write } else { Effect::Read };
@@ -498,7 +499,8 @@ mod tests {
         let SessionEvent::TurnEnded { turn, origin, .. } = &after[1].1 else { unreachable!() };
         assert_eq!(turn.answer, "The room Blue is booked under 1042.");
         assert_eq!(turn.calls[1].arguments, json!({"room": "Blue", "guest": "[erased]", "seats": 4}));
-        assert_eq!((&turn.calls[0].result, &turn.calls[1].result), (&Value::Null, &json!({"id": 1042})));
+        assert_eq!(turn.calls[0].result, Value::Null);
+        assert_eq!(turn.calls[1].result, json!({"id": 1042}));
         assert!(origin.as_ref().is_some_and(|origin| origin.calls[0].void && origin.quotes.is_empty()));
         let SessionEvent::TurnEnded { turn, .. } = &after[3].1 else { unreachable!() };
         assert_eq!(turn.answer, "Erased; Is it for Blue? Your booking is 1042, the limit 900 euros.");

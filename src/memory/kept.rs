@@ -1,11 +1,9 @@
-//! A turn as a conversation keeps it: texts, with the values of its calls as JSON. As trees of values, they take five times
-//! the room.
+//! A turn as a conversation keeps it, with its size.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{MAX_TURN_TOKENS, estimate, truncate};
-use crate::run::{RunId, RunStatus, Turn, TurnCall};
+use crate::run::{CompactJson, RunId, RunStatus, Turn, TurnCall};
 
 /// A turn, truncated to [`MAX_TURN_TOKENS`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,8 +34,8 @@ impl KeptTurn {
         let call = |TurnCall { scene, tool, arguments, result, stale }: TurnCall| KeptCall {
             scene: scene.into(),
             tool: tool.into(),
-            arguments: arguments.to_string().into(),
-            result: result.to_string().into(),
+            arguments: arguments.text().into(),
+            result: result.text().into(),
             stale,
         };
         let calls = calls.into_iter().map(call).collect();
@@ -49,8 +47,8 @@ impl KeptTurn {
         let call = |call: &KeptCall| TurnCall {
             scene: call.scene.to_string(),
             tool: call.tool.to_string(),
-            arguments: value(&call.arguments),
-            result: value(&call.result),
+            arguments: CompactJson::of_text(&call.arguments),
+            result: CompactJson::of_text(&call.result),
             stale: call.stale,
         };
         Turn {
@@ -82,9 +80,4 @@ impl KeptTurn {
     pub(super) fn said(&self) -> (&str, &str) {
         (&self.request, &self.answer)
     }
-}
-
-fn value(json: &str) -> Value {
-    // It was written from a value, so it can be read.
-    serde_json::from_str(json).unwrap_or_default()
 }

@@ -436,7 +436,9 @@ impl FactLedger {
     /// about, in at most `budget` tokens, without those that the context's turns show. In any case, results of its turns
     /// that were superseded by something else are marked as stale, and answers with made values as unfounded.
     pub fn inform(&self, context: &mut Context, request: &str, user: &str, budget: usize) {
-        for turn in &mut context.turns {
+        // Without any, no call has to be read.
+        let turns = context.turns.iter_mut().filter(|_| !self.contradicted.is_empty());
+        for turn in turns {
             for call in turn.calls.iter_mut().filter(|call| !call.stale) {
                 let key = call_key(&call.scene, &call.tool, &call.arguments, &[]);
                 call.stale = self.contradicted.iter().any(|(run, of)| *run == turn.run && *of == key);

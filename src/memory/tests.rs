@@ -17,8 +17,8 @@ fn turn(n: usize) -> Turn {
         calls: vec![TurnCall {
             scene: "Weather".to_owned(),
             tool: "WeatherForecast_Get".to_owned(),
-            arguments: json!({"city": "Milan", "date": n}),
-            result: json!({"min_c": 12, "max_c": 21, "source": "bundled"}),
+            arguments: json!({"city": "Milan", "date": n}).into(),
+            result: json!({"min_c": 12, "max_c": 21, "source": "bundled"}).into(),
             stale: false,
         }],
     }
@@ -327,7 +327,7 @@ fn turns_that_do_not_fit_get_one_line_each() {
 fn huge_turn_is_truncated_with_a_note() {
     let mut huge = turn(1);
     huge.request = "please ".repeat(100_000);
-    huge.calls[0].result = json!({"rows": vec!["row"; 10_000]});
+    huge.calls[0].result = json!({"rows": vec!["row"; 10_000]}).into();
     let memory = Memory::from_events(Options::default(), &[ended(huge)]);
     assert!(memory.tokens() <= MAX_TURN_TOKENS + 20);
     let context = memory.context(1000);
@@ -410,11 +410,11 @@ fn two_calls_a_turn(turns: usize, place: impl Fn(usize) -> usize) -> Vec<Session
             "source": "World Weather Information Service, climate averages 1971-2000, not a forecast"});
         let balance = json!({"allowance_days": 26, "remaining_days": 26 - at % 9, "requested_days": at % 9,
             "year": 2026, "for": {"name": "Ada Lovelace", "username": "ada"}});
-        let call = |scene: &str, tool: &str, arguments, result| TurnCall {
+        let call = |scene: &str, tool: &str, arguments: Value, result: Value| TurnCall {
             scene: scene.to_owned(),
             tool: tool.to_owned(),
-            arguments,
-            result,
+            arguments: arguments.into(),
+            result: result.into(),
             stale: false,
         };
         let says = [
@@ -499,7 +499,10 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 fn any_turn() -> impl Strategy<Value = Turn> {
     let call = ("[A-Za-z]{1,64}", "[A-Za-z_]{1,64}", any_value(), any_value()).prop_map(
-        |(scene, tool, arguments, result)| TurnCall { scene, tool, arguments, result, stale: false },
+        |(scene, tool, arguments, result)| {
+            let (arguments, result) = (arguments.into(), result.into());
+            TurnCall { scene, tool, arguments, result, stale: false }
+        },
     );
     (any::<Option<u128>>(), any_text(), any_text(), proptest::collection::vec(call, 0..6)).prop_map(
         |(run, request, answer, calls)| Turn {

@@ -106,8 +106,11 @@ pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
 
 fn values(turn: &mut Turn, max: usize) {
     for part in turn.calls.iter_mut().flat_map(|call| [&mut call.arguments, &mut call.result]) {
-        if let Some(shorter) = shortened_value(part, max) {
-            *part = shorter;
+        // Most are short, and are not read.
+        if json_size(part) > max
+            && let Some(shorter) = shortened_value(part, max)
+        {
+            *part = shorter.into();
         }
     }
 }

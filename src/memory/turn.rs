@@ -53,8 +53,8 @@ fn remembered_calls(state: &RunState) -> (Vec<TurnCall>, Vec<CallOrigin>) {
             TurnCall {
                 scene: call.scene.clone(),
                 tool: call.requested.tool.clone(),
-                arguments: call.requested.arguments.clone(),
-                result: result.clone(),
+                arguments: (&call.requested.arguments).into(),
+                result: result.into(),
                 stale: call.stale_since.is_some()
                     || call.interpreted
                     || call.is_untraced

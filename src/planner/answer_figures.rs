@@ -46,7 +46,7 @@ pub(super) fn results_of_scene(state: &RunState, scene: &str) -> String {
     if let Some(started) = &state.started {
         let turns = started.context.turns.iter().flat_map(|turn| &turn.calls);
         for call in turns.filter(|call| call.scene == scene) {
-            out.push_str(&call.result.to_string());
+            out.push_str(call.result.text());
         }
         let pending = started.context.pending.as_ref().filter(|pending| pending.scene == scene);
         out.extend(pending.map(|pending| pending.question.known.to_string()));

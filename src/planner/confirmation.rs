@@ -456,10 +456,10 @@ impl<'a> CollectedSources<'a> {
         let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
         // What a write was called with was traced, confirmed or approved then.
         if !self.strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
-            self.found.push(Cow::Borrowed(&call.arguments));
-            self.found.push(facts::without_prose(self.state, Cow::Borrowed(&call.result)));
+            self.found.push(Cow::Borrowed(call.arguments.value()));
+            self.found.push(facts::without_prose(self.state, Cow::Borrowed(call.result.value())));
         } else {
-            let result = without_echo(&call.result, &call.arguments);
+            let result = without_echo(call.result.value(), call.arguments.value());
             self.found.push(facts::without_prose(self.state, result));
         }
     }

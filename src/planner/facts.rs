@@ -100,7 +100,7 @@ pub(super) fn founded_answers(state: &RunState) -> Vec<String> {
     let founded = |turn: &Turn| {
         shown.add(&turn.request);
         for call in turn.calls.iter().filter(|call| !call.stale) {
-            shown.add(&call.arguments.to_string());
+            shown.add(call.arguments.text());
             // What only somebody's words say is not founded by an answer that repeats it.
             shown.add(&pruned(&call.result, 0).to_string());
         }

@@ -28,8 +28,8 @@ use crate::language::figures::untraced_figures;
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
 use crate::run::{
-    AskStatus, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, RunStatus,
-    StepState, Subject, Turn,
+    AskStatus, CompactJson, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState,
+    RunStatus, StepState, Subject, Turn,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -573,8 +573,8 @@ struct PromptTurn<'a> {
 
 #[derive(Serialize)]
 struct PromptCall<'a> {
-    arguments: &'a Value,
-    result: &'a Value,
+    arguments: &'a CompactJson,
+    result: &'a CompactJson,
     scene: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stale: bool,

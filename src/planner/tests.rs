@@ -47,8 +47,8 @@ fn conversation_is_json_with_members_in_the_order_of_their_names() {
     let call = |stale| TurnCall {
         scene: "A".to_owned(),
         tool: "ARead".to_owned(),
-        arguments: json!({"n": 1, "a": "\"é\"\n"}),
-        result: json!({"z": [1.5, null], "b": {"y": true, "x": -0.25e-9}}),
+        arguments: json!({"n": 1, "a": "\"é\"\n"}).into(),
+        result: json!({"z": [1.5, null], "b": {"y": true, "x": -0.25e-9}}).into(),
         stale,
     };
     let turn = |calls| Turn {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::compact_json::CompactJson;
 use super::document::NamedDocument;
 use super::event::{Question, RunStatus};
 use super::fact::KnownFact;
@@ -56,9 +57,9 @@ pub struct TurnCall {
     /// The tool.
     pub tool: String,
     /// Its arguments.
-    pub arguments: Value,
+    pub arguments: CompactJson,
     /// Its result, shortened.
-    pub result: Value,
+    pub result: CompactJson,
     /// Whether the result came from an earlier run, since the tool failed, a model has interpreted it, or it is what
     /// documents say: no evidence for the values of a write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

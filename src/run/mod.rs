@@ -10,6 +10,7 @@ mod apply;
 mod approval;
 mod attempt;
 mod calls;
+mod compact_json;
 mod compensation;
 mod confirmation;
 mod consult;
@@ -61,6 +62,7 @@ pub use approval::{
 };
 pub use attempt::{AskReservation, Attempt};
 pub use calls::Calls;
+pub use compact_json::CompactJson;
 pub use confirmation::UNCONFIRMED;
 pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};

@@ -19,6 +19,7 @@ fn now() -> jiff::Zoned {
 }
 
 fn call(tool: &str, arguments: Value, result: Value) -> TurnCall {
+    let (arguments, result) = (arguments.into(), result.into());
     TurnCall { scene: "Staff".to_owned(), tool: tool.to_owned(), arguments, result, stale: false }
 }
 
