@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 use crate::fairness::{FairPermit, FairPermits, NoPermit, Sharers};
 use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
 use crate::program::Interpreter;
-use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, ResultNotes, RunId, SessionId, TenantId};
-use crate::scene::{Scene, ToolExpectations};
+use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, RunId, SessionId, TenantId};
+use crate::scene::{CallEnd, ResultTerms, Scene, ToolExpectations};
 use crate::telemetry::{Component, ServerMetrics};
 use crate::tools::{Principal, RunDocuments, SceneStore};
 use crate::trace_context::TraceParent;
@@ -85,20 +85,15 @@ pub struct SceneCall {
     pub expected: Option<Arc<ToolExpectations>>,
 }
 
-/// How a call ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallEnd {
-    /// Its outcome.
-    pub outcome: Outcome,
-    /// What was found about its result, if anything.
-    pub notes: Option<Box<ResultNotes>>,
-    /// Whether its result is stored whole.
-    pub is_whole: bool,
-}
-
-impl From<Outcome> for CallEnd {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, notes: None, is_whole: true }
+impl SceneCall {
+    /// What decides about its result.
+    fn terms(&self) -> ResultTerms<'_> {
+        ResultTerms {
+            arguments: &self.arguments,
+            language: self.language.as_deref(),
+            is_judged: self.is_judged,
+            expected: self.expected.as_deref(),
+        }
     }
 }
 
@@ -204,14 +199,9 @@ impl Handle {
 
     /// The end of a call with a result that another executor gave.
     pub fn judged(&self, call: &SceneCall, result: Value, say: Option<String>) -> CallEnd {
-        let outcome = |result| Outcome::Ok { result, say, whole: None };
         match self.scene.tool(&call.tool) {
-            Some(tool) => tool_call::judged(tool, call, &result).unwrap_or_else(|breaches| CallEnd {
-                outcome: outcome(result),
-                notes: tool_call::notes(breaches),
-                is_whole: true,
-            }),
-            None => outcome(result).into(),
+            Some(tool) => tool.end_with_given_result(call.terms(), result, say),
+            None => Outcome::Ok { result, say, whole: None }.into(),
         }
     }
 

@@ -5,6 +5,7 @@
 mod alternative;
 pub mod arguments;
 mod builder;
+mod call_end;
 mod check;
 mod document;
 mod draft;
@@ -39,6 +40,7 @@ use crate::staged::SceneTables;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
+pub(crate) use call_end::{CallEnd, ResultTerms};
 #[cfg(feature = "server")]
 pub(crate) use document::{LineIndex, Located, Presence, TableReader};
 pub use expectations::{NumberRange, ResultSchema, ToolExpectations};

@@ -9,15 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::run_documents::run_documents;
-use crate::actors::scene::{self, CallEnd};
+use crate::actors::scene;
 use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
 use crate::conversation::StartingContext;
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, DocumentId, Effect, Event, Fault, Outcome, PlanningMaker,
-    Purpose, RecalledResult, ResultNotes, RunStarted, Settings, Subject, Usage, idempotency_key,
+    Action, Adaptation, Attempt, CallState, Effect, Event, Fault, Outcome, PlanningMaker, Purpose,
+    RecalledResult, RunStarted, Settings, Subject, Usage, idempotency_key,
 };
+use crate::scene::CallEnd;
 use crate::store::SwitchKind;
 use crate::trace_context::{ModelCallTrace, RunTrace, SpanKey};
 
@@ -356,9 +357,9 @@ impl Driver {
                     Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }.into()
                 }
             };
-            let end = with_documents(end, documents.looked_at());
-            let end = if is_read_of_program { whole_or_failed(end) } else { end };
-            let CallEnd { outcome, notes, .. } = remembered(end, remember);
+            let end = end.with_documents(documents.looked_at());
+            let end = if is_read_of_program { end.whole_or_failed() } else { end };
+            let CallEnd { outcome, notes, .. } = end.remembered(remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
     }
@@ -434,35 +435,6 @@ fn voter_of(subject: Subject) -> Option<usize> {
     match subject {
         Subject::Vote { voter, .. } => Some(voter.saturating_sub(1) as usize),
         _ => None,
-    }
-}
-
-/// The end of a call of which the tool looked at these documents.
-fn with_documents(mut end: CallEnd, documents: Vec<DocumentId>) -> CallEnd {
-    if !documents.is_empty() {
-        end.notes.get_or_insert_default().documents = documents;
-    }
-    end
-}
-
-/// The end of a call with the key under which its result is found later, if it is whole and as expected.
-fn remembered(mut end: CallEnd, key: Option<String>) -> CallEnd {
-    let is_good = matches!(end.outcome, Outcome::Ok { .. }) && end.is_whole && end.notes.is_none();
-    if let Some(key) = key.filter(|_| is_good) {
-        end.notes = Some(Box::new(ResultNotes { remember: Some(key), ..ResultNotes::default() }));
-    }
-    end
-}
-
-/// The end of a program's read: a result that is not stored whole is none, since the program would compute with a part of it.
-fn whole_or_failed(end: CallEnd) -> CallEnd {
-    match end.outcome {
-        Outcome::Ok { .. } if !end.is_whole => {
-            let error =
-                Fault::new("code.result", "its result is too large for a program: ask for less at once");
-            CallEnd { outcome: Outcome::Failed { error }, notes: None, is_whole: true }
-        }
-        _ => end,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::RunServices;
-use crate::actors::scene::{self, CallEnd};
+use crate::actors::scene;
 use crate::adapt::ConsultationKind;
 use crate::llm::{self, Gateway};
 use crate::nesting;
@@ -19,6 +19,7 @@ use crate::parts::{
 };
 use crate::planner::{self, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::run::{AskStatus, Fault, FaultClass, Outcome, Reply, ReplyCall, RunState, Subject};
+use crate::scene::CallEnd;
 
 /// A request to a replaced part.
 pub(super) struct PartRequest {

@@ -6,13 +6,12 @@ use actix::prelude::{Addr, Context, Handler, Message};
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
-use super::CallEnd;
 use super::tool_call::run_tool;
 use super::{Options, SceneCall, calls_at_once};
 use crate::actors::launch;
 use crate::fairness::{FairPermit, SharedPlaces};
 use crate::run::{Fault, FaultClass, Outcome, TenantId};
-use crate::scene::Scene;
+use crate::scene::{CallEnd, Scene};
 use crate::telemetry::QueueGuard;
 
 /// A queued tool call and the channel that receives its outcome.
