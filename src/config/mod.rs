@@ -15,6 +15,7 @@ mod openai;
 mod otel_variables;
 mod otlp;
 mod read;
+mod run_settings;
 mod sections;
 mod server;
 mod tenants;
@@ -29,6 +30,7 @@ pub use documents::DocumentsConfig;
 pub use fault::{ConfigFault, ConfigFaults, ValueOrigin};
 pub use layers::ConfigFlags;
 pub use otlp::{OtlpConfig, OtlpTarget};
+pub(crate) use run_settings::RunOffer;
 pub use sections::{
     AuthConfig, ExecutionConfig, KeyLimitsConfig, LogFormat, PlanningConfig, TelemetryConfig, TenantConfig,
 };

@@ -10,13 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::run_documents::run_documents;
 use crate::actors::scene;
-use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
+use crate::config::RunOffer;
 use crate::conversation::StartingContext;
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, Effect, Event, Fault, Outcome, PlanningMaker, Purpose,
-    RecalledResult, RunStarted, Settings, Subject, Usage, idempotency_key,
+    Action, Adaptation, Attempt, CallState, Effect, Event, Fault, Outcome, Purpose, RecalledResult,
+    RunStarted, Settings, Subject, Usage, idempotency_key,
 };
 use crate::scene::CallEnd;
 use crate::store::SwitchKind;
@@ -49,34 +49,18 @@ impl Driver {
         self.append(Event::RunStarted(started)).await
     }
 
-    /// The settings of the run: those of its tenant, with level and mode lowered to what the request asks for.
+    /// The settings of the run, frozen at its start.
     fn frozen_settings(&self) -> Settings {
-        let tenant = self.shared.tenants.get(self.principal.tenant.as_str()).cloned().unwrap_or_default();
+        let shared = &self.shared;
+        let tenant = &self.principal.tenant;
+        let own = shared.tenants.get(tenant.as_str()).cloned().unwrap_or_default();
         let options = self.state.queued.as_ref().map(|queued| queued.options).unwrap_or_default();
-        let configured = &self.shared.settings;
-        let level = self.shared.level_of(&self.principal.tenant);
-        let level = ExecutionLevel::narrowed(level, options.level);
-        let mode = ExecutionMode::narrowed(configured.mode, tenant.mode);
-        let mode = ExecutionMode::narrowed(mode, options.mode);
-        let models = self.shared.gateway.model_names(Purpose::Decision).len();
-        let vote = configured.consultations.vote.min(u32::try_from(models).unwrap_or(u32::MAX)).max(1);
-        let maker = configured.maker.narrowed(tenant.maker).narrowed(options.maker);
-        let can_execute =
-            configured.program_model == Some(true) && self.shared.replaced.interpreter.is_some();
-        // A planner is offered programs only where they can be written and executed.
-        let maker = if maker == PlanningMaker::Auto && !can_execute { PlanningMaker::Scenes } else { maker };
-        Settings {
-            maker,
-            program_model: configured.program_model.filter(|_| maker != PlanningMaker::Scenes),
-            consultations: ConsultationLimits { vote, ..configured.consultations },
-            approval: self.shared.approval.policy_of(&self.principal.tenant, &tenant.approval),
-            confirm_at_least: tenant.confirm,
-            learn: tenant.learn.unwrap_or(configured.learn),
-            level,
-            mode: adapt::completed(level, mode),
-            embeddings_timeout_ms: self.shared.embeddings_timeout_ms(),
-            ..configured.clone()
-        }
+        let offer = RunOffer {
+            decision_models: shared.gateway.model_names(Purpose::Decision).len(),
+            executes_programs: shared.replaced.interpreter.is_some(),
+            embeddings_timeout_ms: shared.embeddings_timeout_ms(),
+        };
+        own.run_settings(&shared.settings, shared.approval.policy_of(tenant, &own.approval), options, offer)
     }
 
     /// Performs an action. What it results in is recorded now, or arrives later as an event of its own.
