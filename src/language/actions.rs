@@ -28,16 +28,19 @@ pub(crate) fn names_action<'a>(said: &str, name: &str, about: impl Iterator<Item
 const LIGHT: &str = "make do take get put give have set go come let try help use want need keep please fai fare faccia prendi \
 prendere metti mettere dai dare vai andare aiuta aiutami";
 
-/// Verbs that ask for an explanation, beside those of action.
-const TELLING: &str =
-    "explain describe know see wonder dimmi dirmi spiega spiegami spiegare sapere racconta raccontami";
+/// Verbs that ask to be told something, beside lookups.
+const TELLING: &str = "explain describe know see wonder tell say read look show dimmi dirmi dammi mostrami spiega spiegami spiegare \
+sapere racconta raccontami leggi";
 
-/// The verb of a clause that says what is asked for, as far as it is known to be one.
+/// The verb of a clause that asks for something to be done, as far as it is known to be one; `None` where the clause asks to
+/// be told something.
 pub(crate) fn asked_verb(clause: &str) -> Option<String> {
     let tokens = text::tokens(clause);
+    let is_told =
+        |token: &text::Token| token.among(TELLING) || lexicon::is_lookup(&token.features().concepts);
     let is_verb = |token: &text::Token| pattern::is_verb(token) || token.among(TELLING);
     let verb = tokens.iter().find(|token| token.word && is_verb(token) && !token.among(LIGHT));
-    verb.map(|token| token.norm.clone())
+    verb.filter(|token| !is_told(token)).map(|token| token.norm.clone())
 }
 
 #[cfg(test)]
@@ -50,8 +53,9 @@ mod tests {
             ("Please send 50 euros to Bob", Some("send")),
             ("make a transfer of 50 euros", Some("transfer")),
             ("Write a poem about sending money", Some("write")),
-            ("tell me how bookings work", Some("tell")),
-            ("spiegami come si prenota una sala", Some("spiegami")),
+            ("tell me how bookings work", None),
+            ("Show my bookings", None),
+            ("spiegami come si prenota una sala", None),
             ("vorrei prenotare la sala", Some("prenotare")),
             ("50 euros", None),
         ] {

@@ -170,13 +170,14 @@ fn tells_own_act(words: &[&Token]) -> bool {
         let next = words.get(at + 1);
         word.among(DONE)
             || (speaks && next.is_some_and(|next| !next.among(MODALS)))
-            || (next.is_some() && word.is(&["ho", "abbiamo", "habe", "haben", "avons", "hemos"]))
+            || (next.is_some_and(|next| !next.digit())
+                && word.is(&["ho", "abbiamo", "habe", "haben", "avons", "hemos"]))
     })
 }
 
-/// Whether the words of a clause tell a finished act: an auxiliary verb before something else.
+/// Whether the words of a clause tell a finished act: an auxiliary verb before something else than a number ("you have 5 euros").
 fn tells_an_act(words: &[&Token]) -> bool {
-    words.windows(2).any(|pair| pair[0].among(PERFECT))
+    words.windows(2).any(|pair| pair[0].among(PERFECT) && !pair[1].digit())
 }
 
 #[cfg(test)]
@@ -232,6 +233,7 @@ mod tests {
             "The account of Bob is closed: nothing was sent.",
             "I could not send it.",
             "Non ho prenotato nulla.",
+            "The transfer failed. You have 5 euros left.",
             "The transfer failed. Shall I try again?",
             "I could not send it, as the account has been closed.",
             "Non è stato possibile: il conto è stato chiuso.",

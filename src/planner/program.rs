@@ -395,7 +395,7 @@ fn with_its_calls(state: &RunState, number: u32, result: ProgramResult) -> Resul
             && step.code().is_some_and(|work| work.program_calls.is_empty())
     });
     let claims = result.status == STATUSES[0] && !result.dry_run;
-    if claims && is_idle && state.settings().has_rules(7) {
+    if claims && is_idle && state.settings().has_rules(8) {
         let what = "STATUS is \"success\", and the program called no function: call those that the request needs, or end with \
                     another STATUS";
         return Err(what.to_owned());

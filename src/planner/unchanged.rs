@@ -12,7 +12,7 @@ use crate::sentences::{self, OmissionTexts};
 /// `answer` with what it does not say: that nothing was changed, where the run has begun no write and one was expected; and
 /// which steps completed without their writes, where others wrote.
 pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: String) -> String {
-    if !state.settings().has_rules(7) || state.is_dry_run() {
+    if !state.settings().has_rules(7) || state.is_dry_run() || has_further_steps(state) {
         return answer;
     }
     let line = match (state.settings().has_rules(8), has_begun_write(state)) {
@@ -25,6 +25,12 @@ pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: St
         Some(line) => format!("{}\n{line}", answer.trim_end()),
         None => answer,
     }
+}
+
+/// Whether other steps than the program whose answer it is may still write.
+fn has_further_steps(state: &RunState) -> bool {
+    let open = state.steps.values().filter(|step| !step.status.is_terminal() && !step.is_node());
+    state.settings().has_rules(8) && open.count() > 1
 }
 
 fn has_begun_write(state: &RunState) -> bool {
@@ -98,7 +104,7 @@ fn unchanged_before_revision_8(state: &RunState, catalogue: &Catalogue, answer: 
     if language::denies(answer) {
         return None;
     }
-    let is_expected = match state.steps.values().all(|step| step.code().is_some()) {
+    let is_expected = match state.steps.is_empty() {
         true => claims_a_requested_write(state, catalogue, answer),
         false => state
             .steps

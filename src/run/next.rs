@@ -456,7 +456,7 @@ impl RunState {
         };
         let done = |by: &CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
         // A program says what it did, and did it only if a call of it has a result, or computed it from earlier ones.
-        let follows = self.settings().has_rules(7) && step.step.depends_on_step.iter().next().is_some();
+        let follows = self.settings().has_rules(8) && step.step.depends_on_step.iter().next().is_some();
         let claims = !follows && step.code().is_some_and(|work| work.claims_success(self));
         let nothing = (claims || calls().next().is_some()) && !calls().any(|(c, _)| ok(c));
         // A model may have corrected its arguments in a later call, but a confirmed call is executed as it

@@ -10,6 +10,9 @@ use crate::language::{self, ActReport};
 use crate::plan::StepStatus;
 use crate::sentences::OmissionTexts;
 
+/// Maximum length of a read with its arguments, in characters.
+const MAX_READ: usize = 200;
+
 impl RunState {
     /// `answer` with a line appended for everything that it has to mention and does not.
     pub fn with_omissions(&self, answer: &str) -> String {
@@ -151,7 +154,8 @@ impl RunState {
                 (own.is_empty() || own.iter().any(|value| words.has_value(value)))
                     && (language::denies(sentence) || words.has(&about))
             };
-            let line = format!("{}: {about}", self.describe_call(call));
+            let call_in_words = language::text::shorten_to_words(&self.describe_call(call), MAX_READ);
+            let line = format!("{call_in_words}: {about}");
             let is_mentioned = text.has(&line) || sentences_of(shown).any(is_denied);
             (!is_mentioned).then(|| separate_lines(&line, &call.requested.arguments))
         };

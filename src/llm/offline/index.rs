@@ -9,6 +9,8 @@ use jiff::civil::Date;
 
 use super::entities::{self, Entities};
 use super::lexicon;
+use super::pattern;
+use super::phrases::POLITE;
 use super::prompt::{SceneCard, ToolCard};
 use super::pronouns;
 use super::routing::Hit;
@@ -247,22 +249,45 @@ pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
 
 /// Whether the words ask for information rather than an action.
 pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
+    const TELLS: &[&str] = &[
+        "dimmi", "mostrami", "mostra", "sapere", "know", "show", "tell", "list", "elenca", "elencami",
+        "vedere", "see", "dammi", "leggi", "telling",
+    ];
+    // After "would you be so kind as to".
+    const TELLS_POLITELY: &[&str] = &[
+        "dirmi",
+        "dirci",
+        "mostrarmi",
+        "indicarmi",
+        "farmi",
+        "elencarmi",
+        "check",
+        "controllare",
+        "verificare",
+        "find",
+        "explain",
+    ];
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let polite = words.first().is_some_and(|t| {
-        t.is(&["puoi", "potresti", "can", "could", "would", "will", "potete", "may", "mi", "ci"])
-    });
-    let early = words
+    let lead = polite_lead(&words);
+    let asked = lead.unwrap_or(&words);
+    let polite = lead.is_some()
+        || words.first().is_some_and(|t| {
+            t.is(&["puoi", "potresti", "can", "could", "would", "will", "potete", "may", "mi", "ci"])
+        });
+    let early = asked
         .iter()
         .take(4)
         .any(|t| lexicon::is_question_word(&t.norm) && !t.is(&["perche", "why", "que", "como"]));
-    let told = words.iter().take(6).any(|t| {
-        t.is(&[
-            "dimmi", "mostrami", "mostra", "sapere", "know", "show", "tell", "list", "elenca", "elencami",
-            "vedere", "see", "dammi", "leggi", "telling",
-        ])
-    });
+    let told = asked.iter().take(6).any(|t| t.is(TELLS))
+        || lead.is_some_and(|asked| asked.iter().take(3).any(|t| t.is(TELLS_POLITELY)));
     let mark = tokens.iter().any(|t| t.raw == "?");
     early || told || (mark && !polite)
+}
+
+/// What is asked for after the opening of a polite request in the form of a question: "Hi, could you please …".
+pub(super) fn polite_lead<'w, 't>(words: &'w [&'t Token]) -> Option<&'w [&'t Token]> {
+    let own = pattern::strip_fillers(words);
+    pattern::any(own, 0, POLITE).map(|at| &own[at..])
 }
 
 /// The slots of a text. Values of enumerations are not detected here.

@@ -8,8 +8,8 @@ use jiff::civil::Date;
 
 use super::entities::Entities;
 use super::index::{
-    CatalogueIndex, IndexedTool, SLOTS, Slot, SlotSet, WordKind, code_prefix, senses, slots_of_text,
-    word_kind,
+    CatalogueIndex, IndexedTool, SLOTS, Slot, SlotSet, WordKind, code_prefix, polite_lead, senses,
+    slots_of_text, word_kind,
 };
 use super::lexicon;
 use super::pattern;
@@ -413,7 +413,7 @@ impl CatalogueIndex {
             wh_question,
             has_time: !entities.times.is_empty(),
             expresses_wish: !slots.contains(Slot::Question)
-                && (reader.begins_with_action() || has_wish_word(&tokens)),
+                && (reader.begins_with_action() || has_wish_word(&tokens) || asks_politely(&tokens)),
             asks_existence,
             asked_thing,
             asked_words: self.asked_words(&tokens),
@@ -692,6 +692,12 @@ fn has_wish_word(tokens: &[Token]) -> bool {
     tokens.iter().any(|t| {
         t.is(&["vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno"])
     })
+}
+
+/// Whether a clause is a polite request in the form of a question: "could you …?".
+fn asks_politely(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    polite_lead(&words).is_some()
 }
 
 /// Whether a clause is about the speaker: "my leave", "ho prenotato".
