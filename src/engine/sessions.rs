@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Engine, documents};
 use crate::actors::{journal, session_registry};
 use crate::run::{Fault, SessionId, TenantId};
-use crate::store::Store;
+use crate::store::{ErrorCode, Store};
 
 /// Maximum number of expired conversations erased in one pass.
 const MAX_EXPIRED: u32 = 1000;
@@ -70,6 +70,8 @@ impl Janitor {
             match self.pass(Timestamp::now()).await {
                 Ok(0) => {}
                 Ok(erased) => tracing::info!(erased, days = self.days, "expired conversations were erased"),
+                // The engine is closing.
+                Err(fault) if fault.code == ErrorCode::Stopped.as_str() => {}
                 Err(fault) => {
                     tracing::warn!(code = %fault.code, "old conversations could not be erased: {}", fault.message);
                 }
@@ -83,6 +85,8 @@ impl Janitor {
                         "unused documents, or those whose deletion had begun, were deleted"
                     )
                 }
+                // The engine is closing.
+                Err(fault) if fault.code == ErrorCode::Stopped.as_str() => {}
                 Err(fault) => {
                     tracing::warn!(code = %fault.code, "unused documents could not be deleted: {}", fault.message);
                 }
