@@ -12,7 +12,7 @@ use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::table;
 use super::table::TableLayout;
-use super::text::one_line;
+use super::text::{count, one_line};
 
 /// Runs the command.
 pub async fn run<W: Write>(
@@ -56,9 +56,11 @@ fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {
     match &audit.broken {
         None => writeln!(
             out,
-            "The audit log is intact: {} rows.\nhead: {}\n\
+            "The audit log is intact: {}.\nhead: {}\n\
              Store the head elsewhere: `proscenium audit verify --head {}` later detects removed rows.",
-            audit.rows, audit.head, audit.head
+            count(usize::try_from(audit.rows).unwrap_or_default(), "row"),
+            audit.head,
+            audit.head
         )?,
         Some(broken) => writeln!(
             out,

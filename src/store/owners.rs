@@ -149,6 +149,8 @@ mod tests {
         store.write(&[begun(1, "ada"), begun(2, "bob")]).await.unwrap();
         let owner = async || store.session_owner(&tenant(), &session("s1")).await.unwrap();
         assert_eq!(owner().await.as_deref(), Some("ada"));
+        let new = store.session(&tenant(), &session("s1")).await.unwrap().unwrap();
+        assert_eq!((new.session, new.turns), (session("s1"), 0), "shown before its first turn has ended");
         let of = async |n| store.run_owner(&tenant(), run_id(n)).await.unwrap();
         let bob = RunOwner { session: session("s1"), user: "bob".to_owned(), has_approvals: false };
         assert_eq!(of(2).await, Some(bob));

@@ -298,17 +298,23 @@ impl Store {
         rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
-    /// One conversation as lists show it; `None` when the tenant has no such session.
+    /// One conversation as lists show it, or, until its first turn has ended, as its runs show it; `None` when the tenant has
+    /// no such session.
     ///
     /// # Errors
     /// Database errors.
     pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Option<SessionRow>, Error> {
-        let row = sqlx::query("SELECT * FROM sessions WHERE tenant = ? AND session = ?")
-            .bind(tenant.as_str())
-            .bind(session.as_str())
-            .fetch_optional(self.pool())
-            .await
-            .map_err(|e| self.list_error(&e))?;
+        let row = sqlx::query(
+            "SELECT session, tenant, created, updated, turns, epoch, last_seq FROM sessions \
+             WHERE tenant = ?1 AND session = ?2 UNION ALL \
+             SELECT session, tenant, min(created), max(updated), 0, 0, 0 FROM runs WHERE tenant = ?1 AND session = ?2 \
+             AND NOT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND session = ?2) GROUP BY tenant, session",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_optional(self.pool())
+        .await
+        .map_err(|e| self.list_error(&e))?;
         row.as_ref().map(session_row).transpose().map_err(|e| self.list_error(&e))
     }
 
