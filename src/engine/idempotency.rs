@@ -69,7 +69,6 @@ impl Engine {
         let place = self.key_locks.reserve_slot(&tenant, &format!("{key}\u{0}{user}"))?;
         let guard = place.lock.clone().lock_owned().await;
         let asked = Idempotency { hash: request_hash(&request), key };
-        let unlimited = hash_without_limits(&request);
         let store = self.parts.store.clone();
         let (sender, receiver) = oneshot::channel();
         // The key stays locked until the request is in the journal, even if the caller goes away before.
@@ -78,7 +77,9 @@ impl Engine {
             let submitted = match before {
                 Err(error) => Err(error.into()),
                 Ok(None) => Self::accept_request(&intake, request, Some(asked)).await.map(Submitted::New),
-                Ok(Some(before)) if before.hash == asked.hash || before.hash == unlimited => {
+                Ok(Some(before))
+                    if before.hash == asked.hash || before.hash == hash_without_limits(&request) =>
+                {
                     let said = |word: &RequestIdentity| {
                         word.idempotency
                             .as_ref()
