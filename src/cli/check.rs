@@ -7,7 +7,8 @@ use proscenium::adapt::ExecutionLevel;
 use proscenium::config::{Config, ConfigFault, LoadedConfig, ValueOrigin};
 use proscenium::flow::Flow;
 use proscenium::llm::cache::Mode;
-use proscenium::run::{Effect, Purpose};
+use proscenium::run::{Effect, PlanningMaker, Purpose};
+use proscenium::sandbox;
 use proscenium::scene::Scene;
 use proscenium::setting::redact_url;
 use proscenium::store::{DataDirContents, DataDirReport, ErrorCode, inspect};
@@ -178,6 +179,35 @@ pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
         ),
         remedy: "set execution.mode = \"adaptive\"".to_owned(),
     })
+}
+
+/// What keeps programs from being written and executed, where the configuration has plans be programs.
+pub fn unfit_programs(config: &Config) -> Vec<Finding> {
+    let level = match config.planning.maker {
+        PlanningMaker::Scenes => return Vec::new(),
+        PlanningMaker::Auto => Level::Warning,
+        PlanningMaker::Code => Level::Error,
+    };
+    let mut findings = Vec::new();
+    if config.llm.models.iter().all(|model| model.embeddings) {
+        findings.push(Finding {
+            place: "planning.maker".to_owned(),
+            level,
+            code: "check.programs_without_models".to_owned(),
+            message: "no model is configured, and the embedded rules write no programs".to_owned(),
+            remedy: "configure a model, or set planning.maker = \"scenes\"".to_owned(),
+        });
+    }
+    if let Err(missing) = sandbox::read_module(&super::engine::sandbox_options(config), "x = 1") {
+        findings.push(Finding {
+            place: "sandbox".to_owned(),
+            level,
+            code: missing.code.to_owned(),
+            message: format!("no program can be executed: {}", missing.message),
+            remedy: "correct `sandbox.worker`, or set planning.maker = \"scenes\"".to_owned(),
+        });
+    }
+    findings
 }
 
 /// What keeps consultations from being useful or cheap, where the configured level allows them.

@@ -9,6 +9,7 @@ use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::plan::Plan;
 use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{DocumentId, Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
+use proscenium::sandbox;
 use proscenium::scene::Scene;
 use proscenium::tools::{DependencyReport, ToolError};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
@@ -28,8 +29,14 @@ fn builder(loaded: &LoadedConfig) -> Builder {
 
 /// The same for a configuration.
 pub fn builder_of(mut config: Config) -> Builder {
-    config.sandbox.worker = config.sandbox.worker.or_else(|| std::env::current_exe().ok());
+    config.sandbox = sandbox_options(&config);
     Engine::builder(config).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
+}
+
+/// The settings of the sandbox, with this program as the worker where none is named.
+pub fn sandbox_options(config: &Config) -> sandbox::Options {
+    let worker = config.sandbox.worker.clone().or_else(|| std::env::current_exe().ok());
+    sandbox::Options { worker, ..config.sandbox.clone() }
 }
 
 /// Starts an engine for a terminal.
@@ -92,6 +99,7 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     found.flows = flows.into_iter().filter_map(|scene| scene.flow.as_deref()).map(check::flow).collect();
     findings.extend(check::idle_policies(&loaded.config, &scenes.scenes));
     findings.extend(check::unfit_consultations(&loaded.config));
+    findings.extend(check::unfit_programs(&loaded.config));
     if live {
         let (reports, more) = dependencies(&scenes.scenes).await;
         found.dependencies = reports;

@@ -114,6 +114,23 @@ fn valid_setup_is_reported_with_what_was_found() {
 }
 
 #[test]
+fn programs_that_nobody_writes_or_executes_are_reported() {
+    let workspace = Workspace::bare()
+        .with("PROSCENIUM__PLANNING__MAKER", "code")
+        .with("PROSCENIUM__SANDBOX__WORKER", "/nonexistent/worker");
+    let ran = workspace.run(&["check"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    for expected in [
+        "planning.maker: error[check.programs_without_models]: ",
+        "sandbox: error[sandbox.unavailable]: no program can be executed: `/nonexistent/worker` cannot be started",
+    ] {
+        assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
+    }
+    let ran = workspace.with("PROSCENIUM__PLANNING__MAKER", "scenes").run(&["check"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+}
+
+#[test]
 fn live_check_finds_how_to_force_a_model() {
     // Calls a function only if `tool_choice` is `required`.
     let llm = ScriptedLlm::start(|request, _| match support::forced_tool(request) {
