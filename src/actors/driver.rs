@@ -43,7 +43,7 @@ use crate::parts::ReplacedParts;
 use crate::planner::{self, CommandRefusal};
 use crate::program::{Stop, Unavailable};
 use crate::run::{
-    Action, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId, Settings,
+    Action, Envelope, Event, Fault, RunId, RunQueued, RunState, SessionEvent, SessionId, Settings,
     SummaryOwner, TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
@@ -389,8 +389,7 @@ impl Driver {
 
     /// Whether the run has ended or waits for a person, and nothing of it is in flight.
     fn is_at_rest(&self) -> bool {
-        let rests = self.state.status.is_terminal() || self.state.status == RunStatus::Waiting;
-        rests && self.in_flight.is_empty()
+        !self.state.is_unfinished() && self.in_flight.is_empty()
     }
 
     async fn drive(&mut self, context: StartingContext, turn: GateOutcome) -> Result<(), Fault> {

@@ -7,23 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::adapt::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
-use crate::run::{CallState, CallStatus, Effect, Event, Fault, FaultClass, Outcome, RunState, TenantId};
+use crate::adapt::{ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
+use crate::run::{CallState, Effect, Event, Fault, FaultClass, Outcome, RunState, TenantId};
 use crate::scene::Catalogue;
 
 /// Most tools of all tenants; of more, the one that was not called for the longest time is forgotten.
 const MAX_TOOLS: usize = 20_000;
-
-/// Codes of outcomes that say nothing about a tool.
-const SILENT: [&str; 7] = [
-    "tool.breaker_open",
-    "tool.disabled",
-    "tool.changed",
-    "tool.cancelled",
-    "tool.interrupted",
-    "scene.lost",
-    "sandbox.busy",
-];
 
 /// A tool of a tenant: scene, then tool.
 type ToolKey = (TenantId, String, String);
@@ -42,7 +31,7 @@ impl ToolHealths {
         at: Timestamp,
         config: ToolBreakerConfig,
     ) {
-        let Some(report) = report(call, outcome) else { return };
+        let Some(report) = call.health_report(outcome) else { return };
         let key = (tenant.clone(), call.scene.clone(), call.requested.tool.clone());
         let mut all = self.lock();
         if !all.contains_key(&key) && all.len() >= MAX_TOOLS {
@@ -159,15 +148,4 @@ pub(crate) fn ended_calls(state: &RunState, journal: &[crate::run::Envelope<Even
 /// In the order in which they ended.
 pub(crate) fn sort_ended(calls: &mut [EndedCall]) {
     calls.sort_by_key(|call| call.at);
-}
-
-/// What an outcome says about the call's tool; `None` if nothing.
-fn report(call: &CallState, outcome: &Outcome) -> Option<HealthReport> {
-    // A dry run and a refusal by the state machine start nothing.
-    let started = call.attempts > 0 || matches!(call.status, CallStatus::InFlight { .. });
-    let fault = outcome.fault();
-    if !started || fault.is_some_and(|fault| SILENT.contains(&fault.code.as_str())) {
-        return None;
-    }
-    Some(HealthReport::of(fault.map(|fault| fault.class)))
 }

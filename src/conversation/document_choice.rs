@@ -98,27 +98,64 @@ const ORDINALS: [&[&str]; 10] = [
     &["tenth", "decimo", "decima"],
 ];
 
+/// The longest reply that may name a document that was not listed, in bytes.
+const MAX_REPLY_BYTES: usize = 400;
+
+/// What a reply to a question that lists documents names.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ChosenDocuments {
+    /// The documents.
+    pub(crate) named: Vec<NamedDocument>,
+    /// Whether it names nothing but documents that do not exist any more.
+    pub(crate) names_deleted: bool,
+}
+
+impl ChosenDocuments {
+    /// What `reply` names of the documents that were `listed` and of the user's others, where `all` are those that exist,
+    /// the newest first.
+    pub(crate) fn of(reply: &str, listed: &[NamedDocument], all: &[NamedDocument]) -> Self {
+        let is_listed = |one: &NamedDocument| listed.iter().any(|listed| listed.id == one.id);
+        let is_newer = |one: &NamedDocument| listed.first().is_some_and(|first| one.id > first.id);
+        let is_short = reply.len() <= MAX_REPLY_BYTES;
+        let others = all.iter().filter(|one| is_short && !is_listed(one)).cloned();
+        let (newer, older): (Vec<_>, Vec<_>) = others.partition(is_newer);
+        let choices = DocumentChoices { listed, older: &older, newer: &newer };
+        let mut named = choices.named(reply);
+        // What was deleted since is not named, and no other in its place.
+        named.retain(|one| all.iter().any(|known| known.id == one.id));
+        let has_forgotten = listed.iter().any(|one| one.id.0.is_nil());
+        let is_deleted = choices.is_only_named(reply) || (has_forgotten && is_file_name(reply));
+        Self { names_deleted: named.is_empty() && is_deleted, named }
+    }
+
+    /// What `reply` names of the documents that were `listed`, where it is not known which exist.
+    pub(crate) fn of_listed(reply: &str, listed: &[NamedDocument]) -> Self {
+        let named = DocumentChoices { listed, ..DocumentChoices::default() }.named(reply);
+        Self { named, names_deleted: false }
+    }
+}
+
 /// The documents that a reply may name.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct DocumentChoices<'a> {
+struct DocumentChoices<'a> {
     /// Those that the question lists, in its order.
-    pub(crate) listed: &'a [NamedDocument],
+    listed: &'a [NamedDocument],
     /// Those that follow them, and that it does not list. Their places go on.
-    pub(crate) older: &'a [NamedDocument],
+    older: &'a [NamedDocument],
     /// Those that were added since. They have no place.
-    pub(crate) newer: &'a [NamedDocument],
+    newer: &'a [NamedDocument],
 }
 
 impl DocumentChoices<'_> {
     /// Those that the reply names: by id or whole name anywhere in it, or by the name without its ending or the place in
     /// the list, if it says nothing else. A plain yes names the only one that is listed. A name that several have means the listed
     /// one, if only one of them is; else it names none.
-    pub(crate) fn named(&self, reply: &str) -> Vec<NamedDocument> {
+    fn named(&self, reply: &str) -> Vec<NamedDocument> {
         self.read(reply).0
     }
 
     /// Whether the reply names some of them and says nothing else.
-    pub(crate) fn is_only_named(&self, reply: &str) -> bool {
+    fn is_only_named(&self, reply: &str) -> bool {
         let (named, rest) = self.read(reply);
         !named.is_empty() && rest.iter().all(|word| FILLERS.contains(&word.as_str()) || place(word).is_some())
     }
@@ -178,7 +215,7 @@ impl DocumentChoices<'_> {
 }
 
 /// Whether a reply is nothing but the name of a file, such as `report.md`: it may be that of a document whose name was forgotten.
-pub(crate) fn is_file_name(reply: &str) -> bool {
+fn is_file_name(reply: &str) -> bool {
     let name = reply.trim().trim_matches(['"', '“', '”', '«', '»', '`']);
     let is_ending =
         |ending: &str| (1..=4).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
@@ -362,6 +399,28 @@ mod tests {
         assert!(
             is_file_name("«old-report.txt»") && !is_file_name("Done.") && !is_file_name("about report.md")
         );
+    }
+
+    #[test]
+    fn deleted_document_is_not_named_and_no_other_in_its_place() {
+        let listed = choices(&["report.md", "plan.md"]);
+        let all = &listed[1..];
+        let deleted = ChosenDocuments { named: Vec::new(), names_deleted: true };
+        for reply in ["report.md", "the first one"] {
+            assert_eq!(ChosenDocuments::of(reply, &listed, all), deleted, "{reply}");
+        }
+        let plan = ChosenDocuments { named: all.to_vec(), names_deleted: false };
+        assert_eq!(ChosenDocuments::of("the second one", &listed, all), plan);
+        assert_eq!(ChosenDocuments::of("Good morning", &listed, all), ChosenDocuments::default());
+    }
+
+    #[test]
+    fn long_reply_names_only_what_was_listed() {
+        let all = choices(&["a.txt", "report.md"]);
+        let long = |name: &str| format!("{name} {}", "please ".repeat(80));
+        assert_eq!(ChosenDocuments::of(&long("report.md"), &all[..1], &all), ChosenDocuments::default());
+        assert_eq!(ChosenDocuments::of(&long("a.txt"), &all[..1], &all).named, all[..1]);
+        assert_eq!(ChosenDocuments::of("report.md", &all[..1], &all).named, all[1..]);
     }
 
     #[test]

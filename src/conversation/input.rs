@@ -67,8 +67,7 @@ pub(crate) struct IncomingRequest {
     pub(crate) user: String,
     /// Whether the conversation must be its user's, or a new one.
     pub(crate) own_session: bool,
-    /// Its words, if they may decide about a run that waits: a request with a plan of its own, one that
-    /// only plans and a dry run decide nothing.
+    /// Its words, if they may decide about a run that waits (`may_decide_by_words`).
     pub(crate) words: Option<String>,
     /// The current run of the queue, if its answer was published before the request arrived.
     pub(crate) answered: Option<RunId>,

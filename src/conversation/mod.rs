@@ -32,6 +32,7 @@ mod input;
 mod lifecycle;
 mod loading;
 mod requests;
+mod run_condition;
 mod side_effect;
 mod slots;
 mod statements;
@@ -44,7 +45,7 @@ use std::collections::VecDeque;
 use crate::memory::{self, FactCounts};
 use crate::run::{Fault, RunId, SessionId};
 pub(crate) use context::StartingContext;
-pub(crate) use document_choice::{DocumentChoices, is_file_name};
+pub(crate) use document_choice::ChosenDocuments;
 use history::SessionHistory;
 pub(crate) use input::{
     CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, OpenDecisions, RunCondition,
@@ -53,6 +54,7 @@ pub(crate) use input::{
 pub(crate) use side_effect::{NewRun, ReadAttempt, SideEffect, WordDecision};
 use slots::RunTable;
 pub(crate) use statements::FactStatement;
+pub(crate) use word_decision::may_decide_by_words;
 
 pub(crate) use faults::{queue_full, session_busy, too_many_commands};
 

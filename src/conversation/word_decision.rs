@@ -6,7 +6,13 @@ use super::{ConversationState, faults};
 use crate::language::{self, Lang};
 use crate::planner::list_edits::{self, ListReading};
 use crate::planner::{ApproverChoice, consent};
-use crate::run::{ApprovalId, Fault};
+use crate::run::{ApprovalId, Fault, RequestOptions};
+
+/// Whether the words of a request may decide about a run that waits: a request with a plan of its own, one that only
+/// plans and a dry run decide nothing.
+pub(crate) fn may_decide_by_words(has_plan: bool, plan_only: bool, options: RequestOptions) -> bool {
+    !has_plan && !plan_only && !options.dry_run
+}
 
 impl ConversationState {
     /// The decision that a message makes, if it says nothing but yes or no, or how a list of the question is to be

@@ -57,17 +57,20 @@ pub(crate) use approval::{required_call_approval, with_approval};
 pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
 pub use confirmation::confirmed;
 pub use constraints::check_constraints;
+pub(crate) use documents::question_for_documents;
 pub use failed_call::{CallAttempts, FailedCall, consulted_call};
 pub use flow_plan::path_writes;
 pub use interpret::interpreted;
 #[cfg(test)]
 pub(crate) use patch::{PatchReply, read as read_patch};
 pub use planned_calls::prepared;
+pub(crate) use preflight::first_question;
 pub use preflight::plan_problems_before_start;
 #[cfg(test)]
 pub(crate) use program::read as read_program;
 pub use program::{program, program_replied, within_total_time};
 pub use prompt::{offered, request};
+pub(crate) use read::is_usable_reading;
 pub use read::read;
 pub use recall::recall_key;
 pub use shortlist::{MAX_RANKED, needs_shortlist};

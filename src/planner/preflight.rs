@@ -2,8 +2,20 @@
 
 use super::approval::unfit_call;
 use crate::plan::{PlanProblem, Step, StepKind, StepStatus};
-use crate::run::RunState;
+use crate::run::{RunState, Subject, SummaryOwner};
 use crate::scene::Catalogue;
+
+/// What the first question to a model about a step is about.
+pub(crate) fn first_question(step: &Step) -> Subject {
+    let number = step.step_number;
+    match step.kind {
+        StepKind::Flow => Subject::Path { step: number },
+        StepKind::Llm => Subject::Node { step: number },
+        StepKind::Summary => SummaryOwner::step(number).subject(1),
+        StepKind::Code => Subject::Program { step: number },
+        StepKind::Scene | StepKind::Node => Subject::Scene { step: number },
+    }
+}
 
 /// The problems of the plan in force that can be detected before its first step. Empty if it may begin.
 pub fn plan_problems_before_start(state: &RunState, catalogue: &Catalogue) -> Vec<PlanProblem> {

@@ -39,6 +39,15 @@ const UNSAID_VALUE: &str = "reply.unsaid";
 /// Most calls read from one reply; a longer list is a malfunction of the model.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
+/// Whether a reply was usable, so that the cache may serve it for an equal request.
+pub(crate) fn is_usable_reading(read: &Event) -> bool {
+    match read {
+        Event::ReplyRejected { .. } => false,
+        Event::SceneReplied { calls, .. } => calls.iter().all(|call| call.problem.is_none()),
+        _ => true,
+    }
+}
+
 /// The event that says what the reply to question `call` about `subject` means.
 pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject) -> Event {
     let catalogue = &*offered_catalogue(state, catalogue);

@@ -380,6 +380,17 @@ impl RunState {
         events
     }
 
+    /// The end of a run about which nothing can be decided any more, because of `error`. It names the writes whose outcome
+    /// is unknown.
+    pub(crate) fn lost_end(&self, mut error: Fault) -> Vec<Event> {
+        for event in self.forced_end(error.clone()) {
+            if let Event::ApprovalRequired { needed, .. } = event {
+                error.message = format!("{}; {}", error.message, needed.why.join("; "));
+            }
+        }
+        vec![Event::RunFailed { error }]
+    }
+
     /// The approval request for a write whose outcome is unknown and that nobody was asked about yet. Where
     /// the run `ends`, this includes writes in flight and writes that were to be repeated.
     pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {

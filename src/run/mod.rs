@@ -50,6 +50,7 @@ mod synthesis;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tool_report;
 mod vote;
 mod work;
 

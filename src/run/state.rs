@@ -16,8 +16,8 @@ use super::consult::ConsultationState;
 use super::context::PendingQuestion;
 use super::document::NamedDocument;
 use super::event::{
-    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RunQueued, RunStarted,
-    RunStatus, Subject, Usage, Verdict,
+    Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RunQueued,
+    RunStarted, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
 };
 use super::ids::RunId;
 use super::learned::{LearnMode, PlanRecall, PlanScore};
@@ -598,6 +598,23 @@ impl RunState {
     /// Whether the request is only for a plan.
     pub fn is_plan_only(&self) -> bool {
         self.queued.as_ref().is_some_and(|q| q.plan_only)
+    }
+
+    /// Whether an event is about a write.
+    pub(crate) fn concerns_write(&self, event: &Event) -> bool {
+        let call = match event {
+            Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. } => Some(*call),
+            Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. } => Some(*call),
+            Event::Consultation { subject, .. } => subject.call(),
+            _ => None,
+        };
+        let call = call.and_then(|call| self.calls.get(&call));
+        call.is_some_and(|call| call.requested.effect == Effect::Write)
+    }
+
+    /// Whether something must happen now: the run has not ended and waits for nobody.
+    pub fn is_unfinished(&self) -> bool {
+        !self.status.is_terminal() && self.status != RunStatus::Waiting
     }
 
     /// Whether writes are reported and not executed.

@@ -12,6 +12,9 @@ pub const PART_BYTES: usize = 3_000;
 /// The most chunks of a summary.
 pub const MAX_CHUNKS: u32 = 1_000;
 
+/// The share of a model's window that a chunk may take.
+const WINDOW_SHARE: usize = 3;
+
 /// Bytes of what a question has beside its data: instructions, schema and names of sections.
 const QUESTION_BYTES: usize = 2_500;
 /// Bytes of what is read again for a fact, beside the fact itself, for each of its own bytes.
@@ -26,6 +29,12 @@ pub struct SummaryEstimate {
     pub input_tokens: u64,
     /// Tokens of all replies.
     pub output_tokens: u64,
+}
+
+/// The most bytes of a chunk, so that a question about it fits into a window of so many tokens; 0: there is no bound.
+pub fn chunk_bytes(window_tokens: u32) -> usize {
+    let tokens = usize::try_from(window_tokens).unwrap_or(usize::MAX) / WINDOW_SHARE;
+    if tokens == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(tokens.saturating_mul(7) / 2) }
 }
 
 /// The estimate for the chunks at these places.
@@ -55,6 +64,13 @@ fn tokens(bytes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunk_takes_a_third_of_a_small_window() {
+        assert_eq!(chunk_bytes(0), CHUNK_BYTES);
+        assert_eq!(chunk_bytes(6_000), 7_000);
+        assert_eq!(chunk_bytes(128_000), CHUNK_BYTES);
+    }
 
     #[test]
     fn five_megabytes_are_some_hundred_questions() {

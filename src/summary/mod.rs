@@ -27,7 +27,7 @@ pub use compose::{
     CitedText, MAX_SUMMARY, RemovedSentence, VerifiedText, quoted_bytes, quoted_text, verified_text,
     without_markup,
 };
-pub use estimate::{CHUNK_BYTES, MAX_CHUNKS, PART_BYTES, SummaryEstimate, estimate};
+pub use estimate::{CHUNK_BYTES, MAX_CHUNKS, PART_BYTES, SummaryEstimate, chunk_bytes, estimate};
 pub use extract::extracted_facts;
 pub use facts::{QuotedFact, ReportedFact, fitting, located_facts, quotable, sentences_around};
 pub use sentences::sentences;

@@ -10,7 +10,7 @@ use crate::actors::answer_feed::AnswerFeed;
 use crate::actors::journal;
 use crate::crash;
 use crate::memory;
-use crate::run::{Effect, Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent, UnexpectedSubject};
+use crate::run::{Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent};
 use crate::store::Record;
 
 /// Events that are published once they are committed.
@@ -30,14 +30,6 @@ impl journal::CommitHook for EventPublication {
             // There may be no subscriber.
             let _ = self.event_sender.send(event);
         }
-    }
-}
-
-/// What an event records as spent on models.
-fn cost_nano_usd(event: &Event) -> u64 {
-    match event {
-        Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => usage.cost_nano_usd,
-        _ => 0,
     }
 }
 
@@ -68,7 +60,7 @@ impl Driver {
     pub(super) async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
         let passes = self.clears_suspicion(&events);
         let durable = passes || self.must_be_durable(&events);
-        let cost = events.iter().map(cost_nano_usd).fold(0, u64::saturating_add);
+        let cost = events.iter().map(Event::cost_nano_usd).fold(0, u64::saturating_add);
         let envelopes = self.envelopes(events);
         for envelope in &envelopes {
             crash::point(crash::BEFORE, envelope.body.name(), self.state.request());
@@ -114,7 +106,7 @@ impl Driver {
     fn must_be_durable(&self, events: &[Event]) -> bool {
         // Readers receive the whole answer before the run's terminal event is appended.
         let read = self.live.feed.has_readers() && matches!(events, [Event::Answered { .. }]);
-        read || events.iter().any(|event| event.must_be_durable(self.concerns_write(event)))
+        read || events.iter().any(|event| event.must_be_durable(self.state.concerns_write(event)))
     }
 
     fn envelopes(&self, events: Vec<Event>) -> Vec<PublishedRunEvent> {
@@ -175,20 +167,5 @@ impl Driver {
             schema: SCHEMA,
             body,
         })
-    }
-
-    pub(super) fn concerns_write(&self, event: &Event) -> bool {
-        let (Event::ToolStarted { call, .. }
-        | Event::ToolCompleted { call, .. }
-        | Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. }) = event
-        else {
-            let Event::Consultation { subject, .. } = event else { return false };
-            return subject.call().is_some_and(|call| self.writes(call));
-        };
-        self.writes(*call)
-    }
-
-    fn writes(&self, call: u32) -> bool {
-        self.state.calls.get(&call).is_some_and(|c| c.requested.effect == Effect::Write)
     }
 }

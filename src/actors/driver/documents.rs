@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Driver;
-use crate::conversation::{DocumentChoices, is_file_name};
+use crate::conversation::ChosenDocuments;
 use crate::run::{Context, DocumentId, NamedDocument};
 use crate::store::{self, DocumentOwner, DocumentRow, Documents, MAX_PAGE, Page};
 use crate::tools::Principal;
@@ -16,52 +16,31 @@ const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
 /// How many documents of a user are looked at, the newest first.
 const MAX_LOOKED_AT: usize = 2_000;
 
-/// The longest reply that may name a document that was not listed, in bytes.
-const MAX_REPLY_BYTES: usize = 400;
-
 impl Driver {
     /// A reply to a question that lists documents names some of the user's: the request is about these.
     pub(super) async fn name_chosen_documents(&mut self, context: &mut Context, listed: &[NamedDocument]) {
         let Some(pending) = context.pending.as_mut().filter(|_| !listed.is_empty()) else { return };
         let reply = self.state.request();
-        let mut names_deleted = false;
-        let named = match tokio::time::timeout(
-            LOOK_UP_TIMEOUT,
-            documents_of_user(&self.shared.documents, &self.principal),
-        )
-        .await
-        {
-            Ok(Ok(all)) => {
-                let is_listed = |one: &NamedDocument| listed.iter().any(|listed| listed.id == one.id);
-                let is_newer = |one: &NamedDocument| listed.first().is_some_and(|first| one.id > first.id);
-                let is_short = reply.len() <= MAX_REPLY_BYTES;
-                let others = all.iter().filter(|one| is_short && !is_listed(one)).cloned();
-                let (newer, older): (Vec<_>, Vec<_>) = others.partition(is_newer);
-                let choices = DocumentChoices { listed, older: &older, newer: &newer };
-                let mut named = choices.named(reply);
-                // What was deleted since is not named, and no other in its place.
-                named.retain(|one| all.iter().any(|known| known.id == one.id));
-                let has_forgotten = listed.iter().any(|one| one.id.0.is_nil());
-                let is_deleted = choices.is_only_named(reply) || (has_forgotten && is_file_name(reply));
-                names_deleted = named.is_empty() && pending.documents.is_empty() && is_deleted;
-                named
-            }
+        let all = documents_of_user(&self.shared.documents, &self.principal);
+        let chosen = match tokio::time::timeout(LOOK_UP_TIMEOUT, all).await {
+            Ok(Ok(all)) => ChosenDocuments::of(reply, listed, &all),
             missed => {
                 let why = match missed {
                     Ok(Err(error)) => error.to_string(),
                     _ => format!("no answer within {LOOK_UP_TIMEOUT:?}"),
                 };
                 tracing::warn!(run = %self.state.run, why, "the documents of a user cannot be looked up");
-                DocumentChoices { listed, ..DocumentChoices::default() }.named(reply)
+                ChosenDocuments::of_listed(reply, listed)
             }
         };
+        let ChosenDocuments { named, names_deleted } = chosen;
+        context.names_deleted = names_deleted && pending.documents.is_empty();
         let ids: Vec<DocumentId> = named.iter().map(|one| one.id).collect();
         for document in named {
             if pending.documents.iter().all(|other| other.id != document.id) {
                 pending.documents.push(document);
             }
         }
-        context.names_deleted = names_deleted;
         let Principal { tenant, user } = &self.principal;
         let owner = DocumentOwner::user(tenant, user);
         let used = self.shared.documents.mark_used(&owner, &ids, Timestamp::now());

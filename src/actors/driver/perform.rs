@@ -126,7 +126,7 @@ impl Driver {
     async fn read(&mut self, call: u32, subject: Subject) -> Event {
         let event = self.reading_of(call, subject).await;
         match self.unparsed.remove(&call) {
-            Some(confirm) if is_usable(&event) => confirm.accepted(),
+            Some(confirm) if planner::is_usable_reading(&event) => confirm.accepted(),
             Some(confirm) => confirm.rejected(),
             None => {}
         }
@@ -158,7 +158,7 @@ impl Driver {
         let unfit = planner::unfit_request(&self.state).filter(|_| !fallback);
         let priced = !fallback && replaced.is_none() && unfit.is_none();
         let reserved =
-            if priced { self.shared.gateway.reserved(request.request(), voter_of(subject)) } else { None };
+            if priced { self.shared.gateway.reserved(request.request(), subject.voter()) } else { None };
         let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
         self.append(asked).await?;
         if let Some(error) = unfit {
@@ -185,7 +185,7 @@ impl Driver {
         let deadline = tokio::time::Instant::now() + COST_REPORT_TIMEOUT;
         while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
             let counts = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. })
-                || self.concerns_write(&event);
+                || self.state.concerns_write(&event);
             if counts && self.state.check(&event).is_ok() {
                 self.record(event).await?;
             }
@@ -224,7 +224,7 @@ impl Driver {
         let stop = self.stop.clone();
         let mut caller = self.caller_of(call);
         let mut most_ms = u64::MAX;
-        caller.voter = voter_of(subject);
+        caller.voter = subject.voter();
         // Documents are deleted with all that was made of them.
         if matches!(subject, Subject::Summary { .. }) {
             caller.cache = Some(llm::cache::Mode::Off);
@@ -414,14 +414,6 @@ impl Driver {
     }
 }
 
-/// The place of the only model that is asked in a vote.
-fn voter_of(subject: Subject) -> Option<usize> {
-    match subject {
-        Subject::Vote { voter, .. } => Some(voter.saturating_sub(1) as usize),
-        _ => None,
-    }
-}
-
 /// The event for the end of a model call that was begun at `asked`.
 fn finished_model_call(
     call: u32,
@@ -439,15 +431,6 @@ fn finished_model_call(
             let usage = Attempt::sum(&attempts);
             (Event::ModelFailed { call, error, usage, millis, attempts }, None)
         }
-    }
-}
-
-/// Whether a reply was usable, so that the cache may serve it for an equal request.
-fn is_usable(read: &Event) -> bool {
-    match read {
-        Event::ReplyRejected { .. } => false,
-        Event::SceneReplied { calls, .. } => calls.iter().all(|call| call.problem.is_none()),
-        _ => true,
     }
 }
 

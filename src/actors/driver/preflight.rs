@@ -4,9 +4,9 @@ use super::Driver;
 use crate::llm::Caller;
 use crate::llm::budget::{Budget, BudgetError};
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::{PlanProblem, Step, StepKind};
+use crate::plan::{PlanProblem, Step};
 use crate::planner;
-use crate::run::{Event, Subject, SummaryOwner};
+use crate::run::Event;
 
 impl Driver {
     /// Checks the plan in force before its first step, which is `step`. Returns the event that refuses a plan that
@@ -41,14 +41,7 @@ impl Driver {
         }
         let gateway = &self.shared.gateway;
         let cost = |step: &Step| {
-            let subject = match step.kind {
-                StepKind::Flow => Subject::Path { step: step.step_number },
-                StepKind::Llm => Subject::Node { step: step.step_number },
-                StepKind::Summary => SummaryOwner::step(step.step_number).subject(1),
-                StepKind::Code => Subject::Program { step: step.step_number },
-                StepKind::Scene | StepKind::Node => Subject::Scene { step: step.step_number },
-            };
-            gateway.least_cost(&planner::request(state, catalogue, subject))
+            gateway.least_cost(&planner::request(state, catalogue, planner::first_question(step)))
         };
         // At `basic`, no scene is asked.
         let asks =

@@ -9,15 +9,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Driver;
 use crate::actors::run_documents::run_documents;
 use crate::actors::summary_room::MAX_TEXT;
-use crate::language::{Lang, questions};
 use crate::llm::budget::BudgetError;
 use crate::llm::{Purpose, Request};
 use crate::planner;
 use crate::run::{
-    Event, Fault, NamedDocument, Outcome, Question, Subject, SummarisedDocument, SummaryOutline, SummaryOwner,
+    Event, Fault, NamedDocument, Outcome, Subject, SummarisedDocument, SummaryOutline, SummaryOwner,
 };
 use crate::store::{self, DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
-use crate::summary::{self, CHUNK_BYTES, GROUP, MAX_CHUNKS, SummarisedText, estimate};
+use crate::summary::{self, GROUP, MAX_CHUNKS, SummarisedText, chunk_bytes, estimate};
 use crate::tools::Principal;
 
 /// How long a summary that was not begun waits for room for its text. One with parts that were paid for waits longer.
@@ -25,8 +24,6 @@ const WAIT_TO_BEGIN: Duration = Duration::from_secs(5);
 const WAIT_TO_GO_ON: Duration = Duration::from_secs(30);
 /// The most documents that a question names.
 const MAX_CHOICES: u32 = 10;
-/// The share of a model's window that a chunk may take.
-const WINDOW_SHARE: usize = 3;
 
 /// The text that a step or a call summarises, and its room among all texts.
 pub(super) struct HeldText {
@@ -112,21 +109,7 @@ impl Driver {
         // What is in a document is shown only where it was named.
         let choice = |row: &DocumentRow| NamedDocument { heading: None, ..row.named() };
         let choices: Vec<NamedDocument> = listed.iter().map(choice).collect();
-        let lines: Vec<(String, u64)> = choices.iter().map(|one| (one.name.clone(), one.bytes)).collect();
-        let language = Lang::of(self.state.language().unwrap_or_default());
-        let question = Question {
-            text: match self.state.repeated_document_question() {
-                Some(_) => {
-                    let asked = questions::ask_for_document(&lines, more, language);
-                    format!("{} {asked}", questions::deleted_document(language))
-                }
-                None => questions::ask_for_document(&lines, more, language),
-            },
-            tool: None,
-            missing: vec![questions::DOCUMENT.to_owned()],
-            known: serde_json::Value::Null,
-            choices,
-        };
+        let question = planner::question_for_documents(&self.state, choices, more);
         let error = Fault::new("summary.no_document", "the request names no document");
         Event::SummaryStopped { step, tool_call: None, error, question: Some(question) }
     }
@@ -139,7 +122,7 @@ impl Driver {
         let documents: Vec<SummarisedDocument> = named.iter().map(summarised).collect();
         let (text, room) = self.text_of(&documents, WAIT_TO_BEGIN).await?;
         let language = named.iter().find_map(|document| document.language.clone());
-        let bound = self.chunk_bytes();
+        let bound = chunk_bytes(self.state.settings().prompt_tokens);
         let (text, spans, ends) = off_thread(move || {
             let spans: Vec<_> = summary::chunks(&text, bound).into_iter().map(|chunk| chunk.span).collect();
             let ends: Vec<u64> = spans.iter().map(|span| span.end).collect();
@@ -175,13 +158,6 @@ impl Driver {
             self.summaries.insert(owner, HeldText { source: Arc::new(source), _room: room });
         }
         Ok(outline)
-    }
-
-    /// The most bytes of a chunk, so that a question about it fits into every model's window.
-    fn chunk_bytes(&self) -> usize {
-        let window = self.state.settings().prompt_tokens;
-        let tokens = usize::try_from(window).unwrap_or(usize::MAX) / WINDOW_SHARE;
-        if tokens == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(tokens.saturating_mul(7) / 2) }
     }
 
     /// Refuses a summary that the remaining budget does not cover, before anything is spent.

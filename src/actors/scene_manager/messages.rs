@@ -11,7 +11,7 @@ use super::SceneManager;
 use super::callers::{CommandCaller, WaitingCaller};
 use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
-use crate::conversation::{CallerId, FactStatement, IncomingRequest, Input};
+use crate::conversation::{CallerId, FactStatement, IncomingRequest, Input, may_decide_by_words};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
 use crate::run::{
@@ -189,7 +189,7 @@ impl SceneManager {
         // The answer of a run may be read before its driver has left.
         let is_published = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.is_answer_published());
         let answered = self.state.current_run().filter(is_published);
-        let decides = submit.plan.is_none() && !submit.plan_only && !submit.options.dry_run;
+        let decides = may_decide_by_words(submit.plan.is_some(), submit.plan_only, submit.options);
         let request = IncomingRequest {
             caller: CallerId(self.last_caller + 1),
             run: RunId(Uuid::now_v7()),

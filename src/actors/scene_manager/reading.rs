@@ -12,7 +12,7 @@ use crate::actors::driver::{self};
 use crate::actors::runtime_task::run_as_task;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
 use crate::llm::budget::{AccountKey, BudgetScope};
-use crate::run::{Envelope, Fault, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId};
+use crate::run::{Envelope, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
 
 /// A run as it was read.
@@ -99,8 +99,7 @@ impl SceneManager {
                     stream(&store, &seq, &tenant, &session).await?
                 }
             };
-            let can_end = !state.status.is_terminal() && state.status != RunStatus::Waiting;
-            if attempt == ReadAttempt::AfterLastPanic && can_end {
+            if attempt == ReadAttempt::AfterLastPanic && state.is_unfinished() {
                 let last = LastEvent {
                     tenant: &tenant,
                     session: &session,

@@ -2,12 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::runs::open_decisions;
 use crate::actors::journal;
+use crate::answer;
 use crate::conversation::StoredDecisions;
-use crate::run::{
-    Envelope, Event, Fault, PlanCause, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId,
-};
+use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId};
 use crate::store::{self, Record, Store, StreamId};
 
 /// What is left of a conversation.
@@ -40,12 +38,15 @@ pub(super) async fn unfinished(
         }
         match read(store, journal, tenant, row.run).await {
             Ok(state) if waits => {
-                left.waiting.push(stored(&state, row.updated));
+                let is_shown = answer::is_shown_whole(&state);
+                left.waiting.push(StoredDecisions::of(&state, row.updated, is_shown));
             }
             Ok(state) => left.runs.push(state),
             Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
                 let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
-                let end = lost(store, row.run, error.into()).await?;
+                let left = store.readable_run_events(row.run).await?;
+                let state = RunState::from_events(row.run, &left);
+                let end = state.lost_end(unrecoverable(&error.into()));
                 end_by_force(journal, last, end).await?;
             }
             Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
@@ -91,37 +92,6 @@ pub(super) async fn end_crashed(
 ) -> Result<(), store::Error> {
     let why = Fault::new("run.crashed", "its driver ended with an internal error each time");
     end_by_force(journal, last, state.forced_end(unrecoverable(&why))).await
-}
-
-/// A run that waits for a person. A plan that a person changed since then may differ from the one that the
-/// conversation showed.
-fn stored(state: &RunState, since: Timestamp) -> StoredDecisions {
-    let is_changed =
-        state.plan().is_some_and(|made| matches!(made.cause, PlanCause::Feedback | PlanCause::Edit));
-    let has_lapsed = state.approvals.values().any(|approval| approval.lapsed);
-    let is_changed = is_changed || has_lapsed;
-    StoredDecisions { run: state.run, open: open_decisions(state), since, is_changed }
-}
-
-/// The end of a run whose journal has a gap. Nothing can be decided about it any more, so its last event names
-/// the writes whose outcome is unknown.
-async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
-    let left = store.readable_run_events(run).await?;
-    let mut end = RunState::from_events(run, &left).forced_end(unrecoverable(&why));
-    let unknown: Vec<String> = end
-        .iter()
-        .filter_map(|event| match event {
-            Event::ApprovalRequired { needed, .. } => Some(needed.why.join("; ")),
-            _ => None,
-        })
-        .collect();
-    end.retain(Event::is_terminal);
-    if let Some(Event::RunFailed { error }) = end.last_mut() {
-        for what in unknown {
-            error.message = format!("{}; {what}", error.message);
-        }
-    }
-    Ok(end)
 }
 
 fn unrecoverable(why: &Fault) -> Fault {

@@ -9,9 +9,9 @@ use tracing::Instrument;
 use super::SceneManager;
 use crate::actors::active_runs::ActiveRun;
 use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
-use crate::answer::Answer;
-use crate::conversation::{CallerId, DriverReport, Input, OpenDecisions, RunCondition};
-use crate::run::{ApprovalSubject, Fault, RunId, RunQueued, RunState, RunStatus};
+use crate::answer::{self, Answer};
+use crate::conversation::{CallerId, DriverReport, Input, RunCondition};
+use crate::run::{Fault, RunId, RunQueued, RunState};
 use crate::telemetry::{QueueGuard, run_context};
 
 /// A run that is queued, read or driven.
@@ -52,7 +52,7 @@ impl RunEntry {
             live: None,
             received: Instant::now(),
             waiting: None,
-            taken_over: is_unfinished(&state),
+            taken_over: state.is_unfinished(),
             state: Some(state),
             panicked: false,
             overhead: Duration::ZERO,
@@ -66,31 +66,9 @@ impl RunEntry {
     }
 }
 
-/// A run that neither waits nor has ended was left by its driver.
-fn is_unfinished(state: &RunState) -> bool {
-    matches!(state.status, RunStatus::Queued | RunStatus::Running)
-}
-
 /// Where a run without a driver is.
 pub(super) fn condition(state: &RunState) -> RunCondition {
-    match state.status {
-        RunStatus::Waiting => RunCondition::Waiting(open_decisions(state)),
-        status if status.is_terminal() => RunCondition::Ended,
-        _ => RunCondition::Unfinished,
-    }
-}
-
-pub(super) fn open_decisions(state: &RunState) -> OpenDecisions {
-    let asks = |matter: ApprovalSubject| !matches!(matter, ApprovalSubject::Outcome { .. });
-    let open = state.approvals.iter().filter(|(_, approval)| approval.is_open() && asks(approval.matter));
-    OpenDecisions {
-        seq: state.seq,
-        approvals: open.map(|(approval, _)| *approval).collect(),
-        lists: state.only_lists_of_user(),
-        reads_words: state.may_read_list_change(),
-        is_shown_whole: state.aside.is_none() && crate::answer::is_shown_whole(state),
-        language: state.language().map(str::to_owned),
-    }
+    RunCondition::of(state, answer::is_shown_whole(state))
 }
 
 impl SceneManager {

@@ -422,6 +422,14 @@ impl Event {
         matches!(self.facts().status, Some(StatusChange::Set(status)) if status.is_terminal())
     }
 
+    /// What it records as spent on models, in nano-USD.
+    pub(crate) fn cost_nano_usd(&self) -> u64 {
+        match self {
+            Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => usage.cost_nano_usd,
+            _ => 0,
+        }
+    }
+
     /// Whether this event must be on disk before the run continues. `writes` says whether its call writes.
     pub fn must_be_durable(&self, writes: bool) -> bool {
         match self.facts().durability {

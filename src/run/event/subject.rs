@@ -141,6 +141,14 @@ impl Purpose {
 }
 
 impl Subject {
+    /// In a vote, the place of the only model that is asked, from 0.
+    pub fn voter(self) -> Option<usize> {
+        match self {
+            Self::Vote { voter, .. } => Some(voter.saturating_sub(1) as usize),
+            _ => None,
+        }
+    }
+
     /// What follows from its kind.
     pub fn facts(self) -> SubjectFacts {
         let facts = |purpose, number, activity| SubjectFacts { purpose, number, step: None, activity };
