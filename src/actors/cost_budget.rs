@@ -8,7 +8,9 @@
 //!
 //! Where no budget is limited, a reservation is granted without asking, and the actor is only notified.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod granted;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -28,6 +30,7 @@ use crate::llm::budget::{
 use crate::llm::{Caller, GuardUnavailable};
 use crate::run::TenantId;
 use crate::telemetry::{Component, ServerMetrics};
+use granted::Granted;
 
 /// Maximum number of queued questions.
 const CAPACITY: usize = 65_536;
@@ -38,9 +41,6 @@ const LAZY_NOTICES: usize = 64;
 /// The delay between attempts to read the spending from the journal, and the time that one may take.
 const READ_RETRY: Duration = Duration::from_millis(250);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Maximum number of accounts without holders that are kept for charges that are not in the journal.
-const MAX_UNHELD: usize = 4_096;
 
 /// How a budget is started.
 pub struct Options {
@@ -82,34 +82,6 @@ struct BudgetShared {
     limits: ArcSwap<budget::Options>,
     source: OnceLock<SpendingSource>,
     granted: Mutex<Granted>,
-}
-
-/// What the actor granted and what it costs, for a new actor.
-#[derive(Debug, Default)]
-struct Granted {
-    reservations: HashMap<u64, OpenReservation>,
-    accounts: HashMap<AccountKey, HeldAccount>,
-    last_id: u64,
-    /// Accounts without holders, whose charges the journal does not have yet; the oldest first.
-    unheld: VecDeque<AccountKey>,
-    /// While the actor reads the journal: amounts recorded meanwhile.
-    recorded_late: Option<Vec<(AccountKey, u64)>>,
-}
-
-#[derive(Debug)]
-struct OpenReservation {
-    accounts: Arc<[AccountKey]>,
-    amount: u64,
-}
-
-/// An account of a run or conversation.
-#[derive(Debug, Default)]
-struct HeldAccount {
-    holders: u32,
-    spent: u64,
-    /// Charges to its run or conversation that are not in the journal. Negative between the record of a charge
-    /// and the charge, which may come in any order.
-    unrecorded: i64,
 }
 
 impl Handle {
@@ -193,18 +165,14 @@ impl Budget for Handle {
 
     fn hold(&self, account: AccountKey, spent: u64) -> Hold {
         let mut granted = self.0.granted();
-        let held = granted.accounts.entry(account.clone()).or_default();
-        held.holders += 1;
-        held.spent = held.spent.max(spent);
-        granted.unheld.retain(|other| *other != account);
+        granted.hold(&account, spent);
         self.0.mailbox.notify(BudgetMessage::Hold(account.clone(), spent));
         drop(granted);
         Hold::new(Some(self.0.clone()), account)
     }
 
     fn unrecorded(&self, account: &AccountKey) -> u64 {
-        let granted = self.0.granted();
-        granted.accounts.get(account).map_or(0, |held| u64::try_from(held.unrecorded).unwrap_or(0))
+        self.0.granted().unrecorded(account)
     }
 
     fn is_limited(&self, scope: BudgetScope) -> bool {
@@ -229,9 +197,7 @@ impl BudgetShared {
         accounts: Arc<[AccountKey]>,
         amount: u64,
     ) -> Reservation {
-        granted.last_id += 1;
-        let id = granted.last_id;
-        granted.reservations.insert(id, OpenReservation { accounts, amount });
+        let id = granted.open(accounts, amount);
         Reservation::new(self.clone(), id, amount)
     }
 
@@ -252,8 +218,7 @@ impl BudgetShared {
 impl BudgetReturns for BudgetShared {
     fn settle(&self, reservation: u64, actual: u64) {
         let mut granted = self.granted();
-        let Some(open) = granted.reservations.remove(&reservation) else { return };
-        granted.charge(&open.accounts, actual);
+        let Some(open) = granted.settle(reservation, actual) else { return };
         self.mailbox.notify(BudgetMessage::Settle { accounts: open.accounts, reserved: open.amount, actual });
     }
 
@@ -263,13 +228,7 @@ impl BudgetReturns for BudgetShared {
 
     fn release(&self, account: &AccountKey) {
         let mut granted = self.granted();
-        if let Some(held) = granted.accounts.get_mut(account) {
-            held.holders = held.holders.saturating_sub(1);
-            // While a new actor reads the journal, its charges may be in neither.
-            if held.holders == 0 && granted.recorded_late.is_none() {
-                granted.forget(account);
-            }
-        }
+        granted.release(account);
         self.mailbox.notify(BudgetMessage::Release(account.clone()));
     }
 }
@@ -278,88 +237,6 @@ impl std::fmt::Debug for BudgetShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CostBudget").field("limits", &self.limits.load()).finish_non_exhaustive()
     }
-}
-
-impl Granted {
-    /// Adds a charge to the accounts that are held; the first one's stream has to record it.
-    fn charge(&mut self, accounts: &[AccountKey], amount: u64) {
-        for (i, account) in accounts.iter().enumerate() {
-            let Some(held) = self.accounts.get_mut(account) else { continue };
-            held.spent = held.spent.saturating_add(amount);
-            if i == 0 {
-                held.unrecorded = held.unrecorded.saturating_add(signed(amount));
-            }
-        }
-    }
-
-    fn record(&mut self, account: &AccountKey, amount: u64) {
-        if let Some(late) = &mut self.recorded_late {
-            late.push((account.clone(), amount));
-        } else if let Some(held) = self.accounts.get_mut(account) {
-            held.unrecorded = held.unrecorded.saturating_sub(signed(amount));
-            if held.holders == 0 {
-                self.forget(account);
-            }
-        }
-    }
-
-    /// Forgets an account without holders, unless its run is taken over later and its charges recorded then.
-    fn forget(&mut self, account: &AccountKey) {
-        let Some(held) = self.accounts.get(account).filter(|held| held.holders == 0) else { return };
-        if held.unrecorded <= 0 {
-            self.accounts.remove(account);
-            self.unheld.retain(|other| other != account);
-        } else if !self.unheld.contains(account) {
-            if self.unheld.len() >= MAX_UNHELD
-                && let Some(oldest) = self.unheld.pop_front()
-            {
-                self.accounts.remove(&oldest);
-            }
-            self.unheld.push_back(account.clone());
-        }
-    }
-
-    /// Ends the collection of late records: the journal is not being read any more.
-    fn apply_late_records(&mut self) {
-        for (account, amount) in self.recorded_late.take().unwrap_or_default() {
-            self.record(&account, amount);
-        }
-        let idle: Vec<AccountKey> =
-            self.accounts.iter().filter(|(_, held)| held.holders == 0).map(|(key, _)| key.clone()).collect();
-        idle.iter().for_each(|account| self.forget(account));
-    }
-
-    /// Fills the ledger of a new actor, which has the spending of the journal.
-    fn announce(&mut self, ledger: &mut Ledger, today: Date, read: Spending) {
-        let Spending { day, tenants: mut spending } = read;
-        if day != today {
-            spending.values_mut().for_each(|spent| spent.today = 0);
-        }
-        for (account, held) in &self.accounts {
-            let (AccountKey::Run(tenant, _)
-            | AccountKey::Session(tenant, _)
-            | AccountKey::Tenant(tenant)
-            | AccountKey::Day(tenant)) = account;
-            let unrecorded = u64::try_from(held.unrecorded).unwrap_or(0);
-            let spent = spending.entry(tenant.clone()).or_default();
-            spent.total = spent.total.saturating_add(unrecorded);
-            spent.today = spent.today.saturating_add(unrecorded);
-            for _ in 0..held.holders {
-                ledger.hold(account.clone(), held.spent);
-            }
-        }
-        for (tenant, spent) in spending {
-            ledger.seed(&tenant, spent.total, spent.today);
-        }
-        for open in self.reservations.values() {
-            ledger.add_reservation(&open.accounts, open.amount);
-        }
-        self.apply_late_records();
-    }
-}
-
-fn signed(amount: u64) -> i64 {
-    i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
 type ReserveReply = oneshot::Sender<Result<Reservation, Box<BudgetRefusal>>>;
