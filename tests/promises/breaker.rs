@@ -69,7 +69,8 @@ fn forecasts(run: &FinishedRun) -> usize {
 async fn ask_four_times(test: &TestEngine) {
     for n in 0..4 {
         let run = test.chat(&format!("first-{n}"), "Look cell x").await;
-        assert_eq!(code(&run), "http.timeout", "{n}");
+        // The exchange's deadline is a little before that of the call; on a busy machine both may have passed.
+        assert!(["http.timeout", "tool.timeout"].contains(&code(&run).as_str()), "{n}: {}", code(&run));
     }
 }
 
