@@ -56,7 +56,7 @@ pub fn capabilities(level: Option<ExecutionLevel>, mode: Option<ExecutionMode>) 
     }
 }
 
-/// The table of ARCHITECTURE.md: a row for each level and mode.
+/// The table of `docs/internals/failures.md`: a row for each level and mode.
 pub fn capabilities_table() -> String {
     let mut lines = vec![
         "| level | mode | asked after the plan | consultations | predefined logic may | patches | check's re-plan |"

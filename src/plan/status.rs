@@ -116,7 +116,7 @@ impl PlanStatus {
         matches!(self, PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled)
     }
 
-    /// The table as a Mermaid state diagram, as ARCHITECTURE.md shows it.
+    /// The table as a Mermaid state diagram, as `docs/internals/approvals.md` shows it.
     pub fn diagram() -> String {
         let mut out = String::from("stateDiagram-v2\n    [*] --> draft\n");
         for from in Self::ALL {

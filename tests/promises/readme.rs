@@ -35,7 +35,7 @@ fn readme_begins_with_the_command_of_the_main_scenario() {
 /// The README, its guides, and the other documents of the repository.
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["", "docs", "config", "dashboards", "scenes", "benches", "tests/eval"];
+    let folders = ["", "docs", "docs/internals", "config", "dashboards", "scenes", "benches", "tests/eval"];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
     let paths = files.map(|file| file.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()

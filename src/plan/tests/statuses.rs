@@ -55,7 +55,7 @@ fn terminal_statuses_stay_except_failed_which_can_resume() {
 
 #[test]
 fn documentation_shows_the_current_transition_table() {
-    let text = include_str!("../../../ARCHITECTURE.md");
+    let text = include_str!("../../../docs/internals/approvals.md");
     let section = text.split("\n## ").find(|section| section.starts_with("Plan statuses\n")).unwrap();
     let drawn = section.split("```mermaid\n").nth(1).unwrap().split("```").next().unwrap();
     assert_eq!(drawn, PlanStatus::diagram());
