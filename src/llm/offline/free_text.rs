@@ -58,6 +58,9 @@ const SUBJECT_CUES: &[&[&str]] = &[
     &["concerning"],
 ];
 
+/// Words before a subject, for arguments that are one: elsewhere, they often lead to a place or a day.
+const SUBJECT_PREPOSITIONS: &[&str] = &["su", "sul", "sulla", "sullo", "sull", "sui", "sugli", "sulle", "on"];
+
 const LEAD_WORDS: &[&str] = &[
     "che", "that", "per", "for", "di", "to", "of", "con", "with", "e", "and", "a", "al", "alla", "un", "una",
     "an", "su", "on", "about", "in", "del", "della", "dei", "delle", "ad", "mi", "me", "my", "mio", "mia",
@@ -154,6 +157,14 @@ fn announced_text(
     }
     if let Some(i) = at(SUBJECT_CUES).filter(|i| *i <= end) {
         return Some((i, text_end(source, i, all, field)));
+    }
+    if field.named(&["subject", "topic", "argomento", "tema", "materia"]) {
+        let led = |i: &usize| {
+            source.is(*i, SUBJECT_PREPOSITIONS) && !source.is_taken(*i) && !source.found.taken[i + 1]
+        };
+        if let Some(i) = (0..end).find(led) {
+            return Some((i + 1, text_end(source, i + 1, all, field)));
+        }
     }
     let colon = tokens.iter().position(|t| t.raw == ":");
     // "…: ci prenoti un tavolo?" is a question, not a note.

@@ -417,7 +417,7 @@ impl CatalogueIndex {
             asks_existence,
             asked_thing,
             asked_words: self.asked_words(&tokens),
-            is_general: asks_in_general(&tokens),
+            is_general: asks_in_general(&tokens) || asks_for_causes(&tokens),
             who_verb,
             lead: reader.lead,
             words: reader.words,
@@ -584,6 +584,10 @@ impl<'a> ContentReader<'a> {
         let token = &self.tokens[i];
         let similar = |word: &str| self.index.similar_words(&features(word)).to_vec();
         let mut matches: Vec<(usize, f64)> = senses.iter().flat_map(|w| similar(w)).collect();
+        if self.is_asked_name(i) {
+            // "Who is prossi?": a name is no misspelt word.
+            matches.retain(|(_, similarity)| *similarity > weights::MISSPELT);
+        }
         let before = matches.len();
         matches.extend(code_prefix(&token.norm).into_iter().flat_map(|c| similar(&c)));
         let coded = matches.len() > before;
@@ -596,6 +600,12 @@ impl<'a> ContentReader<'a> {
             matches.clear();
         }
         (matches, coded)
+    }
+
+    /// Whether a token is in the place of a name: "who is …", "chi è …".
+    fn is_asked_name(&self, i: usize) -> bool {
+        let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono"]);
+        i >= 2 && is(&self.tokens[i - 1]) && self.tokens[i - 2].is(&["who", "chi"])
     }
 
     fn weight(&self, i: usize, matches: &[(usize, f64)], factor: f64) -> f64 {
@@ -702,13 +712,12 @@ fn asks_politely(tokens: &[Token]) -> bool {
 
 /// Whether a clause is about the speaker: "my leave", "ho prenotato".
 fn is_about_speaker(tokens: &[Token]) -> bool {
-    tokens.iter().any(|t| {
-        t.is(&[
-            "mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra", "i",
-            "we",
-        ])
-    })
+    tokens.iter().any(|t| t.is(SPEAKER) || t.is(&["i"]))
 }
+
+/// Words for the speaker, but "I": an Italian article is written so, too.
+const SPEAKER: &[&str] =
+    &["mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra", "we"];
 
 /// Whether a clause asks how something is done in general, or for a superlative of the whole world: no scene
 /// knows that.
@@ -731,6 +740,21 @@ fn asks_in_general(tokens: &[Token]) -> bool {
     let mut opening = words.iter().take(weights::GENERAL_QUESTION_WITHIN);
     let asks = opening.any(|t| lexicon::is_question_word(&t.norm) || t.is(&["qual"]));
     pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
+}
+
+/// Whether a clause asks why or of what things of the world come about: "da che cosa nascono …", "why do …". What is the
+/// speaker's own may be what a scene knows.
+fn asks_for_causes(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let causes = [
+        "why do/does/is/are/did/was/were",
+        "what causes/caused/makes/made",
+        "perche",
+        "come mai",
+        "da/di che? cosa",
+    ];
+    let own = |t: &Token| t.is(SPEAKER) || t.raw == "I";
+    !tokens.iter().any(own) && pattern::any(&words, 0, &causes).is_some()
 }
 
 /// Whether an "a" is the English article, after a verb that cannot be Italian: "call a taxi".
