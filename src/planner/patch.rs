@@ -134,9 +134,10 @@ pub(crate) fn read(
     let version = state.plans.len() as u32 + 1;
     let shape = shape(state, catalogue, version);
     let mut written = json!({"needs_execution": true, "reasoning": reason, "steps": steps});
-    if shape.calls == PlannedCalls::All || shape.shortlisted {
-        planned_calls::parse_arguments(&mut written);
-    }
+    let unreadable = match shape.calls == PlannedCalls::All || shape.shortlisted {
+        true => planned_calls::parse_arguments(&mut written),
+        false => Vec::new(),
+    };
     let mut plan: Plan = from_arguments(written, ADAPT_PLAN)?;
     step_expectations::drop_unasked(&mut plan, reply);
     plan::normalise(&mut plan, catalogue.known_names(), state.last_step());
@@ -150,8 +151,10 @@ pub(crate) fn read(
     follow_replacements(&mut plan, &patch);
     let orphans = find_dependants(state, catalogue, about, &mut patch);
     let known = state.dependable_steps(&patch);
+    let mut unusable = Vec::new();
     if shape.calls == PlannedCalls::All {
-        planned_calls::drop_unusable(&mut plan, catalogue, &known);
+        unusable = planned_calls::take_unusable(&mut plan, catalogue, &known, &unreadable);
+        unusable.retain(|_| state.settings().has_rules(8));
     }
     let mut problems = state.patch_problems(about, &patch, &plan);
     problems.extend(orphans);
@@ -168,7 +171,7 @@ pub(crate) fn read(
         plan.steps.iter_mut().for_each(|step| step.prepared_calls.clear());
     }
     let made = PlanMade::new(version, PlanCause::Adaptation, PlanMaker::Deterministic, plan);
-    let made = with_approval(state, catalogue, PlanMade { patch: Some(patch), ..made });
+    let made = with_approval(state, catalogue, PlanMade { patch: Some(patch), unusable, ..made });
     Ok(PatchReply::Changed(Box::new(made)))
 }
 

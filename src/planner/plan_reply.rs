@@ -4,7 +4,7 @@ use super::approval::{unfit_calls, with_approval};
 use super::constraints::constraint_problems;
 use super::flow_plan::flow_problems;
 use super::plan_prompt::shape;
-use super::planned_calls;
+use super::planned_calls::{self, UnreadableCall};
 use super::program::{as_programs, program_problems};
 use super::read::{from_arguments, only_repeats};
 use super::shortlist::more_scenes;
@@ -14,7 +14,7 @@ use super::tools::CREATE_PLAN;
 use super::unchanged::with_unchanged;
 use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
-use crate::run::{Event, PlanCause, PlanMade, PlanMaker, Reply, RunState, Subject};
+use crate::run::{Event, PlanCause, PlanMade, PlanMaker, Reply, RunState, Subject, UnusableCall};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls};
 
 /// The event that a reply to the question for plan `version` yields.
@@ -33,13 +33,14 @@ pub(super) fn read_plan(
         return Err(vec![problem]);
     }
     let shape = shape(state, catalogue, version);
-    if shape.calls == PlannedCalls::All || shape.shortlisted {
-        planned_calls::parse_arguments(&mut written);
-    }
+    let unreadable = match shape.calls == PlannedCalls::All || shape.shortlisted {
+        true => planned_calls::parse_arguments(&mut written),
+        false => Vec::new(),
+    };
     parse_texts(&mut written);
     let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
     step_expectations::drop_unasked(&mut plan, reply);
-    let mut plan = usable_plan(state, catalogue, plan, version, shape)?;
+    let (mut plan, unusable) = usable_plan(state, catalogue, plan, version, (shape, &unreadable))?;
     // A model that could not plan may still be able to answer.
     plan.answer = plan.answer.filter(|_| !fallback).map(|answer| with_unchanged(state, catalogue, answer));
     if !fallback {
@@ -56,25 +57,27 @@ pub(super) fn read_plan(
         None => PlanCause::Continuation,
     };
     let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
-    let made = PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) };
+    let made = PlanMade { by, why, unusable, ..PlanMade::new(version, cause, maker, plan) };
     let made = with_approval(state, catalogue, made);
     Ok(if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) })
 }
 
-/// The plan as it may be executed: normalised and validated, with the prepared calls that can be made.
+/// The plan as it may be executed: normalised and validated, with the prepared calls that can be made; and those that cannot.
 fn usable_plan(
     state: &RunState,
     catalogue: &Catalogue,
     mut plan: Plan,
     version: u32,
-    shape: PlanShape,
-) -> Result<Plan, Vec<PlanProblem>> {
+    (shape, unreadable): (PlanShape, &[UnreadableCall]),
+) -> Result<(Plan, Vec<UnusableCall>), Vec<PlanProblem>> {
     let known = catalogue.known_names();
     let feedback = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
     let last = state.last_fixed_step(feedback);
     plan::normalise(&mut plan, known, last);
+    let mut unusable = Vec::new();
     if shape.calls == PlannedCalls::All {
-        planned_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps());
+        unusable = planned_calls::take_unusable(&mut plan, catalogue, &state.finished_steps(), unreadable);
+        unusable.retain(|_| state.settings().has_rules(8));
     }
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let mut problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
@@ -99,7 +102,7 @@ fn usable_plan(
     // Some small models echo the request. The answer is then asked for separately.
     let is_answer = |text: &String| !text.trim().is_empty() && !only_repeats(text, state.request());
     plan.answer = plan.answer.filter(|text| shape.answers && !plan.needs_execution && is_answer(text));
-    Ok(plan)
+    Ok((plan, unusable))
 }
 
 /// Checks that a plan changed as a person asked has steps, and differs from the plan before.

@@ -12,25 +12,36 @@ use super::read::{SceneReplyCall, missing_arguments, question_for, read_call, un
 use crate::language;
 use crate::llm::offline::{self, Unasked};
 use crate::llm::reader;
-use crate::plan::{self, Plan, Reference};
+use crate::plan::{self, Plan, PreparedCall, Reference};
 use crate::run::{
     Effect, Event, Fault, PlanMaker, Question, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall,
+    UnusableCall,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
-/// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is
-/// dropped: its scene makes it.
-pub(super) fn parse_arguments(plan: &mut Value) {
+/// A prepared call whose arguments are no object: the place of its step in the plan, and its tool.
+pub(super) type UnreadableCall = (usize, String);
+
+/// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is taken out of
+/// the plan and returned: its scene makes it.
+pub(super) fn parse_arguments(plan: &mut Value) -> Vec<UnreadableCall> {
     let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
-    for step in steps.into_iter().flatten() {
+    let mut unreadable = Vec::new();
+    for (place, step) in steps.into_iter().flatten().enumerate() {
         let calls = step.get_mut("prepared_calls");
         match calls {
-            Some(Value::Array(calls)) => calls.retain_mut(parse_call),
+            Some(Value::Array(calls)) => calls.retain_mut(|call| {
+                let is_parsed = parse_call(call);
+                let tool = call["tool"].as_str().filter(|_| !is_parsed);
+                unreadable.extend(tool.map(|tool| (place, tool.to_owned())));
+                is_parsed
+            }),
             // Some models write null for an empty list.
             Some(other) => *other = Value::Array(Vec::new()),
             None => {}
         }
     }
+    unreadable
 }
 
 fn parse_call(call: &mut Value) -> bool {
@@ -45,26 +56,39 @@ fn parse_call(call: &mut Value) -> bool {
     has_tool && arguments.is_object()
 }
 
-/// Drops the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
-/// fit, that refer to no earlier step, or with references inside of arguments. Their scene makes them. A reference to an earlier step that the step does
-/// not depend on makes it depend on it.
-pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &BTreeSet<u32>) {
+/// Takes out the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
+/// fit, that refer to no earlier step, or with references inside of arguments. Those of expected tools are returned: their
+/// scene makes them. A reference to an earlier step that the step does not depend on makes it depend on it.
+pub(super) fn take_unusable(
+    plan: &mut Plan,
+    catalogue: &Catalogue,
+    finished: &BTreeSet<u32>,
+    unreadable: &[UnreadableCall],
+) -> Vec<UnusableCall> {
     let numbers: BTreeSet<u32> = plan.steps.iter().map(|step| step.step_number).collect();
-    for step in &mut plan.steps {
+    let mut unusable = Vec::new();
+    for (place, step) in plan.steps.iter_mut().enumerate() {
         let number = step.step_number;
         let precedes = |found: &Reference| {
             finished.contains(&found.step) || (found.step < number && numbers.contains(&found.step))
         };
         let mut calls = std::mem::take(&mut step.prepared_calls);
+        let own = unreadable.iter().filter(|(at, tool)| *at == place && step.expected_tools.contains(tool));
+        let mut found: Vec<UnpreparedCall> = own.map(|(_, tool)| unreadable_call(tool)).collect();
         calls.retain(|call| {
-            let is_misplaced =
-                |value: &Value| Reference::of(value).is_none() && Reference::is_misplaced_in(value);
-            step.expected_tools.contains(&call.tool)
-                && !call.arguments.values().any(is_misplaced)
-                && call.references().all(|found| precedes(&found))
-                && unfit_call(catalogue, step, call).is_none()
+            let why = misplaced_reference(call, &precedes)
+                .or_else(|| unfit_call(catalogue, step, call).map(|problem| problem.message));
+            let is_expected = step.expected_tools.contains(&call.tool);
+            let is_usable = is_expected && why.is_none();
+            found.extend(why.filter(|_| is_expected).map(|why| UnpreparedCall {
+                tool: call.tool.clone(),
+                arguments: Value::Object(call.arguments.clone()),
+                why,
+            }));
+            is_usable
         });
         step.prepared_calls = calls;
+        unusable.extend(found.into_iter().map(|call| UnusableCall { step: number, call }));
     }
     for at in 0..plan.steps.len() {
         let step = &plan.steps[at];
@@ -79,6 +103,21 @@ pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &B
             }
         }
     }
+}
+
+fn unreadable_call(tool: &str) -> UnpreparedCall {
+    let why = "its arguments were no JSON object".to_owned();
+    UnpreparedCall { tool: tool.to_owned(), arguments: Value::Null, why }
+}
+
+/// What is wrong with the references of a call.
+fn misplaced_reference(call: &PreparedCall, precedes: impl Fn(&Reference) -> bool) -> Option<String> {
+    let is_inside = |value: &Value| Reference::of(value).is_none() && Reference::is_misplaced_in(value);
+    if call.arguments.values().any(is_inside) {
+        return Some("a reference stands inside of an argument".to_owned());
+    }
+    let mut references = call.references();
+    references.find(|found| !precedes(found)).map(|found| format!("step {} is no earlier step", found.step))
 }
 
 /// The event with the prepared calls of a step.
@@ -114,7 +153,11 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     }
     let question =
         scene.filter(|_| !state.asks_scene(step)).and_then(|scene| missing_values(state, scene, step));
-    let is_planned = |tool: &String| step.step.prepared_calls.iter().any(|call| call.tool == *tool);
+    unprepared.extend(state.unusable_calls(step).cloned());
+    let is_planned = |tool: &String| {
+        step.step.prepared_calls.iter().any(|call| call.tool == *tool)
+            || state.unusable_calls(step).any(|call| call.tool == *tool)
+    };
     let writes = scene.into_iter().flat_map(|scene| &scene.tools).filter(|tool| tool.effect == Effect::Write);
     for tool in writes.map(|tool| &tool.name) {
         let is_optional = step.step.if_needed.contains(tool);

@@ -35,7 +35,7 @@ pub use consultation::{ConsultationChoice, ConsultationSubject};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, ResultNotes, Unconfirmed,
-    UnpreparedCall, Usage, Verdict,
+    UnpreparedCall, UnusableCall, Usage, Verdict,
 };
 pub use program::ProgramStop;
 pub use request::{

@@ -74,7 +74,7 @@ pub use event::{
     PlanMade, PlanMaker, PlanPatch, ProgramStop, Purpose, Question, RecalledResult, Repeat, Reply, ReplyCall,
     RequestIdentity, RequestOptions, RequestedCall, ResultNotes, RunQueued, RunStarted, RunStatus, SCHEMA,
     StatusChange, Subject, SubjectFacts, SummarisedDocument, SummaryOutline, SummaryOwner, TimerSubject,
-    Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Unconfirmed, UnexpectedSubject, UnpreparedCall, UnusableCall, Usage, Verdict, parse_event,
 };
 pub use fact::{
     CallOrigin, DocumentQuote, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact,

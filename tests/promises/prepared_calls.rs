@@ -137,6 +137,25 @@ async fn scene_is_told_which_prepared_call_was_not_made_and_why() {
 }
 
 #[tokio::test]
+async fn prepared_call_that_cannot_be_made_beside_one_that_can_is_not_forgotten() {
+    for bad in [
+        call("BookSpace", &json!({"day": 5, "plate": "ZZ999ZZ"})),
+        json!({"tool": "BookSpace", "arguments": "the day after, ZZ999ZZ"}),
+    ] {
+        let llm = ModelRules::of(both(vec![call("BookSpace", &arguments_of("BookSpace")), bad.clone()]))
+            .scene(|request, _| {
+                assert!(section(request, "unprepared").unwrap().contains("BookSpace"), "{request:#}");
+                Scripted::Text("Space 17 is booked.".into())
+            })
+            .start();
+        let town = open(&llm).await;
+        let run = town.ask(REQUEST).await;
+        assert_eq!(town.log.names(), ["FindBook", "BookSpace"], "{bad}: {run:#?}");
+        assert_eq!(scene_questions(&llm), ["Parking"], "{bad}");
+    }
+}
+
+#[tokio::test]
 async fn expected_write_that_was_not_prepared_asks_the_scene_unless_it_may_be_unnecessary() {
     for (optional, asked) in [(false, 2), (true, 0)] {
         let find = vec![call("FindBook", &arguments_of("FindBook"))];

@@ -161,6 +161,15 @@ pub struct UnpreparedCall {
     pub why: String,
 }
 
+/// A call that the author of a plan prepared and that cannot be made as it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnusableCall {
+    /// The number of its step.
+    pub step: u32,
+    /// The call, and what is wrong with it.
+    pub call: UnpreparedCall,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero(number: &u32) -> bool {
     *number == 0

@@ -10,6 +10,7 @@ use super::super::document::NamedDocument;
 use super::super::guidance::PlanGuidance;
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, PlanningMaker, Settings};
+use super::payload::UnusableCall;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::flow::Flow;
 use crate::plan::{DependsOn, Plan, PlanStatus, TaskId};
@@ -216,6 +217,9 @@ pub struct PlanMade {
     /// What it changes in the version before, which it continues; set where the cause is an adaptation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PlanPatch>,
+    /// The calls that its author prepared and that cannot be made as they are written. Their scenes are asked, and told why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unusable: Vec<UnusableCall>,
 }
 
 /// A map of numbers as a list of pairs: keys of JSON objects are text, which is not read as numbers within a tagged event.
@@ -283,6 +287,7 @@ impl PlanMade {
             why: None,
             flows: Vec::new(),
             patch: None,
+            unusable: Vec::new(),
         }
     }
 

@@ -43,6 +43,16 @@ pub struct Round {
     pub calls: Vec<u32>,
 }
 
+impl RunState {
+    /// The calls that the plan of a step prepared for it and that cannot be made as they are written.
+    pub fn unusable_calls<'r>(&'r self, step: &StepState) -> impl Iterator<Item = &'r UnpreparedCall> {
+        let made = step.version.checked_sub(1).and_then(|at| self.plans.get(at as usize));
+        let number = step.step.step_number;
+        let unusable = made.into_iter().flat_map(|made| &made.unusable);
+        unusable.filter(move |unusable| unusable.step == number).map(|unusable| &unusable.call)
+    }
+}
+
 impl SceneWork {
     pub(super) fn fold(&mut self, event: &Event, calls: &[u32]) {
         match event {
@@ -102,7 +112,9 @@ impl SceneWork {
 
     /// Before the scene is asked: preparing the calls of the plan, and the end of a step that they complete.
     fn prepared_action(&self, run: &RunState, number: u32, step: &StepState) -> Option<Action> {
-        let plans_calls = !step.step.prepared_calls.is_empty() || !run.asks_scene(step);
+        let plans_calls = !step.step.prepared_calls.is_empty()
+            || run.unusable_calls(step).next().is_some()
+            || !run.asks_scene(step);
         if run.prepare() == PrepareMode::Always && plans_calls && !step.prepared {
             return Some(Action::Prepare { step: number });
         }
