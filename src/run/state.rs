@@ -1,6 +1,8 @@
 //! The state of a run: the fold of its events.
 
+mod call;
 mod questions;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -16,19 +18,20 @@ use super::consult::ConsultationState;
 use super::context::PendingQuestion;
 use super::document::NamedDocument;
 use super::event::{
-    Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RunQueued,
-    RunStarted, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
+    Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RequestedCall, RunQueued, RunStarted,
+    RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
 };
 use super::ids::RunId;
 use super::learned::{LearnMode, PlanRecall, PlanScore};
 use super::settings::Settings;
-use super::work::{SceneWork, StepWork, SummaryWork};
-use crate::adapt::PolicyChoice;
+use super::work::{SceneWork, StepWork};
 use crate::flow::PathMaker;
-use crate::plan::{Plan, PlanStatus, Reference, Step, StepStatus};
+use crate::plan::{Plan, PlanStatus, Reference, StepStatus};
 
+pub use call::{CallState, CallStatus};
 pub(super) use questions::DueQuestion;
 pub use questions::{Ask, AskStatus};
+pub use step::StepState;
 
 /// A run as the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -202,217 +205,6 @@ pub struct Cancellation {
     pub deadline: bool,
 }
 
-/// A step and its progress.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StepState {
-    /// The step.
-    pub step: Step,
-    /// The plan version that added it.
-    pub version: u32,
-    /// Its status.
-    pub status: StepStatus,
-    /// Its progress, as far as it depends on what executes the step.
-    #[serde(flatten)]
-    pub work: StepWork,
-    /// Ordinals of all its calls.
-    pub calls: Vec<u32>,
-    /// Ordinals of the calls of the last reply.
-    pub round_calls: Vec<u32>,
-    /// Those of them that may not have ended.
-    #[serde(skip)]
-    pub(super) open_calls: Vec<u32>,
-    /// Whether a call of the last reply writes, so that its calls are made one by one.
-    #[serde(skip)]
-    pub(super) is_sequential: bool,
-    /// How many of its calls were begun.
-    #[serde(skip)]
-    pub(super) begun_calls: u32,
-    /// The question to the user.
-    pub question: Option<Question>,
-    /// Its result, once completed.
-    pub result: Option<String>,
-    /// Why it ended without a result.
-    pub error: Option<Fault>,
-    /// Whether its calls were known without asking its scene's model.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub prepared: bool,
-    /// The step that a patch put in its place after it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaced_by: Option<u32>,
-    /// Whether its end was recorded as unexpected.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) noted: bool,
-    /// Whether a recovery ended it: what it has not begun is not done.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub stopped: bool,
-}
-
-/// A tool call and its progress.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CallState {
-    /// The step it belongs to.
-    pub step: u32,
-    /// The step's scene.
-    pub scene: String,
-    /// The requested call.
-    pub requested: RequestedCall,
-    /// Whether the embedded rules requested it in place of failed models: it may not write.
-    pub fallback: bool,
-    /// Its status.
-    pub status: CallStatus,
-    /// Whether a later write made its result stale: equal calls no longer share its outcome.
-    pub stale: bool,
-    /// How often it was started.
-    pub attempts: u32,
-    /// How many of these were interrupted by the end of the process; they do not count against the call.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub interruptions: u32,
-    /// The write that it undoes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub undoes: Option<u32>,
-    /// The call that undoes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub undone_by: Option<u32>,
-    /// Who wrote its arguments, where that is neither a model nor the run's requester.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edited_by: Option<String>,
-    /// Whether an attempt may have taken effect and none is known to have succeeded. From revision 4 of the rules on.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub uncertain: bool,
-    /// Whether it was left out after it failed, because its tool is optional.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub left_out: bool,
-    /// The call of the alternative tool that took its place, last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaced_by: Option<u32>,
-    /// The call whose place it takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<u32>,
-    /// Whether the last good result of an equal call was looked for.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub recalled: bool,
-    /// Of a read of a program: whether a value of its arguments was neither said nor found, so that its result grounds nothing.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_untraced: bool,
-    /// Whether it commits what a program staged: the machine requested it, at the end of the program, which wrote no such call.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_commit: bool,
-    /// When its result was recorded, where that is the result of an earlier run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stale_since: Option<Timestamp>,
-    /// Whether a model has found the values of its result in data of another shape.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub interpreted: bool,
-    /// Whether its tool looked at documents of the request: its result is what these say.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub quotes_documents: bool,
-    /// Of a read: whether it was requested after another call had looked at documents. What it was called with, and so what
-    /// it found, may come from these.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub follows_documents: bool,
-    /// Whether a model was to be asked about the shape of its result, whatever came of it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) interpretation_tried: bool,
-    /// Whether a model was to choose among its alternatives, whatever came of it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) decision_tried: bool,
-    /// The result of its last attempt, where that has another shape than expected and a model may be asked about it. Shown
-    /// to nobody.
-    #[serde(skip)]
-    pub(super) odd_data: Option<Value>,
-    /// Of a call that summarises documents: how far it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Box<SummaryWork>>,
-    /// In which ways the result of a write that was done is not as its tool declares.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub breaches: Vec<String>,
-    /// Whether its end is unexpected and was not recorded as such yet.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) unnoted: bool,
-}
-
-/// The status of a call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum CallStatus {
-    /// Requested.
-    Requested,
-    /// Under way.
-    InFlight {
-        /// From 1.
-        attempt: u32,
-    },
-    /// To be started again, which is safe.
-    Again {
-        /// The attempt to come.
-        attempt: u32,
-    },
-    /// An attempt failed, and predefined logic has not finished with it.
-    Failing {
-        /// How the attempt ended.
-        outcome: Outcome,
-        /// What is done about it, once that was decided.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        chosen: Option<PolicyChoice>,
-    },
-    /// Waits before its next attempt.
-    BackedOff {
-        /// The attempt to come.
-        attempt: u32,
-        /// When it is due.
-        until: Timestamp,
-        /// How long the wait is in all, in milliseconds.
-        delay_ms: u64,
-        /// How the last attempt ended.
-        outcome: Outcome,
-    },
-    /// Ended.
-    Done {
-        /// How.
-        outcome: Outcome,
-    },
-    /// Not executed: shares the outcome of an equal call.
-    Skipped {
-        /// That call.
-        first: u32,
-    },
-}
-
-impl StepState {
-    /// A step of plan `version` that has not begun.
-    pub(super) fn pending(step: Step, version: u32) -> Self {
-        Self {
-            work: StepWork::new(step.kind),
-            step,
-            version,
-            status: StepStatus::Pending,
-            calls: Vec::new(),
-            round_calls: Vec::new(),
-            open_calls: Vec::new(),
-            is_sequential: false,
-            begun_calls: 0,
-            question: None,
-            result: None,
-            error: None,
-            prepared: false,
-            replaced_by: None,
-            noted: false,
-            stopped: false,
-        }
-    }
-
-    /// Whether it was never begun. A step that is restarted keeps its earlier calls, so it is not
-    /// untouched.
-    pub fn is_untouched(&self) -> bool {
-        self.status == StepStatus::Pending && self.calls.is_empty()
-    }
-
-    /// The progress of a scene's step.
-    pub fn scene(&self) -> Option<&SceneWork> {
-        self.work.scene()
-    }
-}
-
 /// Serialises a map whose keys are subjects.
 fn by_subject<S: Serializer>(tries: &BTreeMap<Subject, Vec<u32>>, serializer: S) -> Result<S::Ok, S::Error> {
     struct Key(Subject);
@@ -432,74 +224,6 @@ fn is_zero(count: &u32) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero_ms(count: &u64) -> bool {
     *count == 0
-}
-
-impl CallState {
-    /// A call that was requested in `step`.
-    pub(super) fn requested(step: u32, scene: String, requested: RequestedCall) -> Self {
-        Self {
-            step,
-            scene,
-            requested,
-            fallback: false,
-            status: CallStatus::Requested,
-            stale: false,
-            attempts: 0,
-            interruptions: 0,
-            undoes: None,
-            undone_by: None,
-            edited_by: None,
-            uncertain: false,
-            left_out: false,
-            replaced_by: None,
-            replaces: None,
-            recalled: false,
-            is_untraced: false,
-            is_commit: false,
-            stale_since: None,
-            interpreted: false,
-            quotes_documents: false,
-            follows_documents: false,
-            interpretation_tried: false,
-            decision_tried: false,
-            odd_data: None,
-            summary: None,
-            breaches: Vec::new(),
-            unnoted: false,
-        }
-    }
-
-    /// Whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier run,
-    /// was not found by a model, and does not come from a document.
-    pub fn is_evidence(&self) -> bool {
-        self.breaches.is_empty()
-            && self.stale_since.is_none()
-            && !self.interpreted
-            && !self.is_from_documents()
-    }
-
-    /// Whether its result is what documents say, or was found by what they say.
-    pub fn is_from_documents(&self) -> bool {
-        self.quotes_documents || self.follows_documents
-    }
-
-    /// The consultation whose end it waits for, if it waits for one.
-    pub(super) fn consultation(&self) -> Option<u32> {
-        match self.status {
-            CallStatus::Failing { chosen: Some(PolicyChoice::Consult { consultation, .. }), .. } => {
-                Some(consultation)
-            }
-            _ => None,
-        }
-    }
-
-    /// How its last attempt failed, if it did and nothing has followed.
-    pub(super) fn fault(&self) -> Option<&Fault> {
-        match &self.status {
-            CallStatus::Failing { outcome, .. } | CallStatus::Done { outcome } => outcome.fault(),
-            _ => None,
-        }
-    }
 }
 
 impl RunState {
