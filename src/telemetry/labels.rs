@@ -3,6 +3,9 @@
 use strum::{IntoStaticStr, VariantArray};
 
 use super::grid::{Axis, axis};
+use crate::flow::PathMaker;
+use crate::plan::StepStatus;
+use crate::run::{PlanCause, RunStatus};
 
 /// A label with a closed list of values.
 pub(super) trait ClosedLabel: VariantArray + Copy + Into<&'static str> {
@@ -157,4 +160,53 @@ pub(super) enum DecisionLabel {
     Done,
     NotDone,
     Again,
+}
+
+impl From<StepStatus> for StepOutcome {
+    fn from(status: StepStatus) -> Self {
+        match status {
+            StepStatus::Completed => Self::Completed,
+            StepStatus::NeedsInput => Self::NeedsInput,
+            StepStatus::Blocked => Self::Blocked,
+            StepStatus::Cancelled => Self::Cancelled,
+            StepStatus::Failed | StepStatus::Pending | StepStatus::Running => Self::Failed,
+        }
+    }
+}
+
+impl From<RunStatus> for RunOutcome {
+    fn from(status: RunStatus) -> Self {
+        match status {
+            RunStatus::Partial => Self::Partial,
+            RunStatus::NeedsInput => Self::NeedsInput,
+            RunStatus::Failed => Self::Failed,
+            RunStatus::Cancelled => Self::Cancelled,
+            RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
+                Self::Completed
+            }
+        }
+    }
+}
+
+impl From<PlanCause> for ReplanCause {
+    fn from(cause: PlanCause) -> Self {
+        match cause {
+            PlanCause::Request => Self::Request,
+            PlanCause::Continuation => Self::Continuation,
+            PlanCause::Feedback => Self::Feedback,
+            PlanCause::Edit => Self::Edit,
+            PlanCause::Adaptation => Self::Adaptation,
+        }
+    }
+}
+
+impl From<PathMaker> for PathLabel {
+    fn from(maker: PathMaker) -> Self {
+        match maker {
+            PathMaker::Planner => Self::Planner,
+            PathMaker::Rules => Self::Rules,
+            PathMaker::Graph => Self::Graph,
+            PathMaker::Learned => Self::Learned,
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod log_context;
 mod log_format;
 mod log_layer;
 mod log_lines;
+mod model_usage;
 mod names;
 mod plan_metrics;
 mod process;

@@ -13,21 +13,20 @@ use tracing::Span;
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
     ClosedLabel, InFlightState, PathLabel, PlanKind, PlanOutcome, RatingLabel, ReplanCause, RunOutcome,
-    StepOutcome, TokenKind, ToolOutcome,
+    StepOutcome, ToolOutcome,
 };
 use super::log_lines;
+use super::model_usage::record_attempts;
 use super::names::LabelNames;
 use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan, scope_of};
-use super::run_metrics::{self, RunMetrics};
+use super::run_metrics::RunMetrics;
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::adapt::{ConsultationKind, PolicyChoice};
-use crate::flow::PathMaker;
 use crate::llm::Purpose;
-use crate::plan::StepStatus;
 use crate::run::{
-    Adaptation, Attempt, ConsultationChoice, Effect, Envelope, Event, FaultClass, Outcome, PlanCause,
-    PlanMade, PlanScore, ProgramStop, RequestedCall, RunStatus, Subject, SubjectFacts, TenantId,
-    TimerSubject, UnexpectedSubject, Usage,
+    Adaptation, Attempt, ConsultationChoice, Effect, Envelope, Event, FaultClass, Outcome, PlanMade,
+    PlanScore, ProgramStop, RequestedCall, Subject, SubjectFacts, TenantId, TimerSubject, UnexpectedSubject,
+    Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -261,7 +260,7 @@ impl RunTracker {
             | Event::Decided { .. }
             | Event::ListChangeAsked { .. }
             | Event::ApprovalLapsed { .. } => self.resume(at, to),
-            Event::RunCompleted { status } => self.run_ended(run_outcome(*status), None, at, to),
+            Event::RunCompleted { status } => self.run_ended((*status).into(), None, at, to),
             Event::RunFailed { error } => {
                 self.run_ended(RunOutcome::Failed, Some(error.code.clone()), at, to)
             }
@@ -312,7 +311,7 @@ impl RunTracker {
                 // A person's edit resumes a waiting run; nothing else replans it while it waits.
                 self.resume(at, to);
                 if let Some(metrics) = to.metrics {
-                    metrics.plans.replans.inc([replan_cause(made.cause) as usize]);
+                    metrics.plans.replans.inc([ReplanCause::from(made.cause) as usize]);
                 }
                 if let Some(last) = self.plans.last_mut() {
                     last.replanned = true;
@@ -340,7 +339,7 @@ impl RunTracker {
             }
             Event::FlowPlanned { step, maker, .. } => {
                 if let (Some(metrics), Some(step)) = (to.metrics, self.steps.get(step)) {
-                    metrics.steps.flow_paths.inc([step.scene, path_label(*maker) as usize]);
+                    metrics.steps.flow_paths.inc([step.scene, PathLabel::from(*maker) as usize]);
                 }
             }
             Event::NodeStarted { step, parent, node, scene, .. } => {
@@ -355,7 +354,7 @@ impl RunTracker {
                 self.tool_requested(*step, requested, to);
             }
             Event::StepCompleted { step, .. } => self.step_ended(*step, StepOutcome::Completed, at, to),
-            Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
+            Event::StepFailed { step, status, .. } => self.step_ended(*step, (*status).into(), at, to),
             _ => {}
         }
     }
@@ -743,92 +742,5 @@ impl TrackedStep {
     fn end(&self) -> StepEnd {
         let hit = self.expected.iter().any(|tool| self.succeeded.contains(tool));
         StepEnd { outcome: self.outcome, as_expected: hit || self.expected.is_empty() }
-    }
-}
-
-fn path_label(maker: PathMaker) -> PathLabel {
-    match maker {
-        PathMaker::Planner => PathLabel::Planner,
-        PathMaker::Rules => PathLabel::Rules,
-        PathMaker::Graph => PathLabel::Graph,
-        PathMaker::Learned => PathLabel::Learned,
-    }
-}
-
-/// Records the usage of model attempts of a tenant. Events of older versions have no attempts: their usage then
-/// counts for `model` and `purpose`.
-pub(super) fn record_attempts(
-    attempts: &[Attempt],
-    usage: Usage,
-    (tenant, model, purpose): (&TenantId, &str, &str),
-    to: MetricSink<'_>,
-) {
-    let Some(metrics) = to.metrics else { return };
-    let sent = attempts.iter().filter(|attempt| attempt.was_sent());
-    let cost = match attempts.is_empty() {
-        true => usage.cost_nano_usd,
-        false => sent.map(|attempt| attempt.usage.cost_nano_usd).sum(),
-    };
-    if cost > 0 {
-        metrics.tenants.add_cost(tenant, cost);
-    }
-    for attempt in attempts.iter().filter(|attempt| attempt.was_sent()) {
-        let (model, purpose) =
-            (to.names.model_index(&attempt.model), run_metrics::purpose_index(&attempt.purpose));
-        let at = [model, purpose, run_metrics::attempt_outcome_index(&attempt.outcome)];
-        metrics.models.requests.inc(at);
-        metrics.models.seconds.observe(at, attempt.millis as f64 / 1e3);
-        if let Some(first) = attempt.first_token_millis {
-            metrics.models.first_token.observe(at, first as f64 / 1e3);
-        }
-        record_usage(metrics, model, purpose, attempt.usage);
-    }
-    if attempts.is_empty() && usage != Usage::default() {
-        record_usage(metrics, to.names.model_index(model), run_metrics::purpose_index(purpose), usage);
-    }
-}
-
-fn record_usage(metrics: &RunMetrics, model: usize, purpose: usize, usage: Usage) {
-    let cached = usage.cached_input_tokens.min(usage.input_tokens);
-    let tokens = [
-        (TokenKind::Input, usage.input_tokens - cached),
-        (TokenKind::CachedInput, cached),
-        (TokenKind::Output, usage.output_tokens),
-    ];
-    for (kind, tokens) in tokens {
-        metrics.models.tokens.add([model, purpose, kind as usize], tokens);
-    }
-    metrics.models.cost.add([model, purpose], usage.cost_nano_usd);
-}
-
-fn step_outcome(status: StepStatus) -> StepOutcome {
-    match status {
-        StepStatus::Completed => StepOutcome::Completed,
-        StepStatus::NeedsInput => StepOutcome::NeedsInput,
-        StepStatus::Blocked => StepOutcome::Blocked,
-        StepStatus::Cancelled => StepOutcome::Cancelled,
-        StepStatus::Failed | StepStatus::Pending | StepStatus::Running => StepOutcome::Failed,
-    }
-}
-
-fn run_outcome(status: RunStatus) -> RunOutcome {
-    match status {
-        RunStatus::Partial => RunOutcome::Partial,
-        RunStatus::NeedsInput => RunOutcome::NeedsInput,
-        RunStatus::Failed => RunOutcome::Failed,
-        RunStatus::Cancelled => RunOutcome::Cancelled,
-        RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
-            RunOutcome::Completed
-        }
-    }
-}
-
-fn replan_cause(cause: PlanCause) -> ReplanCause {
-    match cause {
-        PlanCause::Request => ReplanCause::Request,
-        PlanCause::Continuation => ReplanCause::Continuation,
-        PlanCause::Feedback => ReplanCause::Feedback,
-        PlanCause::Edit => ReplanCause::Edit,
-        PlanCause::Adaptation => ReplanCause::Adaptation,
     }
 }

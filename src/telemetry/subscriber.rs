@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::run_tracker::{MetricSink, RunTracker, record_attempts};
+use super::model_usage::record_attempts;
+use super::run_tracker::{MetricSink, RunTracker};
 use super::traces::{RunTraces, TraceFold};
 use super::{LabelNames, RunMetrics, ServerMetrics, log_lines};
 use crate::llm::Purpose;
