@@ -9,7 +9,7 @@ use super::confirmation::PlanDoubts;
 use super::list_change::UnclearListReply;
 use super::planned_calls::unnamed_action;
 use super::prompt::forced;
-use super::read::{SceneReplyCall, read_call};
+use super::scene_reply::{SceneReplyCall, read_call};
 use super::synthesis;
 use super::tools::{REPORT_NODE, report_node};
 use crate::flow::{Decider, Flow, Node, NodeKind, value_at};

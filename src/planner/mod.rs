@@ -36,6 +36,7 @@ mod prompt;
 mod read;
 mod recall;
 mod required_reply;
+mod scene_reply;
 mod shortlist;
 mod step_expectations;
 mod substitute;

@@ -8,7 +8,7 @@ use super::approval::unfit_call;
 use super::confirmation::{PlanDoubts, untraced_arguments};
 use super::flow_node;
 use super::prompt::binding_calls;
-use super::read::{SceneReplyCall, missing_arguments, question_for, read_call, unusable};
+use super::scene_reply::{SceneReplyCall, missing_arguments, question_for, read_call, unusable};
 use crate::language;
 use crate::llm::offline::{self, Unasked};
 use crate::llm::reader;

@@ -15,7 +15,7 @@ use super::planned_calls::unnamed_action;
 use super::program_functions::{arguments, function, stub};
 use super::program_tables::{self, EndOfProgram};
 use super::prompt::{common, context, conversation, offered_catalogue, pending, repair};
-use super::read::{SceneReplyCall, read_call, unusable};
+use super::scene_reply::{SceneReplyCall, read_call, unusable};
 use super::shortlist::{is_shortlisted, shortlist};
 use super::unchanged::with_unchanged;
 use crate::llm::{Message, Purpose, Request, ToolChoice, sections};

@@ -6,7 +6,8 @@
 //! the user did not give.
 
 use super::prompt::offered;
-use super::read::{EMPTY_REPLY, EXPECTED_CALL_MISSING};
+use super::read::EMPTY_REPLY;
+use super::scene_reply::EXPECTED_CALL_MISSING;
 use crate::run::{AskStatus, CallStatus, Effect, Outcome, RunState, StepState, Subject};
 use crate::scene::{Catalogue, Scene, SceneTool};
 

@@ -2,7 +2,7 @@
 
 use super::confirmation::PlanDoubts;
 use super::program::step_in_scene;
-use super::read::{SceneReplyCall, read_call, unusable};
+use super::scene_reply::{SceneReplyCall, read_call, unusable};
 use crate::adapt::PolicyChoice;
 use crate::run::{Adaptation, CallState, CallStatus, Event, Fault, ReplyCall, RequestedCall, RunState};
 use crate::scene::Catalogue;

@@ -1,6 +1,6 @@
 //! Prompts and the reading of replies for the work of a step, by the kind of the step.
 
-use super::{prompt, read as replies};
+use super::{prompt, scene_reply};
 use crate::llm::Request;
 use crate::plan::{PlanProblem, StepKind};
 use crate::run::{Event, Reply, RunState};
@@ -36,7 +36,7 @@ pub(super) fn read_step_reply(
         | StepKind::Llm
         | StepKind::Summary
         | StepKind::Code
-        | StepKind::Node => replies::read_scene(state, catalogue, reply, call, step, fallback),
+        | StepKind::Node => scene_reply::read_scene(state, catalogue, reply, call, step, fallback),
     }
 }
 
