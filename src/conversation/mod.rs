@@ -48,8 +48,8 @@ pub(crate) use context::StartingContext;
 pub(crate) use document_choice::ChosenDocuments;
 use history::SessionHistory;
 pub(crate) use input::{
-    CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, OpenDecisions, RunCondition,
-    RunReading, StoredDecisions,
+    CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, RunCondition, RunReading,
+    StoredDecisions,
 };
 pub(crate) use side_effect::{NewRun, ReadAttempt, SideEffect, WordDecision};
 use slots::RunTable;
