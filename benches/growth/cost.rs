@@ -39,8 +39,10 @@ pub struct Work {
     pub scenes: u32,
     /// Steps of a request.
     pub steps: u32,
-    /// Conversations that are in memory beforehand, each with one turn.
+    /// Conversations that are in memory beforehand.
     pub awake: u32,
+    /// How many turns each of these has had.
+    pub awake_turns: u32,
     /// Turns that each measured conversation has had before; with 0, each measured request is the first of its own.
     pub turns: u32,
     /// Requests that are measured.
@@ -79,7 +81,7 @@ impl Work {
         let start_ms = began.elapsed().as_secs_f64() * 1000.0;
         self.converse(&engine, fresh(self.requests.min(200))?, 1).await?;
         let before_mib = resident_mib().await?;
-        self.converse(&engine, named("awake", self.awake)?, 1).await?;
+        self.converse(&engine, named("awake", self.awake)?, self.awake_turns).await?;
         let (measured, turns) = match self.turns {
             0 => (fresh(self.requests)?, 1),
             // As many conversations as get along with a fifth as many turns again, at least one.

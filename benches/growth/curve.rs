@@ -9,7 +9,7 @@ use super::provider::Provider;
 use super::{Failure, fill, worker};
 
 /// All curves.
-pub const CURVES: [&str; 5] = ["scenes", "steps", "conversations", "journal", "turns"];
+pub const CURVES: [&str; 6] = ["scenes", "steps", "conversations", "history", "journal", "turns"];
 
 /// How much is measured.
 pub struct Plan {
@@ -42,6 +42,7 @@ impl Plan {
                 "scenes" => self.scenes(&provider.address)?,
                 "steps" => self.steps(&provider.address)?,
                 "conversations" => self.conversations(&provider.address)?,
+                "history" => self.history(&provider.address)?,
                 "journal" => self.journal(&provider.address)?,
                 _ => self.turns(&provider.address)?,
             }
@@ -83,9 +84,26 @@ impl Plan {
             self.point(awake, |data| work(provider, data, |work| Work { awake, requests, ..work }))
         });
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        let kib =
-            |point: &Point| (point.cost.after_mib - point.cost.before_mib) * 1024.0 / f64::from(point.at);
+        let kib = |point: &Point| kib_each(point, point.at);
         print("conversations in memory", &points, &[("KiB a conversation", kib)]);
+        Ok(())
+    }
+
+    /// What conversations take that have had so many turns.
+    fn history(&self, provider: &str) -> Result<(), Failure> {
+        const AWAKE: u32 = 500;
+        let points = self.points(&[1, 10, 20, 40]).iter().map(|&awake_turns| {
+            let requests = self.requests(200);
+            self.point(awake_turns, |data| {
+                work(provider, data, |work| Work { awake: AWAKE, awake_turns, requests, ..work })
+            })
+        });
+        let points: Vec<Point> = points.collect::<Result<_, _>>()?;
+        print(
+            "turns of each of 500 conversations",
+            &points,
+            &[("KiB a conversation", |point| kib_each(point, AWAKE))],
+        );
         Ok(())
     }
 
@@ -150,7 +168,21 @@ impl Plan {
 /// A request with two steps in a process that has nothing else, but for what `change` says.
 fn work(provider: &str, data: &Path, change: impl FnOnce(Work) -> Work) -> Work {
     let (provider, data) = (provider.to_owned(), data.to_owned());
-    change(Work { provider, data, scenes: SCENES, steps: fill::STEPS, awake: 0, turns: 0, requests: 0 })
+    change(Work {
+        provider,
+        data,
+        scenes: SCENES,
+        steps: fill::STEPS,
+        awake: 0,
+        awake_turns: 1,
+        turns: 0,
+        requests: 0,
+    })
+}
+
+/// What each of so many conversations in memory takes.
+fn kib_each(point: &Point, conversations: u32) -> f64 {
+    (point.cost.after_mib - point.cost.before_mib) * 1024.0 / f64::from(conversations)
 }
 
 /// A directory on the disk of the build, which temporary directories often are not.

@@ -35,7 +35,7 @@ cargo bench --bench growth -- [--quick] [--rounds N] [--events N] [--only CURVE]
   --quick       the first points of each curve, with few requests, to check that it works
   --rounds N    how often each point is measured; the median counts; 3 by default
   --events N    also a journal of so many events, such as 10000000
-  --only CURVE  scenes, steps, conversations, journal or turns";
+  --only CURVE  scenes, steps, conversations, history, journal or turns";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
