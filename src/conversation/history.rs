@@ -187,4 +187,13 @@ mod tests {
         assert_eq!(history.take_new_facts().recorded, [2, 0, 0, 0, 0]);
         assert_eq!(history.take_new_facts(), FactCounts::default());
     }
+
+    #[test]
+    fn history_that_cannot_be_read_stays_behind_its_stream() {
+        let mut history = SessionHistory::new(memory::Options::default());
+        history.load(vec![(1, stated("a"))]);
+        history.packed = Some(PackedHistory::unreadable());
+        history.extend(vec![(2, stated("b"))]);
+        assert!(history.is_behind() && history.remembered().is_none());
+    }
 }

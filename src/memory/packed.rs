@@ -22,6 +22,12 @@ impl PackedHistory {
         postcard::from_bytes(&plain).ok()
     }
 
+    /// One that cannot be read.
+    #[cfg(test)]
+    pub(crate) fn unreadable() -> Self {
+        Self(Box::default())
+    }
+
     /// The bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()
