@@ -30,7 +30,7 @@ pub(super) fn being_erased(session: &SessionId) -> Fault {
 }
 
 /// The conversation's stream has events that are not known here, so it is read again before anything else happens.
-pub(super) fn behind(session: &SessionId) -> Fault {
+pub(crate) fn behind(session: &SessionId) -> Fault {
     let message = format!("session {session} is being read again; try again in a moment");
     Fault::new("session.behind", message)
 }

@@ -56,7 +56,7 @@ use slots::RunTable;
 pub(crate) use statements::FactStatement;
 pub(crate) use word_decision::may_decide_by_words;
 
-pub(crate) use faults::{queue_full, session_busy, too_many_commands};
+pub(crate) use faults::{behind, queue_full, session_busy, too_many_commands};
 
 /// How often drivers of one run may panic in this process. The run machine quarantines a run before that
 /// (`run.poisonous`); this bound is for a run whose driver cannot even record it.

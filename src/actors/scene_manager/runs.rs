@@ -10,7 +10,7 @@ use super::SceneManager;
 use crate::actors::active_runs::ActiveRun;
 use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
 use crate::answer::{self, Answer};
-use crate::conversation::{CallerId, DriverReport, Input, RunCondition};
+use crate::conversation::{self, CallerId, DriverReport, Input, RunCondition};
 use crate::run::{Fault, RunId, RunQueued, RunState};
 use crate::telemetry::{QueueGuard, run_context};
 
@@ -99,7 +99,6 @@ impl SceneManager {
 
     /// Starts a driver. It is a task of its own: a panic in it ends nothing else. It runs where models are
     /// called, and the handle on the gateway outlives it.
-    /// If what the conversation remembers cannot be read, it is as if the driver had panicked at once.
     pub(super) fn drive(
         &mut self,
         run: RunId,
@@ -110,7 +109,7 @@ impl SceneManager {
         let entry = self.runs.get_mut(&run)?;
         let state = entry.state.take()?;
         let Some(context) = self.state.context_for(&state) else {
-            return Some(Input::DriverPanicked { run });
+            return Some(self.not_driven(run, orders));
         };
         entry.waiting = None;
         let live = match (&entry.live, &state.queued) {
@@ -160,6 +159,15 @@ impl SceneManager {
             manager.feed(input, ctx);
         }));
         None
+    }
+
+    /// What the conversation remembers cannot be read: the run is read again, as if its driver had panicked at once.
+    fn not_driven(&mut self, run: RunId, orders: Vec<CallerId>) -> Input {
+        let (session, tenant) = (&self.session, &self.tenant);
+        tracing::error!(%run, %session, %tenant, "what the conversation remembers cannot be read");
+        let behind = conversation::behind(session);
+        orders.into_iter().for_each(|caller| self.refuse(caller, behind.clone(), false));
+        Input::DriverPanicked { run }
     }
 
     fn driver_ended(&mut self, run: RunId, mut ended: EndedRun) -> Input {
