@@ -1,11 +1,13 @@
 //! Completed work as prompts show it: one line of JSON per step.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::required_reply::writes_not_called;
 use crate::plan::StepStatus;
-use crate::run::{CallState, CallStatus, Effect, Fault, Outcome, RunState, StepState};
+use crate::run::{CallStatus, Effect, Fault, Outcome, RunState, StepState};
 use crate::scene::Catalogue;
+use crate::tools::bound;
 
 /// The longest result, in bytes of JSON, that is included in addition to its phrase once its step has
 /// ended.
@@ -49,49 +51,96 @@ pub(super) fn begun_work(state: &RunState, catalogue: &Catalogue) -> String {
     work_of_steps(state, catalogue, |step| step.status != StepStatus::Pending)
 }
 
+/// A step as prompts show it, in the order of the names, as all objects are written.
+#[derive(Serialize)]
+struct StepLine<'a> {
+    calls: Vec<CallLine<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cut: Vec<CutCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_called: Vec<&'a str>,
+    purpose: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a str>,
+    scene: &'a str,
+    status: StepStatus,
+    step: u32,
+}
+
+/// A call that was cut as one too many.
+#[derive(Serialize)]
+struct CutCall<'a> {
+    arguments: &'a Value,
+    tool: &'a str,
+}
+
+/// A call with its outcome.
+#[derive(Serialize)]
+struct CallLine<'a> {
+    arguments: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    say: Option<&'a str>,
+    tool: &'a str,
+}
+
 fn work_of_steps(state: &RunState, catalogue: &Catalogue, is_listed: fn(&StepState) -> bool) -> String {
-    let lines: Vec<String> = state
-        .plan_steps()
-        .filter(|(_, step)| is_listed(step))
-        .map(|(number, step)| {
-            let calls: Vec<Value> = step.calls.iter().filter_map(|call| call_record(state, *call)).collect();
-            let mut line = json!({
-                "step": number,
-                "scene": step.step.scene_name,
-                "purpose": step.step.purpose,
-                "status": step.status,
-                "calls": calls,
-            });
-            if state.settings().has_rules(3)
-                && step.status == StepStatus::Completed
-                && state.is_unserved(step)
-            {
-                line["status"] = "failed".into();
-            }
-            let scene = catalogue.get(&step.step.scene_name);
-            let undone = scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default();
-            if step.status == StepStatus::Completed && !undone.is_empty() {
-                line["not_called"] = json!(undone);
-            }
-            let cut: Vec<Value> = state.cut_calls(step).map(named).collect();
-            if !cut.is_empty() {
-                line["cut"] = json!(cut);
-            }
-            match (step.status, &step.result, &step.question, &step.error) {
-                (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
-                (StepStatus::NeedsInput, _, Some(question), _) => {
-                    line["question"] = question.text.as_str().into()
-                }
-                (StepStatus::NeedsInput, _, None, Some(asked)) => {
-                    line["question"] = asked.message.as_str().into()
-                }
-                (_, _, _, Some(error)) => line["error"] = error_text(state, error).into(),
-                _ => {}
-            }
-            line.to_string()
-        })
-        .collect();
-    lines.join("\n")
+    let mut lines = String::new();
+    for (number, step) in state.plan_steps().filter(|(_, step)| is_listed(step)) {
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        let line = step_line(state, catalogue, *number, step);
+        // Serialising plain data cannot fail.
+        lines.push_str(&serde_json::to_string(&line).unwrap_or_default());
+    }
+    lines
+}
+
+fn step_line<'a>(
+    state: &'a RunState,
+    catalogue: &'a Catalogue,
+    number: u32,
+    step: &'a StepState,
+) -> StepLine<'a> {
+    let is_completed = step.status == StepStatus::Completed;
+    let is_unserved = state.settings().has_rules(3) && is_completed && state.is_unserved(step);
+    let scene = catalogue.get(&step.step.scene_name).filter(|_| is_completed);
+    let cut = state.cut_calls(step);
+    let mut line = StepLine {
+        calls: step.calls.iter().filter_map(|call| call_line(state, *call)).collect(),
+        cut: cut.map(|c| CutCall { arguments: &c.requested.arguments, tool: &c.requested.tool }).collect(),
+        error: None,
+        not_called: scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default(),
+        purpose: &step.step.purpose,
+        question: None,
+        result: None,
+        scene: &step.step.scene_name,
+        status: if is_unserved { StepStatus::Failed } else { step.status },
+        step: number,
+    };
+    match (step.status, &step.result, &step.question, &step.error) {
+        (StepStatus::Completed, Some(result), _, _) => line.result = Some(result),
+        (StepStatus::NeedsInput, _, Some(question), _) => line.question = Some(&question.text),
+        (StepStatus::NeedsInput, _, None, Some(asked)) => line.question = Some(&asked.message),
+        (_, _, _, Some(error)) => line.error = Some(error_text(state, error)),
+        _ => {}
+    }
+    line
 }
 
 /// Why a step did not complete, for an answer; before revision 3, for developers.
@@ -99,50 +148,46 @@ fn error_text(state: &RunState, error: &Fault) -> String {
     if state.settings().has_rules(3) { error.user_text(state.language()) } else { error.message.clone() }
 }
 
-fn named(call: &CallState) -> Value {
-    json!({"tool": call.requested.tool, "arguments": call.requested.arguments})
-}
-
-fn call_record(state: &RunState, call: u32) -> Option<Value> {
+fn call_line(state: &RunState, call: u32) -> Option<CallLine<'_>> {
     // A substitute is told with the call whose place it took.
     let of = state.calls.get(&call).filter(|of| of.replaces.is_none())?;
-    let mut value = named(of);
-    if let Some(by) = state.stand_in(of).and_then(|by| state.calls.get(&by)) {
-        value["by"] = by.requested.tool.as_str().into();
-    }
+    let by = state.stand_in(of).and_then(|by| state.calls.get(&by));
+    let mut line = CallLine {
+        arguments: &of.requested.arguments,
+        as_of: None,
+        by: by.map(|by| by.requested.tool.as_str()),
+        error: None,
+        outcome: "skipped",
+        reason: None,
+        result: None,
+        say: None,
+        tool: &of.requested.tool,
+    };
     if let CallStatus::Skipped { first } = of.status {
         // A shared outcome is shown with the call that has it. For a write, the duplicate is listed too, to
         // show that it was not done twice.
         let is_listed = state.settings().has_rules(1) && of.requested.effect == Effect::Write;
-        value["outcome"] = "skipped".into();
-        value["reason"] = format!("the same as call {first} of this request, and done once").into();
-        return is_listed.then_some(value);
+        line.reason = Some(format!("the same as call {first} of this request, and done once"));
+        return is_listed.then_some(line);
     }
-    if let Some(at) = state.calls.get(&state.resolved(call)).and_then(|by| by.stale_since) {
-        value["as_of"] = at.to_string().into();
-    }
-    match state.outcome(call)? {
+    let stale_since = state.calls.get(&state.resolved(call)).and_then(|by| by.stale_since);
+    line.as_of = stale_since.map(|at| at.to_string());
+    let outcome = state.outcome(call)?;
+    line.outcome = match outcome {
         Outcome::Ok { result, say, .. } => {
-            value["outcome"] = "ok".into();
             // A long result that has a phrase is shown by its phrase only: several such results would fill
             // a small model's context.
-            if say.is_none() || result.to_string().len() <= MAX_RESULT_BYTES {
-                value["result"] = result.clone();
-            }
-            if let Some(say) = say {
-                value["say"] = say.as_str().into();
-            }
+            line.result = Some(result).filter(|_| say.is_none() || bound::size(result) <= MAX_RESULT_BYTES);
+            line.say = say.as_deref();
+            "ok"
         }
-        Outcome::Refused { .. } => value["outcome"] = "refused".into(),
-        Outcome::Failed { .. } => value["outcome"] = "failed".into(),
-        Outcome::Unknown { .. } => value["outcome"] = "unknown".into(),
-    }
-    if let outcome @ (Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) =
-        state.outcome(call)?
-    {
+        Outcome::Refused { .. } => "refused",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Unknown { .. } => "unknown",
+    };
+    if let Some(error) = outcome.fault() {
         let says = state.settings().has_rules(3);
-        value["error"] =
-            if says { outcome.user_text(state.language()).into() } else { error.message.as_str().into() };
+        line.error = Some(if says { outcome.user_text(state.language()) } else { error.message.clone() });
     }
-    Some(value)
+    Some(line)
 }

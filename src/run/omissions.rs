@@ -123,6 +123,9 @@ impl RunState {
             return Vec::new();
         }
         let failed = self.failed_writes();
+        if failed.is_empty() {
+            return Vec::new();
+        }
         let is_denied = match self.settings().has_rules(8) {
             true => ActReport::of(shown, |_| false).is_denied(),
             false => language::denies(shown),
