@@ -42,10 +42,10 @@ impl HeadCache {
         self.0.clear();
     }
 
-    /// Looks up the streams of `groups`: returns the cached heads, and the streams whose heads must be read.
-    /// A stream that starts in `groups` is in neither.
-    pub(super) fn lookup<'g>(
-        &self,
+    /// Takes the heads of the streams of `groups`: returns those that were cached, and the streams whose heads must be
+    /// read. A stream that starts in `groups` is in neither. What is not remembered again is read the next time.
+    pub(super) fn take<'g>(
+        &mut self,
         groups: &'g [Vec<JournalRow>],
     ) -> (BTreeMap<&'g StreamId, StreamHead>, BTreeSet<&'g StreamId>) {
         let mut known = BTreeMap::new();
@@ -55,8 +55,8 @@ impl HeadCache {
             if !seen.insert(&row.stream) {
                 continue;
             }
-            match self.0.get(&row.stream) {
-                Some(head) => _ = known.insert(&row.stream, head.clone()),
+            match self.0.remove(&row.stream) {
+                Some(head) => _ = known.insert(&row.stream, head),
                 None if row.seq == 1 => {}
                 None => _ = unknown.insert(&row.stream),
             }

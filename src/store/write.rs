@@ -89,7 +89,7 @@ fn write(
     read: bool,
 ) -> rusqlite::Result<Vec<AppendOutcome>> {
     let (connection, remembered) = writing.journal()?;
-    let (mut heads, mut unknown) = remembered.lookup(groups);
+    let (mut heads, mut unknown) = remembered.take(groups);
     if read {
         unknown = groups.iter().flatten().map(|row| &row.stream).collect();
     }

@@ -96,12 +96,17 @@ pub fn say(
 
 /// Renders one template in its language; `None` if it uses a missing value.
 pub fn render(template: &str, language: &str, result: &Value, arguments: &Value) -> Option<String> {
-    let mut fields = match result {
-        Value::Object(fields) => fields.clone(),
-        _ => Map::new(),
-    };
-    fields.entry("result").or_insert_with(|| result.clone());
-    fields.insert("arguments".to_owned(), arguments.clone());
+    // A variable that the template does not even contain the name of need not be copied.
+    let is_named = |name: &str| template.contains(name);
+    let of_result = result.as_object().into_iter().flatten().filter(|(name, _)| is_named(name));
+    let mut fields: Map<String, Value> =
+        of_result.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if is_named("result") {
+        fields.entry("result").or_insert_with(|| result.clone());
+    }
+    if is_named("arguments") {
+        fields.insert("arguments".to_owned(), arguments.clone());
+    }
     fields.insert(LANGUAGE.to_owned(), json!(language));
     let mut out = BoundedWriter::default();
     let compiled = ENVIRONMENT.get_template(template).or_else(|_| ENVIRONMENT.template_from_str(template));

@@ -81,7 +81,7 @@ pub(super) async fn run_tool(
     call: SceneCall,
     held: HeldPlace,
 ) -> CallEnd {
-    let Some(tool) = scene.program_tool(&call.tool).cloned() else {
+    let Some(tool) = scene.program_tool(&call.tool) else {
         let message = format!("scene {} has no tool {}", scene.name, call.tool);
         return Outcome::Refused { error: Fault::new("tool.unknown", message) }.into();
     };
@@ -107,7 +107,7 @@ pub(super) async fn run_tool(
         trace_parent: call.trace_parent,
     };
     let started = Instant::now();
-    let ended = ToolTask::start(&tool, &call, context, held, options).end(&call.cancelled).await;
+    let ended = ToolTask::start(tool, &call, context, held, options).end(&call.cancelled).await;
     let end = match ended {
         Ok(Ok(Ok(result))) => tool.end_with_result(call.terms(), nesting::truncate_deep(result)),
         Ok(Ok(Err(error))) => tool.end_with_error(error),
