@@ -103,6 +103,7 @@ pub(super) fn take_unusable(
             }
         }
     }
+    unusable
 }
 
 fn unreadable_call(tool: &str) -> UnpreparedCall {
