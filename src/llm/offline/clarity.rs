@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::date_expression::DateExpressionKind;
+use super::index::polite_lead_span;
 use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
@@ -138,6 +139,7 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     let reason = reason_mask(source, filled);
     let preamble = preamble_mask(source, filled);
     let days = explained_days_mask(source, filled);
+    let lead = polite_lead_span(&source.tokens);
     let mut object = None;
     // "… e la carta di credito" is no request by itself.
     if !expresses_wish(source, own) {
@@ -145,7 +147,12 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     }
     for (i, token) in source.tokens.iter().enumerate() {
         let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
-        let known = used || reason[i] || preamble[i] || days[i] || is_day_count(source, filled, i);
+        let known = used
+            || reason[i]
+            || preamble[i]
+            || days[i]
+            || lead.contains(&token.start)
+            || is_day_count(source, filled, i);
         if !token.word
             || known
             || is_value_label(source, filled, i)
@@ -387,8 +394,14 @@ fn explained_days_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let mut out = vec![false; source.tokens.len()];
     for expr in &source.found.date_expressions {
         let used = (expr.first..=expr.last).any(|i| filled.used.get(i).copied().unwrap_or(false));
-        if used || matches!(expr.kind, DateExpressionKind::Excluded(..)) {
-            out[expr.first..=expr.last].fill(true);
+        let is_excluded = matches!(expr.kind, DateExpressionKind::Excluded(..));
+        if used || is_excluded {
+            // "… but not on the 17th".
+            let contrast = expr
+                .first
+                .checked_sub(1)
+                .filter(|before| is_excluded && source.is(*before, &["but", "ma", "pero", "mais", "aber"]));
+            out[contrast.unwrap_or(expr.first)..=expr.last].fill(true);
         }
     }
     out

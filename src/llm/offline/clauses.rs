@@ -151,7 +151,7 @@ pub(super) fn split(request: &str, judge: &dyn ClauseRouter) -> Vec<Clause> {
         if run.plain {
             part.split_request(run, judge, &mut out);
         } else {
-            out.push(part.non_request_clause(run));
+            part.add_non_request(run, &mut out);
         }
     }
     out.retain(|c| c.text.chars().any(char::is_alphanumeric));
@@ -344,6 +344,22 @@ impl ClausePart<'_> {
             own.extend(inner);
         }
         out.append(&mut own);
+    }
+
+    /// Adds the clause of words that are not a plain request: before the previous one, if it is a question that says so.
+    fn add_non_request(&self, run: &ActRun, out: &mut Vec<Clause>) {
+        let mut clause = self.non_request_clause(run);
+        let asks = matches!(run.act, Act::Question | Act::Hypothetical);
+        let opens = [run.first.saturating_sub(1), run.first];
+        let reverses = asks && opens.into_iter().any(|i| match_reversal(self.tokens, i).is_some());
+        match out.pop_if(|_| reverses) {
+            Some(mut earlier) => {
+                clause.link = earlier.link;
+                earlier.link = ClauseLink::Then;
+                out.extend([clause, earlier]);
+            }
+            None => out.push(clause),
+        }
     }
 
     /// The clause of words that are not a plain request.

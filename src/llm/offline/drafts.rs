@@ -135,7 +135,7 @@ impl OfflinePlanner {
         if small_talk::is_only_polite(&clause.text) {
             return;
         }
-        let near = drafts.list.last().map(|d| d.hit.scene);
+        let near = drafts.list.last().map(|d| d.hit.scene).or_else(|| self.scene_of_mentioned(drafts));
         let act = if self.orders_only { Act::Request } else { clause.act };
         match act {
             Act::Negated | Act::Report => drafts.mentioned.push(speech::object(&clause.text).to_owned()),
@@ -158,6 +158,12 @@ impl OfflinePlanner {
             _ => self.draft_asked(drafts, clause, act, near),
         }
         drafts.previous = Some(clause.clone());
+    }
+
+    /// The scene of a previous clause that asks for nothing: "I sent 50 euros to Bob. What is my balance?"
+    fn scene_of_mentioned(&self, drafts: &Drafts) -> Option<usize> {
+        let said = drafts.previous.as_ref().filter(|c| matches!(c.act, Act::Negated | Act::Report))?;
+        self.index.best(&said.text, self.today(), None).filter(|hit| hit.score >= STRONG).map(|hit| hit.scene)
     }
 
     /// Drafts a clause that requests something, clearly or not.

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use jiff::civil::Date;
@@ -288,6 +289,17 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
 pub(super) fn polite_lead<'w, 't>(words: &'w [&'t Token]) -> Option<&'w [&'t Token]> {
     let own = pattern::strip_fillers(words);
     pattern::any(own, 0, POLITE).map(|at| &own[at..])
+}
+
+/// The bytes of that opening.
+pub(super) fn polite_lead_span(tokens: &[Token]) -> Range<usize> {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let own = pattern::strip_fillers(&words);
+    let lead = pattern::any(own, 0, POLITE).and_then(|after| own.get(..after)).unwrap_or_default();
+    match (lead.first(), lead.last()) {
+        (Some(first), Some(last)) => first.start..last.end,
+        _ => 0..0,
+    }
 }
 
 /// The slots of a text. Values of enumerations are not detected here.

@@ -2,14 +2,15 @@
 //! tool's texts contain.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 use jiff::civil::Date;
 
 use super::entities::Entities;
 use super::index::{
-    CatalogueIndex, IndexedTool, SLOTS, Slot, SlotSet, WordKind, code_prefix, polite_lead, senses,
-    slots_of_text, word_kind,
+    CatalogueIndex, IndexedTool, SLOTS, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span,
+    senses, slots_of_text, word_kind,
 };
 use super::lexicon;
 use super::pattern;
@@ -255,7 +256,14 @@ impl CatalogueIndex {
     /// The best tool for a clause, even if it does not fit. Of equal ones the first in the catalogue, so that
     /// the choice is deterministic.
     pub fn best(&self, clause: &str, today: Date, near: Option<usize>) -> Option<Hit> {
-        self.hits(clause, today, near).into_iter().reduce(Hit::or_better)
+        let hits = self.hits(clause, today, near);
+        let best = hits.iter().copied().reduce(Hit::or_better)?;
+        // "Send … and show my balance": of reads that fit about as well, that of the scene of the previous words.
+        let reads = |hit: &Hit| !self.scenes[hit.scene].tools[hit.tool].writes();
+        let of_scene = hits.iter().copied().filter(|hit| near == Some(hit.scene) && reads(hit));
+        let beside = of_scene.reduce(Hit::or_better).filter(|_| reads(&best));
+        let is_close = |hit: &Hit| hit.score >= STRONG && best.score - hit.score < weights::SAME_SCENE;
+        Some(beside.filter(is_close).unwrap_or(best))
     }
 
     /// All candidate tools, in the order of the catalogue.
@@ -484,6 +492,9 @@ fn adjustment_to_asked_words(clause: &ScoredClause, entry: &IndexedTool, like: f
     if missing { weights::LACKS_ASKED_WORD } else { 0.0 }
 }
 
+/// What "off" after a day means.
+const TIME_OFF: &str = "vacation";
+
 /// Reads the content words of a clause, token by token.
 struct ContentReader<'a> {
     index: &'a CatalogueIndex,
@@ -501,6 +512,8 @@ struct ContentReader<'a> {
     introduces_content: bool,
     /// Whether the tokens so far opened an explanation: "because …", "…: …".
     in_explanation: bool,
+    /// The bytes of the opening of a polite request, which say nothing about its content.
+    lead_span: Range<usize>,
 }
 
 impl<'a> ContentReader<'a> {
@@ -521,6 +534,7 @@ impl<'a> ContentReader<'a> {
             lead_is_lookup: false,
             introduces_content: false,
             in_explanation: false,
+            lead_span: polite_lead_span(tokens),
         }
     }
 
@@ -532,10 +546,12 @@ impl<'a> ContentReader<'a> {
             && ((token.raw == ":" && !pronouns::hands_back(&tokens[i + 1..]))
                 || token.is(&["perche", "because", "poiche", "saying"]));
         let asking = lexicon::is_question_word(&token.norm);
-        if self.is_value(i) || (lexicon::is_stop_word(&token.norm) && !asking) {
+        let is_off = self.is_time_off(i);
+        let is_silent = self.is_value(i) || (lexicon::is_stop_word(&token.norm) && !asking);
+        if self.lead_span.contains(&token.start) || (is_silent && !is_off) {
             return;
         }
-        let senses = senses(tokens, i);
+        let senses = if is_off { vec![TIME_OFF] } else { senses(tokens, i) };
         let (matches, coded) = self.matches(i, &senses);
         if matches.is_empty() && (token.digit() || asking) {
             return;
@@ -565,6 +581,12 @@ impl<'a> ContentReader<'a> {
             code: coded,
             vague: token.is(lexicon::VAGUE_NOUNS),
         });
+    }
+
+    /// Whether a token is the "off" of "Friday off", where some scene knows time off.
+    fn is_time_off(&self, i: usize) -> bool {
+        let of_day = i > 0 && self.entities.taken[i - 1];
+        of_day && self.tokens[i].is(&["off"]) && !self.index.similar_words(&features(TIME_OFF)).is_empty()
     }
 
     /// Whether a token is punctuation or part of a value, and so no content word.
@@ -629,8 +651,8 @@ impl<'a> ContentReader<'a> {
     }
 
     fn may_open_clause(&self, i: usize) -> bool {
-        self.words.iter().all(|w| w.kind == WordKind::Helper)
-            && self.tokens[..i].iter().filter(|t| t.word).count() < weights::OPENS_BEFORE
+        let before = self.tokens[..i].iter().filter(|t| t.word && !self.lead_span.contains(&t.start));
+        self.words.iter().all(|w| w.kind == WordKind::Helper) && before.count() < weights::OPENS_BEFORE
     }
 
     /// Whether the words after an opening verb are its content: "ricordami di …", "report that …".
@@ -757,9 +779,10 @@ fn asks_for_causes(tokens: &[Token]) -> bool {
     !tokens.iter().any(own) && pattern::any(&words, 0, &causes).is_some()
 }
 
-/// Whether an "a" is the English article, after a verb that cannot be Italian: "call a taxi".
+/// Whether an "a" is the English article, after a verb that cannot be Italian: "call a taxi", "call me a taxi".
 fn is_article(tokens: &[Token], at: usize) -> bool {
-    let verb = at.checked_sub(1).and_then(|before| tokens.get(before));
+    let verb =
+        tokens[..at].iter().rev().find(|t| !t.is(&["me", "us", "him", "her", "them", "myself", "ourselves"]));
     tokens[at].is(&["a"])
         && verb.is_some_and(|verb| {
             let english = !verb.norm.ends_with(['a', 'e', 'i', 'o', 'u'])

@@ -24,6 +24,8 @@ pub(super) const CLEAR_LEAD_OF_VERB: f64 = 10.0 * CLEAR_LEAD;
 pub(super) const READ_ALTERNATIVE: f64 = 0.15;
 /// Lead of a tool below which another write, which the words fit better, may be meant.
 pub(super) const WRITE_ALTERNATIVE: f64 = 0.2;
+/// Within this distance, a read of the scene of the previous words is preferred.
+pub(super) const SAME_SCENE: f64 = 0.1;
 /// Score of a tool from which words that may ask for a recap of the conversation are a request to the tool.
 pub(super) const NO_RECAP: f64 = 0.7;
 
