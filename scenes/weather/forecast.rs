@@ -379,3 +379,46 @@ fn no_climate(place: &Place, date: Date) -> ToolError {
     );
     ToolError::failed("weather.no_climate", message).classed(FaultClass::NotFound)
 }
+
+/// The days that Open-Meteo forecasts, and why it forecasts none of the others.
+async fn live(
+    place: &Place,
+    dates: &[Date],
+    context: &ToolContext,
+    settings: &Settings,
+    memory: &Memory,
+) -> Result<(Vec<open_meteo::Day>, Option<String>), ToolError> {
+    if settings.source == Source::Bundled {
+        return Ok((Vec::new(), None));
+    }
+    let today = context.now.date();
+    let end = today.saturating_add((DAYS_AHEAD - 1).days());
+    let ahead: Vec<Date> = dates.iter().copied().filter(|date| (today..=end).contains(date)).collect();
+    let outside = (ahead.len() < dates.len()).then(|| {
+        format!("a forecast covers {DAYS_AHEAD} days from {today}; other days are told by averages")
+    });
+    let (Some(first), Some(last)) = (ahead.first(), ahead.last()) else {
+        return Ok((Vec::new(), outside));
+    };
+    if !settings.may_ask(memory) {
+        return Ok((
+            Vec::new(),
+            Some("Open-Meteo could not be reached; averages are told instead".to_owned()),
+        ));
+    }
+    let position = (place.latitude, place.longitude);
+    let request = open_meteo::days(&context.http, &settings.forecast_url, position, *first, *last);
+    match unless_cancelled(context, request).await? {
+        Ok(days) => {
+            memory.note(true);
+            Ok((days, outside))
+        }
+        Err(fault) => {
+            memory.note(fault.reached);
+            if settings.source == Source::OpenMeteo {
+                return Err(unavailable(&fault));
+            }
+            Ok((Vec::new(), Some("Open-Meteo could not be reached; averages are told instead".to_owned())))
+        }
+    }
+}
