@@ -48,7 +48,7 @@ mod substitution;
 mod summary;
 mod synthesis;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timers;
 mod tool_report;
 mod vote;

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::journal::Journal;
 use super::watch::Watch;
-use super::world::{Dice, World};
+use super::world::World;
 use crate::conversation::side_effect::ReadAttempt;
 use crate::conversation::{
     CallerId, ConversationState, DriverReport, Input, NewRun, Phase, RunCondition, RunReading, SideEffect,
     WordDecision,
 };
 use crate::memory::SummaryJob;
+use crate::run::tests::Dice;
 use crate::run::{Fault, RunId, SessionEvent, StatedFact, Usage};
 
 /// Something in progress, whose completion is an input of the actor.
@@ -74,7 +75,7 @@ impl Sim {
     /// A whole history, until everything that began has ended.
     pub fn run(world: World) -> Self {
         let mut sim = Self {
-            dice: Dice::new(&world),
+            dice: Dice::of(world.tape.clone(), world.seed),
             world,
             journal: Journal::default(),
             watch: Watch::default(),

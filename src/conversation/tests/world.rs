@@ -25,37 +25,6 @@ pub struct World {
     pub seed: u64,
 }
 
-/// A source of choices that shrinks well: the tape, then a generator that 0 silences.
-#[derive(Debug, Clone)]
-pub struct Dice {
-    tape: std::vec::IntoIter<u16>,
-    seed: u64,
-}
-
-impl Dice {
-    pub fn new(world: &World) -> Self {
-        Self { tape: world.tape.clone().into_iter(), seed: world.seed }
-    }
-
-    /// A number below `sides`.
-    pub fn pick(&mut self, sides: usize) -> usize {
-        let roll = match self.tape.next() {
-            Some(roll) => usize::from(roll),
-            None => {
-                self.seed =
-                    self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.seed & 0xffff);
-                (self.seed >> 40) as usize
-            }
-        };
-        roll % sides.max(1)
-    }
-
-    /// True `of` times out of `sides`; a silent source says no.
-    pub fn chance(&mut self, of: u16, sides: u16) -> bool {
-        self.pick(usize::from(sides)) + usize::from(of) >= usize::from(sides)
-    }
-}
-
 /// Worlds in which everything can go wrong.
 pub fn worlds() -> impl Strategy<Value = World> {
     let faults = prop_oneof![3 => Just(0u16), 2 => 1..3u16, 1 => 3..9u16];

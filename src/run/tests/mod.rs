@@ -24,3 +24,5 @@ mod sim;
 mod state_view;
 mod substitutes;
 mod world;
+
+pub(crate) use world::Dice;

@@ -205,7 +205,8 @@ additionalProperties = false
 properties = { check_in = { type = "string", format = "date" }, check_out = { type = "string", format = "date" } }
 "#;
 
-fn check(cases: Vec<(&str, &str, Value)>) {
+/// Checks what is called or asked for each request, with the scene beside the shipped ones.
+pub(super) fn check(cases: Vec<(&str, &str, Value)>) {
     let mut wrong = Vec::new();
     for (scene, request, want) in &cases {
         let mut world = World::of(&[WEATHER, IDENTITY, VACATION, scene]);

@@ -1,8 +1,8 @@
 //! Scenes unknown when the rules were written, alone and together with Weather.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::support::World;
+use super::more::check;
 
 const GYM: &str = r#"
 name = "GymClasses"
@@ -199,29 +199,6 @@ required = ["item"]
 additionalProperties = false
 properties = { item = { type = "string", description = "Item" } }
 "#;
-
-fn check(cases: Vec<(&str, &str, Value)>) {
-    let mut wrong = Vec::new();
-    for (scene, request, want) in &cases {
-        let mut world =
-            World::of(&[super::domains::WEATHER, super::domains::IDENTITY, super::domains::VACATION, scene]);
-        let outcome = world.run(request);
-        let calls: Vec<Value> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
-        let missing = outcome.question.as_ref().map(|q| q["missing"].clone());
-        let got = match missing {
-            Some(missing) => json!([calls, missing]),
-            None => json!(calls),
-        };
-        if got != *want {
-            wrong.push(format!(
-                "{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}",
-                outcome.purposes,
-                outcome.question.map(|q| q["known"].clone())
-            ));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
-}
 
 #[test]
 fn unknown_scene_is_served_alone() {
