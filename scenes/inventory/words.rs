@@ -88,7 +88,7 @@ impl Words {
         self.refused(
             "quantity",
             format!(
-                "{said} is no number of pieces, which is a whole number from 1 to 100000. Nothing was done."
+                "{said} is not a number of pieces, which is a whole number from 1 to 100000. Nothing was done."
             ),
             format!(
                 "{said} non è una quantità: serve un numero intero da 1 a 100000. Non è stato fatto nulla."

@@ -85,7 +85,7 @@ pub enum Error {
     #[error("the metrics of runs could not be gathered because of an internal error; see the log")]
     Failed,
     /// The actor has stopped with its engine.
-    #[error("the metrics of runs are not available any more: the engine has stopped")]
+    #[error("the metrics of runs are no longer available: the engine has stopped")]
     Stopped,
 }
 

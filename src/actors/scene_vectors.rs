@@ -218,10 +218,7 @@ impl SceneRanking {
             return VectorLookup::Computing;
         }
         if self.gateway.embedding_model().is_none() {
-            return VectorLookup::Failed(Fault::new(
-                "llm.not_configured",
-                "no model offers embeddings any more",
-            ));
+            return VectorLookup::Failed(Fault::new("llm.not_configured", "no model offers embeddings now"));
         }
         if self.vectors.0.stop.is_cancelled() {
             return VectorLookup::Failed(Fault::new("engine.stopped", "the engine has stopped"));

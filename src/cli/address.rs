@@ -161,7 +161,7 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<ServerRecord, Failure> {
             Ok(ServerRecord { url, config: named("config "), scenes: named("scenes "), asked })
         }
         _ => Err(owned.help(
-            "what owns it is no server that is ready: end it, or try again when `proscenium serve` has said its address",
+            "its owner is not a server that is ready: stop it, or try again when `proscenium serve` has printed its address",
         )),
     }
 }

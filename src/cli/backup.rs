@@ -161,7 +161,7 @@ fn write_report(out: &mut impl Write, data: &Path, report: &RestoreReport) -> st
     writeln!(out, "{} is restored from {}: {}.", data.display(), report.backup, held(&report.counts))?;
     writeln!(out, "The backup was taken at {:.0}. Nothing that happened later is in it.", report.taken)?;
     if let Some(kept) = &report.moved_to {
-        writeln!(out, "What was there before is in {kept}: delete it when you do not need it any more.")?;
+        writeln!(out, "What was there before is in {kept}: delete it when you no longer need it.")?;
     }
     write_parked(out, &report.parked)?;
     match (&report.since, &report.not_compared) {

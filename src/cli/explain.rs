@@ -165,11 +165,11 @@ fn then_text(result: ExplainedResult) -> &'static str {
     }
 }
 
-/// `12 ms in vain, waited 252 ms, 1 model call ($0.0004)`
+/// `12 ms in failed attempts, waited 252 ms, 1 model call ($0.0004)`
 fn cost_text(cost: ExplainedCost) -> String {
     let mut parts = Vec::new();
     if cost.took_ms > 0 {
-        parts.push(format!("{} in vain", duration(cost.took_ms as f64)));
+        parts.push(format!("{} in failed attempts", duration(cost.took_ms as f64)));
     }
     if cost.waited_ms > 0 {
         parts.push(format!("waited {}", duration(cost.waited_ms as f64)));

@@ -153,7 +153,7 @@ async fn stop(ticket: &dyn FollowedTicket, by: &str) -> Result<(), Failure> {
 pub const LEFT: &str = "chat.left";
 
 /// The acknowledgement of a first signal.
-pub const AGAIN: &str = "Stopping at the next safe point; once more leaves at once.";
+pub const AGAIN: &str = "Stopping at the next safe point; press Ctrl-C again to exit immediately.";
 
 /// The error of a user who did not wait for the end.
 pub fn left() -> Failure {

@@ -62,7 +62,7 @@ pub async fn run<W: Write, E: Write>(
             if !known.map_err(failure)? {
                 return Err(unknown());
             }
-            writeln!(out, "Key {id} is revoked: it opens nothing any more.")?;
+            writeln!(out, "Key {id} is revoked.")?;
             out.flush()?;
         }
     }

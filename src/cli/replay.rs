@@ -146,7 +146,7 @@ fn goes_on(due: &[Value]) -> String {
     let names: Vec<&str> = due.iter().map(what).collect();
     match names.is_empty() {
         true => "today's code would wait for work in progress".to_owned(),
-        false => format!("today's code would go on with {}", names.join(", ")),
+        false => format!("the current code would continue with {}", names.join(", ")),
     }
 }
 

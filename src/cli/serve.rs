@@ -66,7 +66,7 @@ pub async fn serve<W: Write>(
     };
     // A run that is cut off by the end of a shutdown does not count as a crash, however long it takes.
     engine.begin_shutdown().await;
-    notices.say(&format!("{name}: finishing what was accepted; once more leaves at once"));
+    notices.say(&format!("{name}: finishing accepted requests; a second signal exits immediately"));
     let drained = tokio::select! {
         drained = server.stop() => drained,
         _ = signals.next() => false,

@@ -121,7 +121,7 @@ fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
         // Its steps' numbers are those of the version that took its place.
         if state.plans.get(at + 1).is_some_and(|next| is_change(next.cause)) {
             if is_announced {
-                writeln!(out, "Its steps, which were changed once more before they began:")?;
+                writeln!(out, "Its steps, which were changed again before they began:")?;
             } else {
                 writeln!(out, "\nVersion {}, which was changed before it began:", made.version)?;
             }
@@ -306,7 +306,7 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
     match &call.status {
         CallStatus::Requested => "not started".to_owned(),
         CallStatus::InFlight { .. } => "in flight".to_owned(),
-        CallStatus::Again { attempt } => format!("to be called once more, try {attempt}"),
+        CallStatus::Again { attempt } => format!("to be called again, attempt {attempt}"),
         CallStatus::Failing { outcome, .. } => {
             outcome.fault().map_or_else(|| "failing".to_owned(), |error| error_text("this try failed", error))
         }
@@ -500,7 +500,7 @@ mod tests {
         insta::assert_snapshot!(second.split_once("\n\n").unwrap().0, @r#"
         changed by hand by lucia: two are enough
           ~ step 1 VacationManagement: purpose "Ask for three days off" -> "Ask for two days off"
-        Its steps, which were changed once more before they began:
+        Its steps, which were changed again before they began:
           1. VacationManagement: Ask for two days off [MakeRequest]
         "#);
         assert!(text.contains("\n\nVersion 3, changed by hand by lucia: one will do\n"), "{text}");

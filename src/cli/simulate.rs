@@ -40,7 +40,7 @@ pub async fn run<W: Write>(
         notices.say("it is reachable from other machines, and asks for no key");
     }
     let name = signals.next().await;
-    notices.say(&format!("{name}: finishing the replies in progress; once more leaves at once"));
+    notices.say(&format!("{name}: finishing the replies in progress; a second signal exits immediately"));
     let drained = tokio::select! {
         drained = simulator.stop() => drained,
         _ = signals.next() => false,

@@ -19,7 +19,7 @@ pub(crate) fn too_many_commands() -> Fault {
 /// The conversation cannot be erased now.
 pub(crate) fn session_busy(session: &SessionId) -> Fault {
     let message = format!(
-        "session {session} cannot be erased while a request of it is at work or waits: wait for its end, or cancel it"
+        "session {session} cannot be erased while one of its requests is in progress or waiting: wait for its end, or cancel it"
     );
     Fault::new("store.session_busy", message)
 }

@@ -52,7 +52,7 @@ pub(crate) struct FactBody {
 fn kinds(text: &str) -> Result<Vec<FactKind>, Problem> {
     let unknown = |name: &str| {
         let name: String = name.chars().take(40).collect();
-        let detail = format!("`kind`: {name:?} is none of given, verified, quoted, derived and guess");
+        let detail = format!("`kind` is given, verified, quoted, derived or guess, not {name:?}");
         Problem::unprocessable("request.query", detail)
     };
     text.split(',').map(|name| name.trim().parse().map_err(|_| unknown(name))).collect()

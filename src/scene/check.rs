@@ -187,7 +187,7 @@ fn check_statuses(statuses: &[Located<String>], report: &FaultReport) {
     for status in statuses {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if status.value.is_empty() || status.value.len() > 64 || !status.value.chars().all(is_word) {
-            let message = format!("{:?} is no word for STATUS", status.value);
+            let message = format!("{:?} is not a valid word for STATUS", status.value);
             report.error(status.line, "bad_status", message, "use 1 to 64 characters from a-z 0-9 _");
         }
     }

@@ -291,7 +291,7 @@ impl TableChecker<'_> {
             self.error(line, "table_filled", format!("{name} cannot be filled with this"), remedy);
         }
         if kind != ColumnKind::Text && !draft.values.is_empty() {
-            let message = format!("{name} has values and is no text");
+            let message = format!("{name} has values and is not a text");
             self.error(draft.line, "table_values", message, "remove `values`, or use type = \"text\"");
         }
         Some(ColumnDefinition {

@@ -382,7 +382,7 @@ fn ctrl_c_stops_the_run_at_its_next_safe_point() {
         let ran = chat.end();
         assert_eq!(ran.status, 1, "{ran:?}");
         assert!(ran.err.contains(&format!("run: cancelled by {name}")), "{ran:?}");
-        assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
+        assert!(ran.err.contains("again to exit immediately"), "{ran:?}");
         let listed = workspace.run(&["runs", "list"]);
         assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     }

@@ -93,7 +93,7 @@ async fn shop_is_kept_without_a_model() {
         ("Sell 20 teapots", "teapot: 20 asked for, 6 in stock. Nothing was done."),
         ("Restock 10 teapots", "10 × teapot (16 in stock now)"),
         ("What did we sell this week?", "Total: €59.30."),
-        ("Sell -2 teapots", "-2 is no number of pieces"),
+        ("Sell -2 teapots", "-2 is not a number of pieces"),
         ("Sell a teapot and an espresso cup", "Sold: 1 × espresso cup at €4.50 (38 left), 1 × teapot at"),
     ])
     .await;

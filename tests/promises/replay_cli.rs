@@ -64,7 +64,7 @@ fn exported_run_is_replayed_and_edits_are_shown() {
     let started: Vec<&str> = exported.out.lines().take(planned + 1).collect();
     workspace.write("begun.jsonl", &started.join("\n"));
     let started = workspace.run(&["replay", "begun.jsonl"]);
-    let goes_on = "the run has not ended; today's code would go on with step_started\n";
+    let goes_on = "the run has not ended; the current code would continue with step_started\n";
     assert!(started.status == 0 && started.out.contains(goes_on), "{}", started.out);
     let line = format!("event {last} run_completed [decision]: run_completed is due here in its place");
     assert!(

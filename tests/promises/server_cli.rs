@@ -253,7 +253,7 @@ fn ctrl_c_stops_the_run_at_the_server() {
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.err.contains("run: cancelled by keysersoze"), "{ran:?}");
-    assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
+    assert!(ran.err.contains("again to exit immediately"), "{ran:?}");
     let listed = workspace.run(&["runs", "list"]);
     assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     stop(server);
@@ -289,7 +289,7 @@ impl SilentServer {
 /// Asserts that the second signal ends a process that waits forever.
 fn assert_second_signal_exits(mut asking: RunningProcess) {
     asking.signal("INT");
-    asking.read_stderr_until("once more leaves at once");
+    asking.read_stderr_until("again to exit immediately");
     asking.signal("TERM");
     let ran = asking.end();
     assert!(ran.status == 1 && ran.err.contains("error[chat.left]"), "{ran:?}");

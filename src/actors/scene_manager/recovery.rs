@@ -51,7 +51,7 @@ pub(super) async fn unfinished(
             }
             Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
                 let run = row.run;
-                tracing::error!(%run, %session, %tenant, code = error.code(), %error, "a run cannot be carried on here");
+                tracing::error!(%run, %session, %tenant, code = error.code(), %error, "this release cannot read a run, so it is not resumed here");
             }
             Err(error) => return Err(error),
         }

@@ -105,7 +105,7 @@ impl PartialBackup {
         // replaced.
         std::fs::rename(&self.path, target).map_err(|error| match error.kind() {
             ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists => {
-                let what = format!("{}: it is not empty any more", target.display());
+                let what = format!("{}: it is no longer empty", target.display());
                 Error::new(ErrorCode::BackupTarget, what)
             }
             _ => failed(error),
