@@ -8,8 +8,8 @@ use proscenium::tools::ToolError;
 
 use super::access::ReadAccess;
 use super::databases::engine_error;
-use super::mend::mended;
 use super::phrases::Speech;
+use super::repair::repaired;
 use super::rules::description::DatabaseDescription;
 use super::values::{FailedSql, NodeInput, PromptKind, SqlState};
 
@@ -148,7 +148,7 @@ impl StatementContext<'_> {
         let failed =
             FailedSql { sql: decision.sql.clone(), error: decision.error.clone(), refused: Vec::new() };
         let is_own = input.kind == PromptKind::Sql && input.attempts.is_empty();
-        if is_own && let Some(better) = mended(&decision.sql, self.description) {
+        if is_own && let Some(better) = repaired(&decision.sql, self.description) {
             match self.examine(&better, access)? {
                 Examined::Fine(_) if input.fix => {
                     decision.attempts.push(failed);

@@ -10,10 +10,10 @@ mod description_file;
 mod explained;
 mod folded_text;
 mod known_values;
-mod mend;
 mod nodes;
 mod phrases;
 mod present;
+mod repair;
 pub(super) mod rules;
 mod schema_text;
 #[cfg(test)]

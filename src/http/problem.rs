@@ -97,8 +97,8 @@ impl Problem {
     }
 }
 
-/// Codes that the client can mend, by status.
-const MENDABLE: &[(StatusCode, &[&str])] = &[
+/// Codes that the client can correct, by status.
+const CORRECTABLE: &[(StatusCode, &[&str])] = &[
     (StatusCode::PAYLOAD_TOO_LARGE, &["request.too_long", "plan.too_large", "document.too_large"]),
     (
         StatusCode::UNPROCESSABLE_ENTITY,
@@ -191,7 +191,7 @@ const TRANSIENT: &[(StatusCode, &[&str])] = &[
 /// Errors that the client can fix are 4xx. 429 and 503 mean that the same request may succeed later. 502 and
 /// 504 are failures of a model. Everything else is an error of this server.
 pub fn status_of(code: &str) -> StatusCode {
-    let listed = MENDABLE.iter().chain(TRANSIENT).find(|(_, codes)| codes.contains(&code));
+    let listed = CORRECTABLE.iter().chain(TRANSIENT).find(|(_, codes)| codes.contains(&code));
     match listed {
         Some((status, _)) => *status,
         None if code.starts_with("request.") || code.starts_with("session.") => {

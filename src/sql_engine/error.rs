@@ -116,7 +116,7 @@ impl fmt::Display for SqlErrorCode {
 pub struct SqlEngineError {
     /// The kind of failure.
     pub code: SqlErrorCode,
-    /// What failed, in the engine's words where it has some; values are struck.
+    /// What failed, in the engine's words where it has some; values are redacted.
     pub message: String,
     /// What to do.
     pub remedy: String,

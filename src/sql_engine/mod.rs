@@ -15,11 +15,11 @@ mod error;
 mod limits;
 mod offered;
 mod postgres;
+mod redact;
 mod rows;
 mod schema;
 mod settings;
 mod sqlite;
-mod strike;
 #[cfg(test)]
 mod tests;
 

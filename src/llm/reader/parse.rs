@@ -16,12 +16,12 @@ pub(super) fn parse(piece: &str) -> Result<Value, String> {
     if depth(piece) > MAX_DEPTH {
         return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
     }
-    mend(piece).and_then(|mended| json5::from_str(&mended).ok()).ok_or(exact)
+    repair(piece).and_then(|repaired| json5::from_str(&repaired).ok()).ok_or(exact)
 }
 
 /// The piece with line breaks in strings escaped and Python's words translated; `None` for words that
 /// have no JSON value.
-fn mend(piece: &str) -> Option<String> {
+fn repair(piece: &str) -> Option<String> {
     let mut out = String::with_capacity(piece.len() + 16);
     let mut rest = piece;
     while let Some(c) = rest.chars().next() {

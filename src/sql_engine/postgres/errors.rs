@@ -3,7 +3,7 @@
 use sqlx::Error;
 use sqlx::postgres::PgDatabaseError;
 
-use super::super::strike::strike;
+use super::super::redact::redact;
 use super::super::{SqlEngineError, SqlErrorCode};
 
 /// `error` as an error of this module, without values and addresses.
@@ -37,10 +37,10 @@ pub(super) fn of_server(state: &str, message: &str, hint: Option<&str>) -> SqlEn
     let message = match code {
         SqlErrorCode::Authentication => "the server refuses the user, the password or the host".to_owned(),
         SqlErrorCode::Settings => "the server does not know the database".to_owned(),
-        _ => strike(message, about_data),
+        _ => redact(message, about_data),
     };
     let hint = hint.filter(|_| matches!(code, SqlErrorCode::UnknownName | SqlErrorCode::Type));
-    let remedy = hint.map_or_else(|| remedy(code).to_owned(), |hint| strike(hint, false));
+    let remedy = hint.map_or_else(|| remedy(code).to_owned(), |hint| redact(hint, false));
     SqlEngineError::new(code, message, remedy)
 }
 

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Authorization;
 
 use super::super::offered::{self, Offer};
-use super::super::strike::strike;
+use super::super::redact::redact;
 use super::super::{
     DatabaseColumn, DatabaseSchema, DatabaseTable, ForeignKey, OmittedTable, RelationKind,
     SqlDatabaseSettings, SqlEngineError,
@@ -173,7 +173,7 @@ fn view(
     let prepared =
         connection.prepare(&format!("SELECT * FROM main.\"{}\"", name.replace('"', "\"\""))).map(drop);
     match (prepared, seen.denied()) {
-        (_, Some(why)) => return Err(strike(&why, false)),
+        (_, Some(why)) => return Err(redact(&why, false)),
         (Err(error), None) => return Err(broken(error)),
         (Ok(()), None) => {}
     }

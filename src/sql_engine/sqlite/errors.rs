@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use super::super::strike::strike;
+use super::super::redact::redact;
 use super::super::{SqlEngineError, SqlErrorCode};
 use super::authorizer::Seen;
 use super::connection::{EndReason, Watch};
@@ -11,7 +11,7 @@ use super::connection::{EndReason, Watch};
 pub(super) fn engine_error(error: &rusqlite::Error, watch: &Watch, seen: Option<&Seen>) -> SqlEngineError {
     if let Some(what) = seen.and_then(Seen::denied) {
         let remedy = "write one SELECT over approved columns, with functions of the allow-list";
-        return SqlEngineError::new(SqlErrorCode::Forbidden, strike(&what, false), remedy);
+        return SqlEngineError::new(SqlErrorCode::Forbidden, redact(&what, false), remedy);
     }
     let (code, message) = match error {
         rusqlite::Error::SqliteFailure(failure, message) => {
@@ -27,7 +27,7 @@ pub(super) fn engine_error(error: &rusqlite::Error, watch: &Watch, seen: Option<
         Some(EndReason::Deadline) => "the statement took too long".to_owned(),
         Some(EndReason::Instructions) => "the statement needs too many steps".to_owned(),
         Some(EndReason::Cancelled) => "the statement was cancelled".to_owned(),
-        None => strike(&message, false),
+        None => redact(&message, false),
     };
     SqlEngineError::new(code, message, remedy(code))
 }

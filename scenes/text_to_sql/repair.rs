@@ -25,7 +25,7 @@ enum Piece<'a> {
 }
 
 /// The statement with its slips corrected, or `None` if there is nothing that the rules know how to correct.
-pub fn mended(sql: &str, description: &DatabaseDescription) -> Option<String> {
+pub fn repaired(sql: &str, description: &DatabaseDescription) -> Option<String> {
     if sql.len() > MAX_BYTES {
         return None;
     }
@@ -224,7 +224,7 @@ mod tests {
             ("SELECT p.pric AS cost FROM products p", "SELECT p.price AS cost FROM products p"),
         ];
         for (wrong, right) in cases {
-            assert_eq!(mended(wrong, &shop()).as_deref(), Some(right));
+            assert_eq!(repaired(wrong, &shop()).as_deref(), Some(right));
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
             "SELECT 'SELEC nme' FROM products -- SELEC nme",
             "SELECT xyz FROM products",
         ] {
-            assert_eq!(mended(sql, &shop()), None, "{sql}");
+            assert_eq!(repaired(sql, &shop()), None, "{sql}");
         }
     }
 

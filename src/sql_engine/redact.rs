@@ -1,15 +1,15 @@
-//! Strikes values from the messages of engines, so that a model or a log gets the fault and not the data.
+//! Redacts values in the messages of engines, so that a model or a log gets the fault and not the data.
 
 /// Longest message that is kept, in characters.
 const MAX_CHARS: usize = 300;
 
 /// What stands for a value.
-const STRUCK: &str = "…";
+const REDACTED: &str = "…";
 
 /// The first line of `message` without what stands in single quotes, and without what stands in double quotes if
 /// `double_quoted`: some messages quote values so, others quote names. Text in double quotes that cannot be a name is
-/// struck in any case.
-pub(super) fn strike(message: &str, double_quoted: bool) -> String {
+/// redacted in any case.
+pub(super) fn redact(message: &str, double_quoted: bool) -> String {
     let line = message.lines().next().unwrap_or_default();
     let mut kept = String::new();
     let mut rest = line;
@@ -30,7 +30,7 @@ pub(super) fn strike(message: &str, double_quoted: bool) -> String {
         let end = closing(quoted, quote);
         let inner = quoted[1..end].strip_suffix(quote).unwrap_or(&quoted[1..end]);
         kept.push(quote);
-        kept.push_str(if quote == '\'' || double_quoted || !is_name(inner) { STRUCK } else { inner });
+        kept.push_str(if quote == '\'' || double_quoted || !is_name(inner) { REDACTED } else { inner });
         kept.push(quote);
         rest = &quoted[end..];
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn names_stay_and_values_go() {
-        for (message, double_quoted, struck) in [
+        for (message, double_quoted, redacted) in [
             ("column \"nome\" does not exist", false, "column \"nome\" does not exist"),
             (
                 "invalid input syntax for type integer: \"Rossi\"",
@@ -87,7 +87,7 @@ mod tests {
             ("can't read \"orders\"", false, "can't read \"orders\""),
             ("first\nDETAIL: Rossi", false, "first"),
         ] {
-            assert_eq!(strike(message, double_quoted), struck);
+            assert_eq!(redact(message, double_quoted), redacted);
         }
     }
 
@@ -95,13 +95,13 @@ mod tests {
         #[test]
         fn nothing_in_single_quotes_stays(before in "[a-z ]{0,9} ", value in "[A-Z0-9]{4,12}", after in " [a-z ]{0,9}") {
             let (single, double) = (format!("{before}'{value}'{after}"), format!("{before}\"{value}\"{after}"));
-            prop_assert!(!strike(&single, false).contains(&value));
-            prop_assert!(!strike(&double, true).contains(&value));
+            prop_assert!(!redact(&single, false).contains(&value));
+            prop_assert!(!redact(&double, true).contains(&value));
         }
 
         #[test]
         fn any_message_is_read(message in any::<String>(), double_quoted: bool) {
-            prop_assert!(strike(&message, double_quoted).chars().count() <= 3 * MAX_CHARS);
+            prop_assert!(redact(&message, double_quoted).chars().count() <= 3 * MAX_CHARS);
         }
     }
 }
