@@ -487,11 +487,6 @@ impl RunState {
         self.status.reported_plan_status(self.plan_status)
     }
 
-    /// Whether the embedded rules made the plan in force in place of failed models.
-    pub fn plan_is_fallback(&self) -> bool {
-        self.plan().is_some_and(|p| p.maker == PlanMaker::Fallback)
-    }
-
     /// Whether the embedded rules made the plan that added `step` in place of failed models.
     pub fn is_planned_by_rules(&self, step: u32) -> bool {
         let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
