@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_is_shown_as_far_as_it_got() {
+    fn a_run_that_continues_is_shown_as_far_as_it_got() {
         let mut journal = recorded::two_scenes();
         let started = journal.iter().position(|e| matches!(e.body, Event::ToolStarted { .. })).unwrap();
         journal.truncate(started + 1);

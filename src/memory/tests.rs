@@ -74,7 +74,7 @@ fn short_conversation_is_kept_verbatim() {
 }
 
 #[test]
-fn list_of_documents_can_be_asked_about_again_until_the_conversation_goes_on() {
+fn list_of_documents_can_be_asked_about_again_until_the_conversation_continues() {
     let document = NamedDocument {
         id: DocumentId(uuid::Uuid::from_u128(7)),
         sha256: String::new(),

@@ -274,7 +274,7 @@ async fn read_only_store_reads_beside_owner_but_cannot_write() {
 }
 
 #[tokio::test]
-async fn append_that_was_broken_off_keeps_nobody_from_writing() {
+async fn interrupted_append_does_not_block_other_writers() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let mut writing = store.writer("test").await.unwrap();

@@ -236,7 +236,7 @@ impl Row {
 }
 
 #[test]
-fn the_known_facts_are_told_and_no_number_is_invented() {
+fn known_facts_are_in_the_summary_and_no_number_is_invented() {
     let samples = samples();
     assert!(samples.len() >= 20);
     let whole: Vec<Sample> = ["en", "de"].map(|language| long(&samples, language, 30)).into();

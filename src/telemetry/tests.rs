@@ -626,7 +626,7 @@ fn log_lines_contain_outcomes_but_no_user_text() {
 }
 
 #[test]
-fn lines_of_any_module_have_the_ids_of_their_context_whatever_is_logged() {
+fn lines_of_any_module_have_the_ids_of_their_context_for_any_logged_value() {
     let (session, tenant) = (SessionId::new("s-1").unwrap(), TenantId::new("acme").unwrap());
     for level in ["proscenium::llm=warn", "proscenium::runs=off,proscenium::llm=warn"] {
         let text = logged(level, &["no reply", "no summary"], |book| {

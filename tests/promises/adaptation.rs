@@ -125,7 +125,7 @@ fn status(run: &AnsweredRun, number: u32) -> StepStatus {
 }
 
 #[tokio::test]
-async fn failed_step_is_replaced_and_what_reads_goes_on_with_the_new_one() {
+async fn failed_step_is_replaced_and_what_reads_continues_with_the_new_one() {
     let llm = model(book_then_menu(), |_, _| {
         patch(&[(1, step(3, "Archive", &["FindRecord"], Value::Null))], &[], &[])
     })
@@ -183,7 +183,7 @@ async fn write_that_depended_on_the_failed_step_is_not_done_unless_it_is_replace
 }
 
 #[tokio::test]
-async fn plan_goes_on_as_it_was_where_the_model_changes_nothing_or_nobody_may_be_asked() {
+async fn plan_continues_as_it_was_where_the_model_changes_nothing_or_nobody_may_be_asked() {
     let asked = |level, mode| async move {
         let llm = model(book_then_menu(), |_, _| unchanged()).start();
         let town = town(&llm, |config| {
@@ -265,7 +265,7 @@ async fn steps_without_results_end_the_run_after_a_while() {
 }
 
 #[tokio::test]
-async fn write_of_a_patch_waits_for_approval_while_the_rest_goes_on() {
+async fn write_of_a_patch_waits_for_approval_while_the_rest_continues() {
     let first = plan(json!([
         step(1, "Library", &["FindBook"], Value::Null),
         step(2, "Canteen", &["Menu"], json!(1)),
@@ -367,7 +367,7 @@ async fn cancelled_run_does_not_wait_for_its_patch() {
 }
 
 #[tokio::test]
-async fn plan_goes_on_where_no_model_says_what_to_change() {
+async fn plan_continues_where_no_model_says_what_to_change() {
     let down = Scripted::Status { code: 500, headers: Vec::new(), body: "down".to_owned() };
     let first = plan(json!([
         step(1, "Library", &["FindBook"], Value::Null),
@@ -439,7 +439,7 @@ async fn kill_at_any_point_of_a_patch_leaves_one_patch_and_the_run_ends() {
 }
 
 #[tokio::test]
-async fn whoever_approves_a_patch_reads_what_it_changes_in_the_language_of_the_request() {
+async fn approver_of_a_patch_reads_what_it_changes_in_the_language_of_the_request() {
     for (language, heading, instead, dropped) in [
         (
             "en",

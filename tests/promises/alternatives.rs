@@ -47,7 +47,7 @@ async fn mode_strict_calls_no_alternative() {
 }
 
 #[tokio::test]
-async fn alternative_that_writes_is_asked_first_whatever_the_policy() {
+async fn alternative_that_writes_is_asked_first_under_any_policy() {
     for confirm in ["unclear", "never"] {
         let world = world("adaptive", confirm).await;
         let asked = world.ask("Book", "429").await;
@@ -61,7 +61,7 @@ async fn alternative_that_writes_is_asked_first_whatever_the_policy() {
 }
 
 #[tokio::test]
-async fn write_that_may_be_done_is_put_to_a_person_and_not_done_elsewhere() {
+async fn write_that_may_be_done_is_referred_to_a_person_and_not_done_elsewhere() {
     let world = world("adaptive", "unclear").await;
     let run = world.ask("Book", "503").await;
     assert_eq!(run.answer.approvals.len(), 1, "{:#?}", names(&run));

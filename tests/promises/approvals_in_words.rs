@@ -184,7 +184,7 @@ async fn open_approval_is_repeated_in_the_language_of_its_request() {
 }
 
 #[tokio::test]
-async fn yes_with_nothing_open_is_told_so_in_its_language() {
+async fn yes_with_nothing_open_gets_an_answer_in_its_language() {
     let served = ServedEngine::start(Setup::offline()).await;
     for (said, expected) in [
         ("yes", "Nothing is waiting for a yes or a no"),

@@ -98,7 +98,7 @@ async fn run(workspace: &Arc<Workspace>, arguments: &[&str]) -> ProcessOutput {
 }
 
 #[tokio::test]
-async fn backup_under_load_is_restored_and_nothing_unfinished_goes_on_by_itself() {
+async fn backup_under_load_is_restored_and_nothing_unfinished_resumes_by_itself() {
     let (gate, workspace) = (Gate::closed(), Arc::new(Workspace::bare()));
     let (llm, backend) = (model(&gate), FaultyBackend::start(|_, _| Misbehaviour::Answer));
     write_scene(&workspace.path().join("scenes"), backend.address(), "");

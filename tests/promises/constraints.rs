@@ -171,7 +171,7 @@ fn request_of_which_nothing_is_allowed_says_so() {
 }
 
 #[tokio::test]
-async fn models_plan_that_names_what_is_forbidden_is_told_after_its_answer() {
+async fn plan_of_a_model_that_names_forbidden_parts_is_reported_after_its_answer() {
     for answer in [Value::Null, json!("Good morning.")] {
         let nothing = json!({"needs_execution": false, "reasoning": "", "steps": [],
             "unserved": ["Book a parking space"], "answer": answer});

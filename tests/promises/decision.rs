@@ -213,7 +213,7 @@ async fn chosen_alternative_that_writes_needs_its_own_yes_and_is_one_act() {
 }
 
 #[tokio::test]
-async fn write_that_may_be_done_is_put_to_a_person_and_nobody_chooses() {
+async fn write_that_may_be_done_is_referred_to_a_person_and_nobody_chooses() {
     let world = world(chooses_the_second()).await;
     let run = world.ask("Book", "503").await;
     assert_eq!(run.answer.approvals.len(), 1, "{:#?}", names(&run));

@@ -609,7 +609,7 @@ async fn at_the_level_basic_no_model_is_asked_and_a_node_without_a_function_fail
 }
 
 #[tokio::test]
-async fn after_each_event_an_interrupted_run_goes_on_where_it_was() {
+async fn after_each_event_an_interrupted_run_continues_where_it_was() {
     let world = World::start(model(vec![FULL.to_vec()], sensible), |setup| setup).await;
     let run = world.look_up(json!({})).await;
     for length in 1..run.events.len() {

@@ -195,7 +195,7 @@ fn without_times(text: &str) -> String {
 }
 
 #[test]
-fn nodes_are_told_line_by_line_in_the_width_of_a_terminal() {
+fn nodes_are_narrated_line_by_line_in_the_width_of_a_terminal() {
     let ran = Workspace::new().run(&["chat", "How many orders were placed in March 2026?"]);
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     let told: Vec<&str> = ran.err.lines().take_while(|line| !line.starts_with("check: ")).collect();

@@ -218,7 +218,7 @@ async fn bound_of_the_run_leaves_the_failure_as_it_is() {
 }
 
 #[tokio::test]
-async fn write_that_rests_on_an_interpreted_result_is_asked_first_whatever_the_policy() {
+async fn write_that_rests_on_an_interpreted_result_is_asked_first_under_any_policy() {
     for confirm in ["unclear", "never"] {
         let set = |setup: Setup| setup.set("execution.confirm", confirm);
         let llm = rules().interpret(|request, _| Scripted::forced(request, right())).scene(|request, _| {

@@ -263,7 +263,7 @@ async fn program_for_an_unclear_request_shows_the_diff_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn step_that_its_plan_marks_as_unclear_is_a_dry_run_whatever_its_program_says() {
+async fn step_that_its_plan_marks_as_unclear_is_a_dry_run_despite_its_program() {
     let llm = ScriptedLlm::start(|request, _| match forced_tool(request) {
         Some("CreateExecutionPlan") => Scripted::forced(
             request,

@@ -69,7 +69,7 @@ async fn mode_strict_uses_no_earlier_result() {
 }
 
 #[tokio::test]
-async fn write_that_rests_on_an_earlier_result_is_asked_first_whatever_the_policy() {
+async fn write_that_rests_on_an_earlier_result_is_asked_first_under_any_policy() {
     for confirm in ["unclear", "never"] {
         let world = world("adaptive", confirm).await;
         let words = "Look cell x then Book";

@@ -270,7 +270,7 @@ async fn outage_suspends_a_failure_demotes_and_the_next_path_is_planned() {
 }
 
 #[tokio::test]
-async fn changed_flow_demotes_at_once_and_the_path_is_learned_anew() {
+async fn changed_flow_demotes_at_once_and_the_path_is_learned_again() {
     let world = world(LearnMode::Reuse).await;
     prove(&world).await;
     world.redefine(&FLOW.replace("Runs the query.", "Runs the query once.")).await;

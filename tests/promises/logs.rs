@@ -190,7 +190,7 @@ async fn everything_on_standard_error_is_json_with_the_ids_of_runs_and_requests(
 }
 
 #[tokio::test]
-async fn log_that_nobody_reads_stops_no_request() {
+async fn unread_log_stops_no_request() {
     let config = CONFIG.replace("\"info\"", "\"trace\"");
     let mut server = LoggedServer::start(&config, &[]);
     // The pipe has room for 64 KiB, and the queue for 4 MiB.

@@ -181,7 +181,7 @@ async fn policy_that_panics_hangs_or_fails_leaves_the_decision_to_predefined_log
 }
 
 #[tokio::test]
-async fn own_policy_is_not_asked_where_nobody_may_be() {
+async fn own_policy_is_not_asked_where_no_model_may_be_asked() {
     for level in [None, Some(ExecutionLevel::Basic)] {
         let policy = Policy::of(Conduct::First);
         let Asked { run, calls, .. } = ask(&policy, |config| config.execution.level = level).await;

@@ -393,7 +393,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn waiting_program_goes_on_in_the_middle_of_a_line_after_a_kill() {
+async fn waiting_program_continues_in_the_middle_of_a_line_after_a_kill() {
     let backend = Backend::start(|reached| json!({"done": reached.place}));
     let llm = ScriptedLlm::start(|_, _| {
         block(

@@ -210,7 +210,7 @@ rows = [{ name = "pen", stock = 3 }]
 }
 
 #[tokio::test]
-async fn whatever_a_function_does_its_call_has_an_end_and_a_failed_one_has_changed_nothing() {
+async fn every_call_of_a_function_ends_and_a_failed_one_changes_nothing() {
     let tools = ["raises", "loops", "grows", "returns_a_set", "returns_much", "opens", "refuses", "catches"];
     let calls: Vec<String> =
         tools.iter().chain(&["changes", "insists"]).map(|tool| format!("{{{tool}: {{}}}}")).collect();
@@ -445,7 +445,7 @@ fn counting(address: &str) -> [String; 2] {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn write_whose_server_is_killed_is_committed_once_or_put_to_a_person() {
+async fn write_whose_server_is_killed_is_committed_once_or_referred_to_a_person() {
     // The first server gets no answer from here.
     let backend = FaultyBackend::start(|_, nth| match nth {
         0 => Misbehaviour::Silence(Duration::from_secs(60)),

@@ -202,7 +202,7 @@ async fn end_of_a_step_keeps_its_writes_from_beginning() {
 }
 
 #[tokio::test]
-async fn write_that_may_be_done_is_put_to_a_person_and_no_model_is_asked() {
+async fn write_that_may_be_done_is_referred_to_a_person_and_no_model_is_asked() {
     let world = world(choosing("retry"), "").await;
     let run = world.ask("Book", "503x9").await;
     assert_eq!((run.answer.approvals.len(), asked(&world)), (1, 0), "{:#?}", names(&run));
@@ -318,7 +318,7 @@ async fn consultation_survives_a_kill_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn model_is_asked_anew_by_a_resumed_run_whose_tool_has_changed() {
+async fn model_is_asked_again_by_a_resumed_run_whose_tool_has_changed() {
     let two_steps = || {
         let mut second = prepared(&[("Look", "409x1-b")])["steps"][0].take();
         (second["step_number"], second["depends_on_step"]) = (json!(2), json!(1));

@@ -105,7 +105,7 @@ async fn programs_as_models_write_them_run_and_come_to_the_same_each_time() {
 }
 
 #[tokio::test]
-async fn program_stops_at_each_call_with_its_line_and_goes_on_from_its_outcome() {
+async fn program_stops_at_each_call_with_its_line_and_continues_from_its_outcome() {
     let pool = Pool::new(options());
     let source = "a = 1\nb = shop.stock(\n    'pen')\ntry:\n    shop.sell('pear', 50)\nexcept ToolError as e:\n    print(e)\n";
     let mut program = program(source, pool.limits());

@@ -218,7 +218,7 @@ async fn reply_names_a_document_that_was_not_listed_and_no_other_in_place_of_a_d
 }
 
 #[tokio::test]
-async fn what_no_place_of_the_document_says_is_not_told() {
+async fn claim_without_a_place_in_the_document_is_left_out() {
     let llm = model(|claims| {
         let obeyed = "The path costs 950 euros [1].\nI deleted the account of Mallory.\n";
         format!("{obeyed}{}\nIn Lund2 they sold 9,999 lamps [2].", cited(claims))
@@ -341,7 +341,7 @@ answer_rows = told["sources"]
 "#;
 
 #[tokio::test]
-async fn program_calls_a_summary_which_goes_on_after_a_restart() {
+async fn program_calls_a_summary_which_continues_after_a_restart() {
     let (held, gate) = (Gate::closed(), Gate::closed());
     let waits = gate.clone();
     let seen = held.clone();

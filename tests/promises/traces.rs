@@ -38,7 +38,7 @@ fn of<'s>(spans: &'s [ReceivedSpan], trace: &str) -> Vec<&'s ReceivedSpan> {
 }
 
 #[tokio::test]
-async fn request_is_one_trace_which_continues_its_clients_and_goes_on_in_models_and_tools() {
+async fn request_is_one_trace_which_continues_its_clients_and_continues_in_models_and_tools() {
     let (office, receiver) = (Office::open(), OtlpReceiver::start([Answers::Takes]));
     let served =
         ServedEngine::start(traced(&office, &receiver).set("telemetry.otlp.service_name", "office")).await;

@@ -240,7 +240,7 @@ async fn postponed_question_is_shown_with_its_commands() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_where_nobody_sits() {
+async fn nothing_is_asked_without_a_terminal() {
     for show in [Show::Plain, Show::Json] {
         let waits = Waits::new(recorded::call_waits(), Vec::new());
         let chat = chat(&waits, &["y"], show == Show::Json, show).await;

@@ -11,7 +11,7 @@ fn plain(journal: &[Envelope<Event>]) -> String {
 }
 
 #[test]
-fn a_run_over_two_scenes_is_told_line_by_line_and_then_answered() {
+fn run_over_two_scenes_is_narrated_line_by_line_and_then_answered() {
     let mut out = plain(&recorded::two_scenes()).into_bytes();
     let answer = recorded::answer(RunStatus::Completed, "A Milano da 12 a 24 °C.\nFerie chieste.");
     let mut words = Vec::new();
@@ -60,7 +60,7 @@ fn a_failed_step_says_why_and_what_it_blocks() {
 }
 
 #[test]
-fn a_question_to_the_user_is_told_where_it_came_up() {
+fn question_to_the_user_is_shown_where_it_came_up() {
     insta::assert_snapshot!(plain(&recorded::needs_input()), @r"
     plan: 1 step: Vacation
       1. VacationManagement: Ask for three days off [MakeRequest]

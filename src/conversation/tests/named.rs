@@ -304,7 +304,7 @@ fn fact_waits_for_a_turn_that_a_driver_will_report() {
 }
 
 #[test]
-fn conversation_that_nobody_brings_up_to_date_is_read_again() {
+fn conversation_that_is_not_updated_is_read_again() {
     let mut state = waiting();
     for number in [2, 3] {
         state.on(request(number, "look"));

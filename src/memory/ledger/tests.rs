@@ -251,7 +251,7 @@ fn correction_finds_its_fact_by_its_source_and_says_if_it_does_not() {
 }
 
 #[test]
-fn what_was_superseded_is_stale_whatever_the_budget_and_the_bounds() {
+fn superseded_result_is_stale_under_any_budget_and_bounds() {
     let balance = |days: u8| call("Balance", json!({}), json!({"days": days}));
     let mut events = vec![ended(1, "look", vec![balance(11)], ""), ended(2, "look", vec![balance(8)], "")];
     let list = |n: usize| (0..24).map(|at| json!({"value": n * 100 + at})).collect::<Vec<_>>();

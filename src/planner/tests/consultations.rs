@@ -244,7 +244,7 @@ fn forced(arguments: &str) -> Reply {
 }
 
 #[test]
-fn reply_is_read_whatever_its_case_and_its_reason_is_cut() {
+fn reply_is_read_in_any_case_and_its_reason_is_cut() {
     let mut state = consulting(&plain());
     let reason = "x\u{202e}".repeat(400);
     let reply = forced(&json!({"choice": " RETRY ", "reason": reason}).to_string());

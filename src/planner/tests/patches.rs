@@ -76,7 +76,7 @@ fn numbers_continue_and_dependencies_on_a_replaced_step_follow_its_replacement()
 }
 
 #[test]
-fn patch_that_nobody_could_carry_out_is_sent_back() {
+fn patch_that_cannot_be_executed_is_sent_back() {
     let state = failed();
     let new = || step(5, "BRead", &Value::Null);
     for (reply, code) in [
@@ -120,7 +120,7 @@ fn replaced_pending_step_takes_what_writes_after_it_along() {
 }
 
 #[test]
-fn write_of_a_patch_is_approved_anew_where_the_plan_was_approved() {
+fn write_of_a_patch_is_approved_again_where_the_plan_was_approved() {
     let mut state = failed();
     let reply = patch(&[(1, step(5, "BWrite", &Value::Null))], &[], &[]);
     assert_eq!(read_reply(&state, &reply).unwrap().approval, None);

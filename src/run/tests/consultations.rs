@@ -88,7 +88,7 @@ fn is_failed(run: &Script, call: u32) -> bool {
 }
 
 #[test]
-fn chosen_retry_backs_off_and_is_made_once_more() {
+fn chosen_retry_backs_off_and_is_made_again() {
     let mut run = calling(&[LOOK], settings());
     run.outcome(1, failed());
     assert_eq!(ids(&run, 1), ["retry", "ask_user", "abort"]);
@@ -275,7 +275,7 @@ fn reasons_not_to_ask_are_recorded_from_revision_5_on() {
 }
 
 #[test]
-fn write_that_may_be_done_is_put_to_a_person_and_no_model_is_asked() {
+fn write_that_may_be_done_is_referred_to_a_person_and_no_model_is_asked() {
     let mut run = calling(&[BOOK], settings());
     run.outcome(
         1,
@@ -285,7 +285,7 @@ fn write_that_may_be_done_is_put_to_a_person_and_no_model_is_asked() {
 }
 
 #[test]
-fn keyed_write_gets_one_more_attempt_under_its_key_or_is_put_to_a_person() {
+fn keyed_write_gets_one_more_attempt_under_its_key_or_is_referred_to_a_person() {
     let late = || Outcome::Unknown { error: Fault::new("http.timeout", "late").classed(FaultClass::Timeout) };
     for (id, attempts) in [("retry", 3), ("abort", 2)] {
         let mut run = calling(&[PAY], settings());

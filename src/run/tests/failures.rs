@@ -103,7 +103,7 @@ fn backoff_survives_a_crash_and_ends_with_a_cancellation() {
 }
 
 #[test]
-fn uncertain_write_that_backs_off_at_the_end_is_put_to_a_person() {
+fn uncertain_write_that_backs_off_at_the_end_is_referred_to_a_person() {
     let mut run = calling(PAY, settings(Some(ExecutionMode::Adaptive)));
     run.outcome(1, Outcome::Unknown { error: unavailable() });
     assert!(matches!(run.state.calls[&1].status, CallStatus::BackedOff { .. }));
@@ -128,7 +128,7 @@ fn equal_write_of_a_parallel_step_waits_for_one_that_backs_off() {
 }
 
 #[test]
-fn unknown_plain_write_is_put_to_a_person_and_the_decision_is_recorded() {
+fn unknown_plain_write_is_referred_to_a_person_and_the_decision_is_recorded() {
     let mut run = calling(BOOK, settings(Some(ExecutionMode::Adaptive)));
     run.outcome(1, Outcome::Unknown { error: unavailable() });
     assert_eq!((run.state.approvals.len(), run.state.next_timer()), (1, None));

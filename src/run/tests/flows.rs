@@ -586,7 +586,7 @@ proptest! {
 
     // `FlowSim` asserts the rules itself, at every event of every run.
     #[test]
-    fn flows_keep_to_their_graphs_whatever_happens(faults in faults(), tape in vec(any::<u16>(), 0..200), seed: u64) {
+    fn flows_keep_to_their_graphs_in_every_case(faults in faults(), tape in vec(any::<u16>(), 0..200), seed: u64) {
         let sim = FlowSim::run(faults, tape, seed);
         prop_assert!(sim.state.status.is_terminal());
     }

@@ -62,7 +62,7 @@ fn after_a_failure(settings: Settings) -> Script {
 }
 
 #[test]
-fn replacement_takes_the_place_of_a_failed_step_and_the_rest_goes_on() {
+fn replacement_takes_the_place_of_a_failed_step_and_the_rest_continues() {
     let mut run = after_a_failure(creative());
     let patch = PlanPatch { dependants: vec![2], ..replacing(1, 5) };
     let made = patched(&run.state, patch, &[step(5, "elsewhere", &[])]);

@@ -345,7 +345,7 @@ fn free() -> Settings {
 }
 
 #[test]
-fn program_goes_on_with_each_result_and_answers() {
+fn program_continues_with_each_result_and_answers() {
     let mut run = Written::new(free());
     run.program("A.look 1\nB.look 2\nend");
     run.done(1, json!({"value": 1}));
@@ -521,7 +521,7 @@ fn program_that_differs_when_it_is_executed_again_ends() {
 }
 
 #[test]
-fn without_a_sandbox_the_step_fails_and_resuming_goes_on_where_it_was() {
+fn without_a_sandbox_the_step_fails_and_resuming_continues_where_it_was() {
     let mut run = Written::new(free());
     run.program("A.look 1\nend");
     run.script.done(1, json!({"value": 1}));
@@ -538,7 +538,7 @@ fn without_a_sandbox_the_step_fails_and_resuming_goes_on_where_it_was() {
 }
 
 #[test]
-fn resumed_program_keeps_its_writes_whatever_is_written_then() {
+fn resumed_program_keeps_its_writes_and_ignores_later_source() {
     let mut run = Written::new(Settings { max_retries: 0, ..free() });
     run.program("A.look 1\nA.book 1\nbad");
     run.done(1, json!({"value": 1}));
@@ -555,7 +555,7 @@ fn resumed_program_keeps_its_writes_whatever_is_written_then() {
 }
 
 #[test]
-fn person_refuses_once_more_and_the_program_ends() {
+fn person_refuses_again_and_the_program_ends() {
     use crate::run::{ApprovalPolicy, ApprovalScope, Decision};
     let approval = ApprovalPolicy { calls: ApprovalScope::Writes, ..free().approval };
     let mut run = Written::new(Settings { approval, ..free() });

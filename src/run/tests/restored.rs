@@ -30,7 +30,7 @@ fn restore(run: &mut Script) {
 }
 
 #[test]
-fn cancellation_that_was_under_way_goes_on_only_when_a_person_says_so() {
+fn cancellation_that_was_under_way_continues_only_when_a_person_says_so() {
     let mut run = books();
     run.record(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     restore(&mut run);
@@ -44,7 +44,7 @@ fn cancellation_that_was_under_way_goes_on_only_when_a_person_says_so() {
 }
 
 #[test]
-fn restored_run_can_be_cancelled_and_restored_once_more() {
+fn restored_run_can_be_cancelled_and_restored_again() {
     let mut run = books();
     restore(&mut run);
     restore(&mut run);
@@ -56,7 +56,7 @@ fn restored_run_can_be_cancelled_and_restored_once_more() {
 }
 
 #[test]
-fn open_approval_is_asked_anew_with_the_reason_once_the_run_continues() {
+fn open_approval_is_asked_again_with_the_reason_once_the_run_continues() {
     let mut run = Script::new(Settings::default());
     run.asks_plans = true;
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);

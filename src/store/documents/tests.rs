@@ -265,7 +265,7 @@ impl ConversationHold for AllBut {
 }
 
 #[tokio::test]
-async fn deletion_is_refused_as_a_whole_or_goes_on_until_everything_is_forgotten() {
+async fn deletion_is_refused_as_a_whole_or_continues_until_everything_is_forgotten() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let (documents, acme) = (store.documents(), tenant());

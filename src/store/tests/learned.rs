@@ -88,7 +88,7 @@ async fn template_of_few_users_is_erased_with_any_of_its_conversations_or_runs()
 }
 
 #[tokio::test]
-async fn other_plan_for_a_template_starts_anew_and_failures_of_others_do_not_count() {
+async fn other_plan_for_a_template_starts_again_and_failures_of_others_do_not_count() {
     let tmp = tempfile::tempdir().unwrap();
     let mut learner = learner(tmp.path()).await;
     for user in ["ada", "bob", "eve"] {

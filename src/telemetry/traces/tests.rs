@@ -209,7 +209,7 @@ fn attempts_are_placed_before_the_end_of_their_question_and_have_the_ids_that_we
 }
 
 #[test]
-fn run_that_goes_on_after_its_end_has_a_further_span_within_the_first() {
+fn run_that_continues_after_its_end_has_a_further_span_within_the_first() {
     let mut journal = journal("failed");
     let mut first = spans(&[], &journal, &options());
     let more = |journal: &mut Journal, body: Event| {

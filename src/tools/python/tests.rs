@@ -184,7 +184,7 @@ async fn write_is_committed_once_and_a_repeated_call_gets_the_first_result() {
 }
 
 #[tokio::test]
-async fn whatever_fails_before_the_end_has_done_nothing() {
+async fn failure_before_the_end_has_done_nothing() {
     let counter = Counter::new().await;
     let large = "x".repeat(MAX_STORED_BYTES);
     for (last, code) in [
