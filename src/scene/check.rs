@@ -82,12 +82,12 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
         "they are all that the scene's model is told",
         report,
     );
+    check_summarises(&draft, report);
     let max_writes = draft
         .max_writes
         .map(|given| positive_count("max_writes", Some(given), crate::run::MAX_WRITES, report));
     let concurrency = positive_count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
     let mailbox = positive_count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
-    check_summarises(&draft, report);
     let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
