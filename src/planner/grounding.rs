@@ -20,6 +20,7 @@ mod words;
 mod tests;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::{Timestamp, Zoned};
@@ -73,9 +74,7 @@ pub fn untraced(parameters: &Value, arguments: &Value, sources: &GroundingSource
     if has_no_values(arguments) {
         return Vec::new();
     }
-    let mut evidence = Evidence::of(sources);
-    evidence.count_lists(arguments);
-    evidence.measure(arguments);
+    let evidence = Evidence::of(sources, arguments);
     let mut walk = ArgumentWalk { evidence: &evidence, root: parameters, seen: 0, out: Vec::new() };
     match arguments {
         Value::Object(map) => {
@@ -99,39 +98,58 @@ fn has_no_values(arguments: &Value) -> bool {
     }
 }
 
-/// All sources of values, parsed once.
+/// All sources of values. Words are read at once; days, times and numbers, which most of the reading is for, once a value
+/// needs them.
 struct Evidence<'a> {
-    calendar: MentionedDates,
-    clock: MentionedTimes,
-    numbers: MentionedNumbers,
+    sources: &'a GroundingSources<'a>,
+    /// The arguments of the call.
+    arguments: &'a Value,
     vocabulary: Vocabulary,
-    instants: Vec<Timestamp>,
     spelled: String,
-    /// The negative numbers of results.
-    negatives: Vec<f64>,
+    figures: OnceCell<Figures>,
     strict: bool,
     lists: bool,
     user: &'a str,
     now: &'a Zoned,
 }
 
+/// The days, times and numbers of all sources.
+struct Figures {
+    calendar: MentionedDates,
+    clock: MentionedTimes,
+    numbers: MentionedNumbers,
+    instants: Vec<Timestamp>,
+    /// The negative numbers of results.
+    negatives: Vec<f64>,
+}
+
+/// The words of a source.
+fn source_words(text: &str, language: Option<&str>) -> Vec<words::SourceWord> {
+    let mut words = words::words(text);
+    if language == Some("en") {
+        // Words that are numbers or months in other languages, but not in this one.
+        for word in words.iter_mut().filter(|w| w.is(&["due", "once", "sei", "dix", "elf", "mil", "mai"])) {
+            word.norm.push('\'');
+        }
+    }
+    words
+}
+
 impl<'a> Evidence<'a> {
-    fn of(sources: &GroundingSources<'a>) -> Self {
+    fn of(sources: &'a GroundingSources<'a>, arguments: &'a Value) -> Self {
         let mut evidence = Self {
-            calendar: MentionedDates::new(sources.now.date()),
-            clock: MentionedTimes::default(),
-            numbers: MentionedNumbers::default(),
+            sources,
+            arguments,
             vocabulary: Vocabulary::default(),
-            instants: Vec::new(),
             spelled: String::new(),
-            negatives: Vec::new(),
+            figures: OnceCell::new(),
             strict: sources.strict,
             lists: sources.lists,
             user: sources.user,
             now: sources.now,
         };
         for text in &sources.said {
-            evidence.read_in(text, sources.language);
+            evidence.vocabulary.read(&source_words(text, sources.language));
             evidence.spelled.push(' ');
             evidence.spelled.push_str(&names::spelled(words::cut(text)));
         }
@@ -142,26 +160,59 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    fn read(&mut self, text: &str) {
-        self.read_in(text, None);
-    }
-
-    fn read_in(&mut self, text: &str, language: Option<&str>) {
-        let mut words = words::words(text);
-        if language == Some("en") {
-            // Words that are numbers or months in other languages, but not in this one.
-            for word in words.iter_mut().filter(|w| w.is(&["due", "once", "sei", "dix", "elf", "mil", "mai"]))
-            {
-                word.norm.push('\'');
-            }
+    /// Adds the words of a result: its texts are read like the user's.
+    fn find(&mut self, value: &Value, left: &mut usize, depth: u8) {
+        if *left == 0 || depth > 32 {
+            return;
         }
-        let mut dated = self.calendar.read(&words);
-        self.clock.read(&words, &mut dated);
-        self.numbers.read(&words, &dated);
-        self.vocabulary.read(&words);
+        *left -= 1;
+        match value {
+            Value::String(text) => self.vocabulary.read(&source_words(text, None)),
+            Value::Number(number) => self.vocabulary.read(&words::words(&number.to_string())),
+            Value::Array(list) => list.iter().for_each(|one| self.find(one, left, depth + 1)),
+            Value::Object(map) => {
+                for (name, one) in map {
+                    self.vocabulary.read(&words::words(name));
+                    self.find(one, left, depth + 1);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
     }
 
-    /// Adds a result: its texts are read like the user's.
+    fn figures(&self) -> &Figures {
+        self.figures.get_or_init(|| Figures::of(self.sources, self.arguments))
+    }
+}
+
+impl Figures {
+    fn of(sources: &GroundingSources<'_>, arguments: &Value) -> Self {
+        let mut figures = Self {
+            calendar: MentionedDates::new(sources.now.date()),
+            clock: MentionedTimes::default(),
+            numbers: MentionedNumbers::default(),
+            instants: Vec::new(),
+            negatives: Vec::new(),
+        };
+        for text in &sources.said {
+            figures.read(&source_words(text, sources.language));
+        }
+        let mut left = MAX_FOUND;
+        for value in &sources.found {
+            figures.find(value, &mut left, 0);
+        }
+        figures.count_lists(arguments);
+        figures.measure(arguments);
+        figures
+    }
+
+    fn read(&mut self, words: &[words::SourceWord]) {
+        let mut dated = self.calendar.read(words);
+        self.clock.read(words, &mut dated);
+        self.numbers.read(words, &dated);
+    }
+
+    /// Adds those of a result: its texts are read like the user's.
     fn find(&mut self, value: &Value, left: &mut usize, depth: u8) {
         if *left == 0 || depth > 32 {
             return;
@@ -169,7 +220,7 @@ impl<'a> Evidence<'a> {
         *left -= 1;
         match value {
             Value::String(text) => {
-                self.read(text);
+                self.read(&source_words(text, None));
                 self.instants.extend(text.parse::<Timestamp>().ok());
                 if let Some(moment) = moment(text) {
                     self.clock.add(minute(moment.local.time()));
@@ -182,16 +233,10 @@ impl<'a> Evidence<'a> {
                         self.negatives.push(value);
                     }
                     self.numbers.add(value, None);
-                    self.vocabulary.read(&words::words(&number.to_string()));
                 }
             }
             Value::Array(list) => list.iter().for_each(|one| self.find(one, left, depth + 1)),
-            Value::Object(map) => {
-                for (name, one) in map {
-                    self.vocabulary.read(&words::words(name));
-                    self.find(one, left, depth + 1);
-                }
-            }
+            Value::Object(map) => map.values().for_each(|one| self.find(one, left, depth + 1)),
             Value::Null | Value::Bool(_) => {}
         }
     }
@@ -229,18 +274,20 @@ impl<'a> Evidence<'a> {
             self.numbers.add(b.duration_since(*a).as_mins() as f64, Some("minutes"));
         }
     }
+}
 
+impl Evidence<'_> {
     fn date(&self, date: Date) -> bool {
-        self.calendar.derives(date)
+        self.figures().calendar.derives(date)
     }
 
     fn time(&self, time: Time) -> bool {
-        self.clock.derives(minute(time), minute(self.now.time()))
+        self.figures().clock.derives(minute(time), minute(self.now.time()))
     }
 
     /// Whether a day and a time have a source; one with an offset may be in another time zone.
     fn moment(&self, moment: &ParsedMoment) -> bool {
-        if moment.instant.is_some_and(|instant| self.instants.contains(&instant)) {
+        if moment.instant.is_some_and(|instant| self.figures().instants.contains(&instant)) {
             return true;
         }
         let local = |at: DateTime| {
@@ -256,7 +303,7 @@ impl<'a> Evidence<'a> {
     fn in_a_while(&self, moment: &ParsedMoment) -> bool {
         let seconds = moment.local.duration_since(self.now.datetime()).as_secs();
         let minutes = seconds as f64 / 60.0;
-        [-2.0, -1.0, 0.0, 1.0, 2.0].iter().any(|slip| self.clock.lasts((minutes + slip).round()))
+        [-2.0, -1.0, 0.0, 1.0, 2.0].iter().any(|slip| self.figures().clock.lasts((minutes + slip).round()))
             && seconds > -86_400 * 8
     }
 }
@@ -327,7 +374,7 @@ impl Evidence<'_> {
     fn sign(&self, value: f64, property: &Property) -> bool {
         let words = ["minus", "meno", "negative", "negativo", "moins", "menos", "below", "sotto", "unter"];
         property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|least| least < 0.0)
-            || self.negatives.contains(&value)
+            || self.figures().negatives.contains(&value)
             || self.spelled.contains(&format!("-{}", value.abs()))
             || words.iter().any(|word| names::stands_in(&self.spelled, word))
     }
@@ -336,7 +383,8 @@ impl Evidence<'_> {
         if self.strict && value < 0.0 && !self.sign(value, property) {
             return false;
         }
-        if self.numbers.derives(value) || self.clock.lasts(value) && property.named(&["minutes", "duration"])
+        if self.figures().numbers.derives(value)
+            || self.figures().clock.lasts(value) && property.named(&["minutes", "duration"])
         {
             return true;
         }
@@ -346,19 +394,23 @@ impl Evidence<'_> {
             ("year", ["year", "anno", "jahr"]),
         ] {
             let named = property.named(&names) && !property.named(&["days", "months", "years"]);
-            if named && value.fract() == 0.0 && self.calendar.derives_part(part, value as i64) {
+            if named && value.fract() == 0.0 && self.figures().calendar.derives_part(part, value as i64) {
                 return true;
             }
         }
         // "the first one", "al terzo".
-        if self.numbers.ranks(value) && !property.is_code() {
+        if self.figures().numbers.ranks(value) && !property.is_code() {
             return true;
         }
         if value == 0.0 {
-            return !property.required || self.numbers.none();
+            return !property.required || self.figures().numbers.none();
         }
         if value == 1.0 || property.is_least(value) {
-            let one = if property.counts_people() { self.numbers.alone() } else { self.numbers.singular() };
+            let one = if property.counts_people() {
+                self.figures().numbers.alone()
+            } else {
+                self.figures().numbers.singular()
+            };
             return !property.required && !property.is_code() || value == 1.0 && one && !property.is_code();
         }
         false
@@ -414,11 +466,12 @@ impl Evidence<'_> {
             return Some(self.time(time));
         }
         if let Some((year, month)) = month(text) {
-            return Some(self.calendar.derives_month(year, month));
+            return Some(self.figures().calendar.derives_month(year, month));
         }
         if let Some(minutes) = lasting(text) {
-            let known = |by: f64| self.numbers.derives(minutes / by);
-            let derived = self.clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
+            let known = |by: f64| self.figures().numbers.derives(minutes / by);
+            let derived =
+                self.figures().clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
             // A code may look like a duration: "PT000M".
             return Some(derived || self.vocabulary.has(text) || self.written(text));
         }
@@ -450,7 +503,7 @@ impl Evidence<'_> {
         words.iter().filter(|word| word.norm.chars().all(char::is_alphabetic)).all(|word| {
             match number_words::spoken(&word.norm) {
                 Some(1) => true,
-                Some(number) => self.numbers.derives(f64::from(number)),
+                Some(number) => self.figures().numbers.derives(f64::from(number)),
                 None => lexicon::is_stop_word(&word.norm) || self.vocabulary.knows(&word.norm),
             }
         })
@@ -481,7 +534,7 @@ impl Evidence<'_> {
             return !self.strict || self.figured_words(text);
         }
         if let Ok(value) = text.parse::<f64>()
-            && self.numbers.derives(value)
+            && self.figures().numbers.derives(value)
         {
             return true;
         }
@@ -494,7 +547,7 @@ impl Evidence<'_> {
             let letters = word.norm.trim_matches(|c: char| c.is_ascii_digit());
             let known = figures.is_empty()
                 || self.vocabulary.has(figures)
-                || figures.parse::<f64>().is_ok_and(|v| self.numbers.derives(v));
+                || figures.parse::<f64>().is_ok_and(|v| self.figures().numbers.derives(v));
             let short = letters.len() <= 2 && blanks > 1;
             known
                 && (letters.is_empty()
@@ -523,7 +576,7 @@ impl Evidence<'_> {
             |(word, is_dated)| {
                 (is_dated && is_known_date)
                     || self.vocabulary.has(&word.norm)
-                    || word.norm.parse().is_ok_and(|value| self.numbers.derives(value))
+                    || word.norm.parse().is_ok_and(|value| self.figures().numbers.derives(value))
                     || self.wordy(text, PropertyKind::Moment) && is_known_date
             },
         )
