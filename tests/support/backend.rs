@@ -63,7 +63,11 @@ impl Backend {
 
     /// The same at a fixed port, for tools whose definition must not change.
     pub fn start_at(port: u16, handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
-        let state = Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() });
+        Self::serve(port, Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() }))
+    }
+
+    /// Not generic, or each handler's type would have a web server of its own compiled.
+    fn serve(port: u16, state: Arc<BackendState>) -> Self {
         let data = Data::from(state.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {

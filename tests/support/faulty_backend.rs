@@ -50,10 +50,14 @@ pub struct FaultyBackend {
 
 impl FaultyBackend {
     pub fn start(script: impl Fn(&str, usize) -> Misbehaviour + Send + Sync + 'static) -> Self {
+        Self::serve(Arc::new(script))
+    }
+
+    fn serve(script: Arc<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let reached = Arc::<Mutex<Reached>>::default();
-        let (seen, script) = (reached.clone(), Arc::new(script) as Arc<Script>);
+        let seen = reached.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (seen, script) = (seen.clone(), script.clone());

@@ -65,7 +65,11 @@ impl OtlpReceiver {
     /// Starts a receiver that answers like this in turn; the last answer is repeated.
     pub fn start(answers: impl IntoIterator<Item = Answers>) -> Self {
         let answers = answers.into_iter().collect();
-        let state = Arc::new(ReceiverState { answers, exports: Mutex::default(), spans: Mutex::default() });
+        Self::serve(Arc::new(ReceiverState { answers, exports: Mutex::default(), spans: Mutex::default() }))
+    }
+
+    /// Not generic, or each type of answers would have a web server of its own compiled.
+    fn serve(state: Arc<ReceiverState>) -> Self {
         let data = Data::from(state.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {

@@ -326,14 +326,14 @@ pub struct Town {
 
 impl Town {
     /// An engine whose only model is `llm`, with the fallback off unless `configure` enables it.
-    pub async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Self {
+    pub fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> impl Future<Output = Self> {
         let mut config = Config { llm: llm.options(), ..Config::default() };
         config.planning.fallback_enabled = false;
         // Scripted writes are not in the request.
         config.execution.confirm = ConfirmPolicy::Never;
         let log = CallLog::default();
         configure(&mut config);
-        Self::with(config, scenes(&log), log).await
+        Self::with(config, scenes(&log), log)
     }
 
     /// An engine with other scenes, whose tools write to `log`.

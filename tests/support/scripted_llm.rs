@@ -43,7 +43,11 @@ struct Recorded {
 impl ScriptedLlm {
     /// Starts a server. The handler gets the request's body and the number of earlier requests.
     pub fn start(handler: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
-        let script = Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() });
+        Self::serve(Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() }))
+    }
+
+    /// Not generic, or each handler's type would have a web server of its own compiled.
+    fn serve(script: Arc<Script>) -> Self {
         let data = Data::from(script.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
