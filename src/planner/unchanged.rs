@@ -41,14 +41,16 @@ fn has_begun_write(state: &RunState) -> bool {
 /// The sentence that nothing was changed: expected by a step that ended without its write, or by a request that no step was
 /// made for, unless the answer says so or only asks; or by the request alone, where the answer claims that it was done.
 fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
-    let asks_user = state.steps.values().any(|step| step.status == StepStatus::NeedsInput);
+    if state.steps.values().any(|step| step.status == StepStatus::NeedsInput) {
+        return None;
+    }
     let mut steps = state.steps.values();
     let ends = |step: &StepState| {
         matches!(step.status, StepStatus::Completed | StepStatus::Failed | StepStatus::Blocked)
     };
     let by_plan = steps.any(|step| ends(step) && lacks_its_write(state, catalogue, step));
     let requested = requested_writes(state, catalogue);
-    if asks_user || !(by_plan || !requested.is_empty()) {
+    if !by_plan && requested.is_empty() {
         return None;
     }
     let names = |words: &str| requested.iter().any(|(scene, tool)| names_action(scene, tool, words));
