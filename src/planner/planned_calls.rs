@@ -76,7 +76,7 @@ pub(super) fn take_unusable(
         let own = unreadable.iter().filter(|(at, tool)| *at == place && step.expected_tools.contains(tool));
         let mut found: Vec<UnpreparedCall> = own.map(|(_, tool)| unreadable_call(tool)).collect();
         calls.retain(|call| {
-            let why = misplaced_reference(call, &precedes)
+            let why = misplaced_reference(call, precedes)
                 .or_else(|| unfit_call(catalogue, step, call).map(|problem| problem.message));
             let is_expected = step.expected_tools.contains(&call.tool);
             let is_usable = is_expected && why.is_none();
