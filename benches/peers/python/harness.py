@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from pydantic import BaseModel
 
 MODEL = "instant"
+# Seconds, for connecting as well: with a thousand flows on one event loop the usual 5 s pass before a connection is served.
+TIMEOUT = 600.0
 # The provider recognises its first words.
 PLAN_PROMPT = (
     "You plan how a request is carried out. Give the steps in their order, each with its purpose and the tool that serves "

@@ -35,7 +35,7 @@ async def find_people(name: str) -> dict:
 
 def start(address: str):
     """Builds the graph once; its nodes share one client."""
-    model = ChatOpenAI(model=harness.MODEL, base_url=address, api_key="none")
+    model = ChatOpenAI(model=harness.MODEL, base_url=address, api_key="none", timeout=harness.TIMEOUT)
     planner = model.with_structured_output(harness.Plan)
     tools = [get_person, find_people]
     agent = model.bind_tools(tools)

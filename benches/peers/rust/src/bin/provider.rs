@@ -1,4 +1,5 @@
-//! The provider that all subjects ask: one thread, prepared replies, at once. `--record` keeps what it is asked.
+//! The provider that all subjects ask: one thread, prepared replies, at once. `--record` keeps what it is asked and replies.
+//! It receives traces as well, which it drops.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,28 +19,43 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// Requests that it answered.
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
+/// Exports of traces that it received.
+static EXPORTS: AtomicU64 = AtomicU64::new(0);
+
 fn main() -> ExitCode {
     ended(serve())
 }
 
-/// Serves; each order is answered with the number of requests so far, and with their bodies if it keeps them.
+/// Serves; each order is answered with the numbers of requests and of exports of traces so far, and with the bodies of requests
+/// and replies if it keeps them.
 fn serve() -> Result<(), Failure> {
     let record = std::env::args().any(|argument| argument == "--record");
-    let recorded: Arc<Mutex<Vec<String>>> = Arc::default();
+    let recorded: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let replies = Replies::new();
-    let bodies = recorded.clone();
+    let keep = recorded.clone();
     let reply = move |body: &str| {
         ANSWERED.fetch_add(1, Relaxed);
+        let reply = replies.to(body);
         if record {
-            bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body.to_owned());
+            let text = String::from_utf8_lossy(reply);
+            let said = text.split_once("\r\n\r\n").map_or("", |(_, said)| said);
+            keep.lock().unwrap_or_else(PoisonError::into_inner).push((body.to_owned(), said.to_owned()));
         }
-        replies.to(body).clone()
+        reply.clone()
+    };
+    let taken: PreparedReply = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".as_slice().into();
+    let receive = move |_: &str| {
+        EXPORTS.fetch_add(1, Relaxed);
+        taken.clone()
     };
     let runtime = runtime(Some(1))?;
-    let address = runtime.block_on(instant::serve(Duration::ZERO, reply))?;
-    listen(&json!({"address": address.to_string()}), |_| {
-        let bodies = std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(json!({"answered": ANSWERED.load(Relaxed), "bodies": bodies}))
+    let address = runtime.block_on(instant::serve(Duration::ZERO, reply))?.to_string();
+    let receiver = runtime.block_on(instant::serve(Duration::ZERO, receive))?.to_string();
+    listen(&json!({"address": address, "receiver": receiver}), |_| {
+        let recorded = std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
+        let (bodies, replies): (Vec<String>, Vec<String>) = recorded.into_iter().unzip();
+        Ok(json!({"answered": ANSWERED.load(Relaxed), "exports": EXPORTS.load(Relaxed),
+            "bodies": bodies, "replies": replies}))
     })
 }
 
