@@ -37,6 +37,7 @@ impl Plan {
     /// Measures and prints the tables.
     pub fn carry_out(&self) -> Result<(), Failure> {
         let provider = Provider::start()?;
+        println!("CPU µs: processor time of a request; MiB: peak memory; ratio: to the first row");
         for curve in CURVES.iter().filter(|curve| self.only.as_deref().is_none_or(|only| only == **curve)) {
             match *curve {
                 "scenes" => self.scenes(&provider.address)?,
@@ -64,7 +65,7 @@ impl Plan {
             self.point(scenes, |data| work(provider, data, |work| Work { scenes, requests, ..work }))
         });
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        print("scenes", &points, &[("ms to start", |point| point.cost.start_ms)]);
+        print("scenes", &points, Some(("ms to start", |point| point.cost.start_ms)));
         Ok(())
     }
 
@@ -74,7 +75,7 @@ impl Plan {
             self.point(steps, |data| work(provider, data, |work| Work { steps, requests, ..work }))
         });
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        print("steps", &points, &[("CPU µs a step", |point| point.cost.cpu_us / f64::from(point.at))]);
+        print("steps", &points, Some(("CPU µs a step", |point| point.cost.cpu_us / f64::from(point.at))));
         Ok(())
     }
 
@@ -84,8 +85,9 @@ impl Plan {
             self.point(awake, |data| work(provider, data, |work| Work { awake, requests, ..work }))
         });
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        let kib = |point: &Point| kib_each(point, point.at);
-        print("conversations in memory", &points, &[("KiB a conversation", kib)]);
+        // The memory of a few is less than what the allocator keeps or returns meanwhile.
+        let kib = |point: &Point| if point.at < 1_000 { f64::NAN } else { kib_each(point, point.at) };
+        print("conversations", &points, Some(("KiB each", kib)));
         Ok(())
     }
 
@@ -99,11 +101,7 @@ impl Plan {
             })
         });
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        print(
-            "turns of each of 500 conversations",
-            &points,
-            &[("KiB a conversation", |point| kib_each(point, AWAKE))],
-        );
+        print("turns of each", &points, Some(("KiB each", |point| kib_each(point, AWAKE))));
         Ok(())
     }
 
@@ -113,7 +111,7 @@ impl Plan {
             self.point(turn, |data| work(provider, data, |work| Work { turns: turn - 1, requests, ..work }))
         });
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        print("turn of its conversation", &points, &[]);
+        print("turn", &points, None);
         Ok(())
     }
 
@@ -122,7 +120,7 @@ impl Plan {
         let mut sizes = self.points(&[1_000, 10_000, 100_000, 1_000_000]).to_vec();
         sizes.extend(self.events);
         let mut points = Vec::new();
-        println!("\n| events in the journal | CPU µs an event appended | of the first | bytes an event |");
+        println!("\n| events | CPU µs an event appended | ratio | bytes an event |");
         println!("| ---: | ---: | ---: | ---: |");
         let mut first = f64::NAN;
         for events in sizes {
@@ -135,7 +133,7 @@ impl Plan {
             let cost = worker::done(&work(provider, data.path(), |work| Work { requests, ..work }))?;
             points.push(Point { at: events, cost });
         }
-        print("events in the journal", &points, &[("ms to start", |point| point.cost.start_ms)]);
+        print("events", &points, Some(("ms to start", |point| point.cost.start_ms)));
         Ok(())
     }
 
@@ -192,25 +190,24 @@ fn directory() -> Result<TempDir, Failure> {
     Ok(tempfile::Builder::new().prefix("growth-").tempdir_in(place)?)
 }
 
-/// Prints a curve: each figure, and its ratio to that of the first point.
-fn print(grows: &str, points: &[Point], more: &[Column]) {
-    let own: Vec<String> = more.iter().map(|(name, _)| format!(" {name} |")).collect();
-    println!(
-        "\n| {grows} | CPU µs a request | of the first | p50 ms | of the first | peak MiB | of the first |{}",
-        own.concat()
-    );
-    println!("|{}", " ---: |".repeat(7 + more.len()));
+/// Prints a curve, at most 80 columns wide: each figure, and its ratio to that of the first point.
+fn print(grows: &str, points: &[Point], more: Option<Column>) {
+    let (own, line) = more.map_or_else(Default::default, |(name, _)| (format!(" {name} |"), " ---: |"));
+    println!("\n| {grows} | CPU µs | ratio | p50 ms | ratio | MiB | ratio |{own}");
+    println!("|{}{line}", " ---: |".repeat(7));
     let Some(first) = points.first() else { return };
     for point in points {
         let Cost { cpu_us, p50_ms, peak_mib, .. } = point.cost;
-        let own: Vec<String> = more.iter().map(|(_, figure)| format!(" {:.0} |", figure(point))).collect();
+        let own = more.map_or_else(String::new, |(_, figure)| match figure(point) {
+            unknown if unknown.is_nan() => " – |".to_owned(),
+            figure => format!(" {figure:.0} |"),
+        });
         println!(
-            "| {} | {cpu_us:.0} | {:.2} | {p50_ms:.1} | {:.2} | {peak_mib:.0} | {:.2} |{}",
+            "| {} | {cpu_us:.0} | {:.2} | {p50_ms:.1} | {:.2} | {peak_mib:.0} | {:.2} |{own}",
             point.at,
             cpu_us / first.cost.cpu_us,
             p50_ms / first.cost.p50_ms,
             peak_mib / first.cost.peak_mib,
-            own.concat()
         );
     }
 }
