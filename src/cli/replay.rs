@@ -97,8 +97,8 @@ fn write_report(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io
     )?;
     let places = replayed.differences.len() + replayed.more_differences;
     match places {
-        0 => writeln!(out, "today's code decides the same")?,
-        some => writeln!(out, "today's code decides otherwise in {}", count(some, "place"))?,
+        0 => writeln!(out, "the current code decides the same")?,
+        some => writeln!(out, "the current code decides otherwise in {}", count(some, "place"))?,
     }
     if let Some(scenes) = replayed.scenes.as_ref().filter(|scenes| scenes.changed) {
         writeln!(
@@ -145,7 +145,7 @@ fn more(out: &mut impl Write, left: usize, what: &str) -> io::Result<()> {
 fn goes_on(due: &[Value]) -> String {
     let names: Vec<&str> = due.iter().map(what).collect();
     match names.is_empty() {
-        true => "today's code would wait for work in progress".to_owned(),
+        true => "the current code would wait for work in progress".to_owned(),
         false => format!("the current code would continue with {}", names.join(", ")),
     }
 }

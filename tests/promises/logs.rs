@@ -164,7 +164,7 @@ async fn everything_on_standard_error_is_json_with_the_ids_of_runs_and_requests(
         assert!(line["tenant"] == "local" && line["session"] == "s-1", "{line:#}");
     }
     let said = |text: &str| log.iter().any(|line| has(line, text));
-    assert!(said("SIGTERM: finishing what was accepted") && said("SIGHUP: the configuration has faults"));
+    assert!(said("SIGTERM: finishing accepted requests") && said("SIGHUP: the configuration has faults"));
 
     let access: Vec<&Value> = log.iter().filter(|line| line["target"] == "proscenium::access").collect();
     assert_eq!(access.len(), 10, "{access:#?}");
@@ -203,7 +203,7 @@ async fn unread_log_stops_no_request() {
     assert_eq!(reply.status, 200, "{reply:?}");
     // Once it is read, it goes on.
     server.process.signal("TERM");
-    server.process.read_stderr_until("finishing what was accepted");
+    server.process.read_stderr_until("finishing accepted requests");
     let ended = server.process.end();
     assert_eq!(ended.status, 0);
     assert!(ended.err.len() > 128 << 10, "{} bytes", ended.err.len());

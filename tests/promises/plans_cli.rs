@@ -348,7 +348,7 @@ fn plans_are_read_only_while_another_process_owns_the_directory() {
     owner.read_stderr_until("model calls");
     assert_shows(&workspace.run(&["plans"]), &[&task]);
     for line in [&["plans", "approve", &task][..], &["plans", "delete", &task]] {
-        assert_refused(&workspace.run(line), "store.in_use", "no server that is ready");
+        assert_refused(&workspace.run(line), "store.in_use", "not a server that is ready");
     }
     assert_eq!(owner.end().status, 0);
     assert_eq!(workspace.run(&["plans", "approve", &task]).status, 0);

@@ -27,7 +27,7 @@ fn run_is_replayed_identically_while_a_server_is_running() {
     let ran = workspace.run(&["replay", &run]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{}", ran.out);
     assert!(ran.out.starts_with(&format!("run {run}: completed, ")), "{}", ran.out);
-    assert!(ran.out.contains("\ntoday's code decides the same\n"), "{}", ran.out);
+    assert!(ran.out.contains("\nthe current code decides the same\n"), "{}", ran.out);
     let (status, report) = document(&workspace, &[&run]);
     assert_eq!((status, &report["same"], &report["run_id"]), (0, &json!(true), &json!(run)));
     assert_eq!(
@@ -68,7 +68,7 @@ fn exported_run_is_replayed_and_edits_are_shown() {
     assert!(started.status == 0 && started.out.contains(goes_on), "{}", started.out);
     let line = format!("event {last} run_completed [decision]: run_completed is due here in its place");
     assert!(
-        ran.out.contains("\ntoday's code decides otherwise in 1 place\n") && ran.out.contains(&line),
+        ran.out.contains("\nthe current code decides otherwise in 1 place\n") && ran.out.contains(&line),
         "{}",
         ran.out
     );
@@ -112,7 +112,7 @@ async fn interrupted_run_is_replayed_to_its_last_event() {
     let rows = store.runs(&TenantId::new("local").unwrap(), &RunFilter::default(), &page).await.unwrap();
     let ran = workspace.run(&["replay", &rows[0].run.to_string()]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    assert!(ran.out.contains("the run has not ended; today's code would "), "{}", ran.out);
+    assert!(ran.out.contains("the run has not ended; the current code would "), "{}", ran.out);
 }
 
 #[test]

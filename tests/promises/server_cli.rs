@@ -351,7 +351,7 @@ fn key_determines_user_and_tenant_at_the_server() {
     assert!(listed.out.contains("Milano"), "{}", listed.out);
     let run = listed.out.lines().nth(1).and_then(|row| row.split_whitespace().next()).unwrap();
     assert!(with_key(&["runs", "show", run]).out.contains("tenant acme, asked by lucia"));
-    assert!(with_key(&["replay", run]).out.contains("today's code decides the same"));
+    assert!(with_key(&["replay", run]).out.contains("the current code decides the same"));
     let ran = workspace.spawn_with(&["chat", "--require-approval", BOOK], &shown).end();
     assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
     let waits = document(&with_key(&["approvals", "list", "--json"]));
@@ -463,7 +463,7 @@ fn run_finished_during_drain_is_shown_to_its_end() {
     let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
     receiver.recv().unwrap();
     server.signal("TERM");
-    server.read_stderr_until("finishing what was accepted");
+    server.read_stderr_until("finishing accepted requests");
     drop(release);
     let ran = chat.end();
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
