@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::conversation::{LoadedConversation, OpenDecisions, RunCondition, StoredDecisions};
+use crate::conversation::input::OpenDecisions;
+use crate::conversation::{LoadedConversation, RunCondition, StoredDecisions};
 use crate::memory;
 use crate::run::{PendingQuestion, Question, RunId, RunStatus, SessionEvent, Turn, Usage};
 

@@ -1,9 +1,10 @@
 //! Named cases: the races that the design was made for.
 
 use super::journal::pending;
+use crate::conversation::input::OpenDecisions;
 use crate::conversation::{
     CallerId, ConversationLimits, ConversationState, DriverReport, FactStatement, IncomingRequest, Input,
-    LoadedConversation, MAX_PANICS, NewRun, OpenDecisions, ReadAttempt, RunCondition, RunReading, SideEffect,
+    LoadedConversation, MAX_PANICS, NewRun, ReadAttempt, RunCondition, RunReading, SideEffect,
     StoredDecisions, WordDecision,
 };
 use crate::memory;
