@@ -365,6 +365,9 @@ impl OfflinePlanner {
             // The tool was found by other words than those of the clause.
             return (hit, false);
         }
+        if let Some(named) = self.write_named_by_action(hit, &others, &clause.text) {
+            return (named, false);
+        }
         // "Blocca" is not "sblocca": the tool whose examples begin with this verb is meant.
         if let Some(named) = self.write_named_by_verb(hit, &others, &clause.text) {
             return (named, false);
@@ -382,6 +385,24 @@ impl OfflinePlanner {
             Some(_) => (hit, true),
             None => (hit, false),
         }
+    }
+
+    /// Another write whose name begins with an action that the clause names, if that of `hit` does not: "register the return
+    /// of a jug" is no sale, whatever else was registered and whichever examples speak of jugs.
+    fn write_named_by_action(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
+        let said = text::tokens(words);
+        let is_named = |h: &Hit| {
+            let name = text::name_words(self.tool_name(*h));
+            let action = name.first().map(|word| text::features(word));
+            action.filter(|action| lexicon::is_action(&action.concepts)).is_some_and(|action| {
+                said.iter().any(|t| t.word && t.features().similarity(&action) > SURE_MATCH)
+            })
+        };
+        if !self.writes(hit) || is_named(&hit) {
+            return None;
+        }
+        let writes = others.iter().filter(|h| h.scene == hit.scene && h.score >= FITS && self.writes(**h));
+        writes.filter(|h| is_named(h)).copied().reduce(Hit::or_better)
     }
 
     /// Another write whose examples have the opening verb of the clause, if those of `hit` do not.
