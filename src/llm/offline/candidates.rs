@@ -124,6 +124,9 @@ struct NameContext {
     is_asked_about: bool,
 }
 
+/// Nouns whose "of" leads to the person whose name it is.
+const NAME_NOUNS: &[&str] = &["name", "surname", "profile", "nome", "cognome", "completo", "profilo"];
+
 /// Finds the candidates of a text.
 struct CandidateFinder<'a> {
     source: &'a SourceText<'a>,
@@ -150,9 +153,12 @@ impl CandidateFinder<'_> {
                     || matches!(tokens[b].raw.as_str(), ":" | "#"))
                     && b.checked_sub(1).is_some_and(|b| self.is_cue(b))
         });
-        let is_asked_about = i >= 2
-            && (tokens[i - 1].lower == "è" || tokens[i - 1].is(&["is", "s"]))
-            && tokens[i - 2].is(&["chi", "who"]);
+        let asks_who = |at: usize| {
+            (tokens[at + 1].lower == "è" || tokens[at + 1].is(&["is", "s"])) && tokens[at].is(&["chi", "who"])
+        };
+        // "The full name of mrossi".
+        let asks_name = |at: usize| tokens[at + 1].is(&["of", "di"]) && tokens[at].is(NAME_NOUNS);
+        let is_asked_about = i.checked_sub(2).is_some_and(|at| asks_who(at) || asks_name(at));
         NameContext { is_announced, is_introduction: follows_introduction(tokens, i), is_asked_about }
     }
 

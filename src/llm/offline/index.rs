@@ -89,6 +89,8 @@ pub(super) struct CatalogueIndex {
     pub values: Vec<HashSet<usize>>,
     /// By word: its weight, from 0 to 1.
     pub weight: Vec<f64>,
+    /// By scene and word: the tools whose names have that word after their verb.
+    pub named: HashMap<(usize, usize), Vec<usize>>,
     terms: Vec<Rc<Features>>,
     by_key: HashMap<String, Vec<usize>>,
     /// Cache of similar words: splitting a request looks up the same words several times.
@@ -122,6 +124,8 @@ pub(super) struct IndexedTool {
     pub takes_free_text: bool,
     /// The first word of its name: its action.
     pub verb: Option<usize>,
+    /// The other words of its name.
+    pub subjects: Vec<usize>,
     /// Whether its name contains an action that users always state explicitly.
     pub has_special_action: bool,
     /// Its arguments.
@@ -288,14 +292,15 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
 /// What is asked for after the opening of a polite request in the form of a question: "Hi, could you please …".
 pub(super) fn polite_lead<'w, 't>(words: &'w [&'t Token]) -> Option<&'w [&'t Token]> {
     let own = pattern::strip_fillers(words);
-    pattern::any(own, 0, POLITE).map(|at| &own[at..])
+    let ends = POLITE.iter().filter_map(|opening| pattern::end(own, 0, opening));
+    ends.max().and_then(|after| own.get(after..))
 }
 
 /// The bytes of that opening.
 pub(super) fn polite_lead_span(tokens: &[Token]) -> Range<usize> {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let own = pattern::strip_fillers(&words);
-    let lead = pattern::any(own, 0, POLITE).and_then(|after| own.get(..after)).unwrap_or_default();
+    let asked = polite_lead(&words).map_or(words.len(), <[_]>::len);
+    let lead = &words[..words.len() - asked];
     match (lead.first(), lead.last()) {
         (Some(first), Some(last)) => first.start..last.end,
         _ => 0..0,
@@ -424,6 +429,12 @@ impl IndexBuilder {
                 by_key.entry(key).or_default().push(id);
             }
         }
+        let mut named: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+        for tool in &self.tools {
+            for word in &tool.subjects {
+                named.entry((tool.scene, *word)).or_default().push(tool.tool);
+            }
+        }
         for example in self.tools.iter_mut().flat_map(|e| &mut e.examples) {
             example.sort_by_key(|e| e.0);
             example.dedup_by_key(|e| e.0);
@@ -436,6 +447,7 @@ impl IndexBuilder {
             tools: self.tools,
             values: self.values,
             weight,
+            named,
             terms: self.terms,
             by_key,
             similar_cache: RefCell::default(),
@@ -514,6 +526,7 @@ impl IndexBuilder {
         let name = self.intern_all(parts.iter().cloned().chain(joined), scene);
         let verb = parts.first().and_then(|v| self.intern(v, scene));
         put(name, weights::NAME_WORD);
+        let subjects = self.intern_all(parts.iter().skip(1).cloned(), scene);
         for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
             put(ids.clone(), weights::EXAMPLE_WORD);
         }
@@ -530,6 +543,7 @@ impl IndexBuilder {
             takes_any_thing: takes_any_thing(&fields),
             takes_free_text: takes_free_text(&fields),
             verb,
+            subjects,
             has_special_action: parts
                 .iter()
                 .take(2)

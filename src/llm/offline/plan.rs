@@ -13,7 +13,7 @@ use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
 use super::drafts::{self, StepDraft, UnservedParts};
 use super::entities::Entities;
 use super::flow_choice;
-use super::index::CatalogueIndex;
+use super::index::{CatalogueIndex, polite_lead};
 use super::lexicon;
 use super::mood;
 use super::pattern::strip_fillers;
@@ -407,7 +407,7 @@ impl OfflinePlanner {
     fn names_other_object(&self, words: &str, hit: Hit) -> bool {
         let tokens = text::tokens(words);
         let all: Vec<&text::Token> = tokens.iter().filter(|t| t.word).collect();
-        let own = strip_fillers(&all);
+        let own = polite_lead(&all).unwrap_or_else(|| strip_fillers(&all));
         let Some(verb) = own.first() else { return false };
         let looks = mood::asks_to_be_told(own) || lexicon::is_lookup(&verb.features().concepts);
         if looks || !mood::is_order(own) {

@@ -330,7 +330,23 @@ impl CatalogueIndex {
         let score = self.adjust_to_tool(score, clause, entry, overlap.lacks_who_verb, like);
         let score = adjust_to_words(score, clause, entry, &overlap, &lead, near);
         let score = score + adjustment_to_asked_words(clause, entry, like);
+        let score =
+            if self.names_another_read(clause, entry) { score + weights::NAMES_ANOTHER } else { score };
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
+    }
+
+    /// Whether a clause has a word of the name of another read of the scene, which this read has in no text of its own:
+    /// "show my vacation balance" is for `GetBalance`, however close "show my vacation requests" is.
+    fn names_another_read(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let tools = &self.scenes[entry.scene].tools;
+        let is_other = |tool: &usize| *tool != entry.tool && !tools[*tool].writes();
+        let is_of_other = |(id, similarity): &(usize, f64)| {
+            *similarity >= SURE_MATCH
+                && entry.words.get(id).copied().unwrap_or_default() <= weights::SCENE_WORD
+                && self.named.get(&(entry.scene, *id)).is_some_and(|named| named.iter().any(is_other))
+        };
+        let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
+        !tools[entry.tool].writes() && subjects.any(|word| word.matches.iter().any(is_of_other))
     }
 
     /// The word numbers of slots, with their weights.

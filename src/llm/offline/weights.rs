@@ -172,6 +172,8 @@ pub(super) const REFERS_BACK_WITH_SUBJECT: f64 = 0.1;
 pub(super) const WITHOUT_SUBJECT: f64 = 0.9;
 /// Added if the clause asks for "what is the …" and the tool has no word for it.
 pub(super) const LACKS_ASKED_WORD: f64 = -0.25;
+/// The clause has a word of another read's name.
+pub(super) const NAMES_ANOTHER: f64 = -0.1;
 
 // A clause that asks for what a scene has, with a value for the tool: "c'è qualcosa di X in biblioteca?".
 
