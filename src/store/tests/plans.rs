@@ -1,7 +1,7 @@
 //! The list of plans.
 
 use serde_json::json;
-use sqlx::Row as _;
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::*;
 use crate::plan::{Plan, PlanStatus};
