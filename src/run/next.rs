@@ -615,9 +615,12 @@ impl RunState {
                 || self.is_partial_summary(s)
                 || self.is_partly_read(s)
         };
+        let was_tried =
+            |call: &CallState| self.steps.get(&call.step).is_some_and(|step| self.is_in_round(step));
         self.open_steps().next().is_some()
             || self.calls.values().any(|c| unsure(c) || is_odd(c) || c.is_partial_summary())
             || self.has_undone()
+            || (self.settings().has_rules(8) && self.failed_writes().iter().any(|(call, _)| was_tried(call)))
             || self.plan_steps().any(|(_, s)| self.is_in_round(s) && is_incomplete(s))
             || self.closing
             || self.cancel.is_some()

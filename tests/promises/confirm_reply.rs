@@ -69,6 +69,36 @@ async fn answer_that_denies_nothing_names_a_write_that_failed() {
 }
 
 #[tokio::test]
+async fn write_that_failed_beside_another_one_is_named_and_one_that_was_corrected_is_not() {
+    let bob = ("Send", json!({"recipient": "Bob", "amount": 50}));
+    let ada = ("Send", json!({"recipient": "Ada", "amount": 50}));
+    for (replies, status) in [
+        (vec![vec![bob.clone(), ada.clone()]], RunStatus::Partial),
+        (vec![vec![bob], vec![ada]], RunStatus::Completed),
+    ] {
+        let llm = ModelRules::of(plan(json!([step(1, "Bank", &["Send"], Value::Null)])))
+            .scene(move |_, nth| {
+                replies.get(nth).map_or_else(|| Scripted::Text("Done.".into()), |made| calls(made))
+            })
+            .check(|request, _| {
+                let mut verdict = final_verdict();
+                verdict["answer"] = json!("Both are sent, 50 euros each.");
+                Scripted::forced(request, verdict)
+            })
+            .start();
+        let test = with_bank(&llm, send_tool(&CallLog::default(), "Sends it.")).start().await;
+        let finished = test.chat("s-1", "Send 50 euros to Bob and 50 euros to Ada, please.").await;
+        let names = finished.answer.answer.contains("Not done: that account is closed");
+        assert_eq!(
+            (finished.answer.status, names),
+            (status, status == RunStatus::Partial),
+            "{:#?}",
+            finished.answer
+        );
+    }
+}
+
+#[tokio::test]
 async fn answer_that_claims_a_write_says_that_nothing_was_changed() {
     let (send, invia) = ("Send 50 euros to Bob, please.", "Invia 50 euro a Bob, per favore.");
     let changed = ["Nothing was changed.", "Non è stato modificato nulla."];
@@ -149,7 +179,7 @@ async fn step_that_lacks_a_read_is_partial_and_the_answer_names_it() {
             .start();
         let test = bank_with_balances(&llm).start().await;
         let finished = test.chat("s-1", request).await.answer;
-        assert_eq!(finished.answer, shown, "{finished:#?}");
+        assert_eq!(finished.answer, shown, "{:#?}", finished.answer);
         assert_eq!((finished.status, finished.steps[0].partial), (RunStatus::Partial, true));
     }
 }
