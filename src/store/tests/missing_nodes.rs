@@ -9,7 +9,7 @@ async fn suggestions_are_found_through_an_index() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let plan = format!("EXPLAIN QUERY PLAN {}", crate::store::missing_nodes::query());
-    let rows = sqlx::query(AssertSqlSafe(plan)).bind("acme").bind("lookup").bind("ada").bind(20);
+    let rows = sqlx::query(sqlx::AssertSqlSafe(plan)).bind("acme").bind("lookup").bind("ada").bind(20);
     let rows = rows.fetch_all(store.pool()).await.unwrap();
     let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
     let found = plan.iter().any(|line| line.contains("journal USING INDEX journal_missing_nodes"));

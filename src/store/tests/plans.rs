@@ -311,7 +311,7 @@ async fn plan_list_uses_an_index() {
         for session in [None, Some(session("s1"))] {
             let filter = PlanFilter { status, session, ..PlanFilter::default() };
             let sql = crate::store::plans::list_query(&tenant(), &filter, &page).into_string();
-            let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", sql.as_str())));
+            let plan = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", sql.as_str())));
             let rows = plan.fetch_all(store.pool()).await.unwrap();
             let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
             assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{filter:?}: {plan:#?}");
@@ -468,7 +468,7 @@ async fn erased_run_leaves_only_its_usage() {
     write(&store, [Record::Run(at(2, "s1", 6, cancelled).into())]).await.unwrap();
     assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
     for table in ["plans", "approvals", "journal", "runs", "idempotency"] {
-        let rows: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}")))
+        let rows: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}")))
             .fetch_one(store.pool())
             .await
             .unwrap();
