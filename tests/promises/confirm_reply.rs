@@ -179,7 +179,7 @@ async fn step_that_lacks_a_read_is_partial_and_the_answer_names_it() {
             .start();
         let test = bank_with_balances(&llm).start().await;
         let finished = test.chat("s-1", request).await.answer;
-        assert_eq!(finished.answer, shown, "{:#?}", finished.answer);
+        assert_eq!(finished.answer, shown, "{finished:#?}");
         assert_eq!((finished.status, finished.steps[0].partial), (RunStatus::Partial, true));
     }
 }
