@@ -388,7 +388,7 @@ impl OfflinePlanner {
     }
 
     /// Another write whose name begins with an action that the clause names, if that of `hit` does not: "register the return
-    /// of a jug" is no sale, whatever else was registered and whichever examples speak of jugs.
+    /// of a jug" is no sale, whatever else was registered and whichever examples speak of jugs. Not one that lacks more values.
     fn write_named_by_action(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
         let said = text::tokens(words);
         let is_named = |h: &Hit| {
@@ -401,8 +401,10 @@ impl OfflinePlanner {
         if !self.writes(hit) || is_named(&hit) {
             return None;
         }
+        let lacking = |h: &Hit| self.filled(*h, words).missing(self.index.fields(*h)).len();
+        let known = lacking(&hit);
         let writes = others.iter().filter(|h| h.scene == hit.scene && h.score >= FITS && self.writes(**h));
-        writes.filter(|h| is_named(h)).copied().reduce(Hit::or_better)
+        writes.filter(|h| is_named(h) && lacking(h) <= known).copied().reduce(Hit::or_better)
     }
 
     /// Another write whose examples have the opening verb of the clause, if those of `hit` do not.
