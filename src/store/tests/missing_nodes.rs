@@ -1,6 +1,6 @@
 //! Nodes that were suggested for flows.
 
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::Row as _;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The list of plans.
 
 use serde_json::json;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::Row as _;
 
 use super::*;
 use crate::plan::{Plan, PlanStatus};
