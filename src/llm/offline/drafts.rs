@@ -66,8 +66,18 @@ impl OfflinePlanner {
             return (Vec::new(), UnservedParts::default());
         }
         let mut drafts = Drafts::default();
-        let clauses =
-            if self.orders_only { clauses::split_orders(words, self) } else { clauses::split(words, self) };
+        // A name may look like a word of the catalogue, which would split the list.
+        let whole = Clause {
+            text: words.trim().to_owned(),
+            link: ClauseLink::Next,
+            act: Act::Question,
+            part: ConditionPart::Whole,
+        };
+        let clauses = match split_who_question(&whole) {
+            persons if persons.len() > 1 => persons,
+            _ if self.orders_only => clauses::split_orders(words, self),
+            _ => clauses::split(words, self),
+        };
         let clauses: Vec<Clause> = clauses.iter().flat_map(split_who_question).collect();
         let mut then: Vec<Option<&str>> = clauses.iter().skip(1).map(|c| Some(c.text.as_str())).collect();
         then.push(None);
