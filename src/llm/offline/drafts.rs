@@ -74,7 +74,7 @@ impl OfflinePlanner {
             part: ConditionPart::Whole,
         };
         let clauses = match split_who_question(&whole) {
-            persons if persons.len() > 1 => persons,
+            persons if persons.len() > 1 && opens_with_who(words) => persons,
             _ if self.orders_only => clauses::split_orders(words, self),
             _ => clauses::split(words, self),
         };
@@ -722,6 +722,13 @@ fn split_who_question(clause: &Clause) -> Vec<Clause> {
         Some(Clause { text: format!("{opens} {verb} {named}?"), ..clause.clone() })
     })
     .collect()
+}
+
+/// Whether words begin with "who": nothing else is asked for before.
+fn opens_with_who(words: &str) -> bool {
+    let tokens = text::tokens(words);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    strip_fillers(&words).first().is_some_and(|t| t.is(&["who", "chi"]))
 }
 
 /// Whether words begin with a request to tell or show something.

@@ -57,6 +57,11 @@ fn each_question_of_a_list_is_a_step() {
             &["WeatherForecast_Get", "get_user_name", "VisitPrice"],
             &[],
         ),
+        (
+            "Send 40 euros to Rita Neri. Who are kvogel and jduck?",
+            &["SendMoney", "get_user_name", "get_user_name"],
+            &[],
+        ),
     ]);
     for request in ["Who are kvogel and jduck?", "Chi sono kvogel e jduck?"] {
         let outcome = customers().run(request);
