@@ -101,6 +101,7 @@ pub(super) fn fill(
         let text = shared.clone().or_else(|| {
             let (a, b) = text_after_verb(source, fields)
                 .or_else(|| remaining_text(source, if alone { &[] } else { verbs }, fields))
+                .map(|(a, b)| (with_count(source, a), b))
                 .filter(|(a, b)| alone || !is_whole_request(source, *a, *b))?;
             let text = source.span(a, b).to_owned();
             source.take(a, b);
@@ -312,6 +313,17 @@ fn trim_text(
     content.then_some((first, last))
 }
 
+/// The first token of a text, or the one before it that says how many there are of its first word: the sign of a number, or an
+/// English article.
+fn with_count(source: &SourceText, first: usize) -> usize {
+    let is_count = |before: &usize| {
+        let is_article = source.is(*before, &["an"])
+            || source.is(*before, &["a"]) && language::detect(source.text) == Some("en");
+        is_article && !source.is_taken(*before) || is_sign(&source.tokens, *before)
+    };
+    first.checked_sub(1).filter(is_count).unwrap_or(first)
+}
+
 /// Whether a token is the minus of a negative number: "-2", but not "3-2".
 fn is_sign(tokens: &[Token], at: usize) -> bool {
     let Some([minus, number]) = tokens.get(at..at + 2) else { return false };
@@ -350,15 +362,13 @@ pub(super) fn remaining_text(
     if first >= tokens.len() {
         return None;
     }
-    // Keep the article of the first word, and the sign of a number.
-    let articles = ["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "an", "non"];
-    let is_english = || language::detect(source.text) == Some("en");
-    let is_part = |before: &usize| {
-        let word = &tokens[*before];
-        let is_article = word.is(&articles) || word.is(&["a"]) && is_english();
-        is_article && !source.is_taken(*before) || is_sign(tokens, *before)
-    };
-    first = first.checked_sub(1).filter(is_part).unwrap_or(first);
+    // Keep the article of the first word.
+    if first > 0
+        && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
+        && !source.is_taken(first - 1)
+    {
+        first -= 1;
+    }
     let mut last = tokens.len() - 1;
     while last > first && (!tokens[last].word || source.is_taken(last) || tokens[last].is(LEAD_WORDS)) {
         last -= 1;
