@@ -413,7 +413,8 @@ impl OfflinePlanner {
         }
         let lacking = |h: &Hit| self.filled(*h, words).missing(self.index.fields(*h)).len();
         let known = lacking(&hit);
-        let writes = others.iter().filter(|h| h.scene == hit.scene && h.score >= FITS && self.writes(**h));
+        let fits = |h: &Hit| h.score >= FITS && hit.score - h.score < weights::WRITE_ALTERNATIVE;
+        let writes = others.iter().filter(|h| h.scene == hit.scene && fits(h) && self.writes(**h));
         writes.filter(|h| is_named(h) && lacking(h) <= known).copied().reduce(Hit::or_better)
     }
 

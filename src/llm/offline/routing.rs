@@ -340,13 +340,15 @@ impl CatalogueIndex {
     fn names_another_read(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
         let tools = &self.scenes[entry.scene].tools;
         let is_other = |tool: &usize| *tool != entry.tool && !tools[*tool].writes();
-        let is_of_other = |(id, similarity): &(usize, f64)| {
-            *similarity >= SURE_MATCH
-                && entry.words.get(id).copied().unwrap_or_default() <= weights::SCENE_WORD
-                && self.named.get(&(entry.scene, *id)).is_some_and(|named| named.iter().any(is_other))
+        let is_named =
+            |id: usize| self.named.get(&(entry.scene, id)).is_some_and(|named| named.iter().any(is_other));
+        let is_of_other = |word: &ContentWord| {
+            let sure = || word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            let own = sure().filter_map(|(id, _)| entry.words.get(id)).fold(0.0, |best: f64, w| best.max(*w));
+            own <= weights::SCENE_WORD && sure().any(|(id, _)| is_named(*id))
         };
         let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
-        !tools[entry.tool].writes() && subjects.any(|word| word.matches.iter().any(is_of_other))
+        !tools[entry.tool].writes() && subjects.any(is_of_other)
     }
 
     /// The word numbers of slots, with their weights.
