@@ -41,7 +41,11 @@ fn has_begun_write(state: &RunState) -> bool {
 /// The sentence that nothing was changed: expected by a step that ended without its write, or by a request that no step was
 /// made for, unless the answer says so or only asks; or by the request alone, where the answer claims that it was done.
 fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
-    if state.steps.values().any(|step| step.status == StepStatus::NeedsInput) {
+    // What the request itself forbids is told apart.
+    let guidance = state.queued.as_ref().and_then(|queued| queued.guidance.as_deref());
+    let is_constrained = guidance.is_some_and(|guidance| !guidance.constraints.is_empty());
+    let asks_user = state.steps.values().any(|step| step.status == StepStatus::NeedsInput);
+    if asks_user || (is_constrained && state.steps.is_empty()) {
         return None;
     }
     let mut steps = state.steps.values();

@@ -5,8 +5,8 @@ use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// The reads of a completed step that were tried and have no result, with their numbers. Not those after which the step's
-    /// scene got one: in a later round of the step, or in a step of a later plan.
+    /// The reads of a completed step that were tried and have no result, with their numbers, where another call of the step
+    /// has one. Not those after which its scene got one: in a later round of the step, or in a step of a later plan.
     pub fn missed_reads<'a>(
         &'a self,
         step: &'a StepState,
@@ -14,7 +14,8 @@ impl RunState {
         let counts = self.settings().has_rules(8)
             && step.status == StepStatus::Completed
             && !step.is_node()
-            && step.scene().is_some();
+            && step.scene().is_some()
+            && self.has_result(step);
         let calls = step.calls.iter().filter(move |_| counts);
         let calls = calls.filter_map(move |number| Some((*number, self.calls.get(number)?)));
         calls.filter(move |(number, call)| {

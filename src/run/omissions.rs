@@ -122,7 +122,11 @@ impl RunState {
         if !self.settings().has_rules(7) {
             return Vec::new();
         }
-        let failed = self.failed_writes();
+        let mut failed = self.failed_writes();
+        if self.settings().has_rules(8) {
+            // A program whose changes met a conflict is executed again, and says itself what came of it.
+            failed.retain(|(call, _)| !call.is_commit);
+        }
         if failed.is_empty() {
             return Vec::new();
         }

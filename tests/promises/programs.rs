@@ -246,7 +246,10 @@ async fn program_changes_tables_and_calls_writes_only_where_the_scene_allows_it_
     let shop = Shop::with_scene(&mixed, &[NOTED], |setup| setup.set("execution.confirm", "unclear")).await;
     let say = async |words: &str| shop.test.submit("s", words).await.unwrap().answer().await.unwrap();
     let asked = say("Order more of what is running out").await;
-    assert_eq!(asked.answer, "Shall I carry out Order (Shop)?\nitem: lamp\nquantity: 3\nReply yes or no.");
+    assert_eq!(
+        asked.answer,
+        "Shall I carry out Order (Shop)?\nitem: \"lamp\"\nquantity: 3\nReply yes or no."
+    );
     assert!(shop.orders().is_empty());
     let asked = say("yes").await;
     let question = "Shall I make these changes? notes";

@@ -115,6 +115,9 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
         if let Some(error) = &step.error {
             value["error"] = json!(error);
         }
+        if state.is_partly_read(step) {
+            value["partial"] = json!(true);
+        }
         let end = step.code().and_then(|work| work.result(state));
         if let Some(end) = end.filter(|end| !end.answer_rows.is_empty()) {
             value["rows"] = json!(end.answer_rows);
