@@ -248,7 +248,7 @@ fn run_past_its_deadline_resumes_despite_work_in_flight() {
 fn resumed_run_reads_again_but_repeats_no_step_that_wrote() {
     let find = ("find", Effect::Read, Repeat::Never, 1);
     for (first, status) in [(BOOK, StepStatus::Completed), (find, StepStatus::Running)] {
-        let mut run = script();
+        let mut run = Script::new(Settings { rules: crate::run::RULES_REVISION, ..Settings::default() });
         run.plan(PlanMaker::Deterministic, &[("A", &[])]);
         run.reply_with_calls(1, &[first, LOOK]);
         run.done(1, json!({ "id": 7 }));
