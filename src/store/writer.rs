@@ -85,6 +85,8 @@ impl JournalWriter {
         };
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "foreign_keys", true)?;
+        // A row that is updated leaves its former text in no page: an erasure could not find it there.
+        connection.pragma_update(None, "secure_delete", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
         Ok(connection)
