@@ -88,8 +88,6 @@ impl JournalWriter {
         // A row that is updated leaves its former text in no page: an erasure could not find it there.
         connection.pragma_update(None, "secure_delete", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-        // A row that is replaced leaves no copy in its page, which an erasure of the row would not find.
-        connection.pragma_update(None, "secure_delete", true)?;
         connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
         Ok(connection)
     }
