@@ -20,6 +20,7 @@ impl RunState {
                 && call.undoes.is_none()
                 && call.replaced_by.is_none()
                 && !call.left_out
+                && !self.is_begun_again(call)
                 && !self.is_asked_about(*number);
             let mut others = self.calls.iter().filter(|(_, other)| is_begun_in_scene_of(other, call));
             if counts && !others.any(|(by, other)| self.may_do_instead((*by, other), (*number, call))) {
@@ -27,6 +28,12 @@ impl RunState {
             }
         }
         failed
+    }
+
+    /// Whether a call is a refused commit of a program that was executed again and completed.
+    fn is_begun_again(&self, call: &CallState) -> bool {
+        let step = self.steps.get(&call.step);
+        call.is_commit && step.is_some_and(|step| step.status == StepStatus::Completed)
     }
 
     /// Whether the step of a call ended with a question to the user.
