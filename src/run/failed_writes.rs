@@ -33,7 +33,8 @@ impl RunState {
     /// Whether a call is a refused commit of a program that was executed again and completed.
     fn is_begun_again(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step);
-        call.is_commit && step.is_some_and(|step| step.status == StepStatus::Completed)
+        let counts = self.settings().has_rules(8) && call.is_commit;
+        counts && step.is_some_and(|step| step.status == StepStatus::Completed)
     }
 
     /// Whether the step of a call ended with a question to the user.
