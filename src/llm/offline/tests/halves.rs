@@ -57,11 +57,6 @@ fn each_question_of_a_list_is_a_step() {
             &["WeatherForecast_Get", "get_user_name", "VisitPrice"],
             &[],
         ),
-        (
-            "Send 40 euros to Rita Neri. Who are kvogel and jduck?",
-            &["SendMoney", "get_user_name", "get_user_name"],
-            &[],
-        ),
     ]);
     for request in ["Who are kvogel and jduck?", "Chi sono kvogel e jduck?"] {
         let outcome = customers().run(request);
@@ -71,6 +66,13 @@ fn each_question_of_a_list_is_a_step() {
     }
     let outcome = customers().run("Tell me the weather in Rome and who kvogel is");
     assert_eq!(outcome.call("get_user_name")["username"], "kvogel");
+    let outcome = customers().run("Send 40 euros to Rita Neri. Who are kvogel and jduck?");
+    assert_eq!(
+        outcome.tools().iter().filter(|tool| **tool == "SendMoney").count(),
+        1,
+        "{:?}",
+        outcome.purposes
+    );
 }
 
 #[test]
