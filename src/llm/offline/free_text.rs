@@ -317,8 +317,8 @@ fn trim_text(
 /// English article.
 fn with_count(source: &SourceText, first: usize) -> usize {
     let is_count = |before: &usize| {
-        let is_article = source.is(*before, &["an"])
-            || source.is(*before, &["a"]) && language::detect(source.text) == Some("en");
+        // Both are prepositions in other languages.
+        let is_article = source.is(*before, &["a", "an"]) && language::detect(source.text) == Some("en");
         is_article && !source.is_taken(*before) || is_sign(&source.tokens, *before)
     };
     first.checked_sub(1).filter(is_count).unwrap_or(first)
