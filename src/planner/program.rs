@@ -372,35 +372,16 @@ pub fn program_replied(
             fault(STAGED_CONFLICT, conflict.unwrap_or_default(), None, String::new())
         }
         Ok(Stop::Call { call, line }) => called(state, catalogue, number, call, line),
-        Ok(Stop::Finished(finished)) => {
-            match result_of(&finished, &words).and_then(|result| with_its_calls(state, number, result)) {
-                Ok(result) => ended(state, catalogue, number, (result, finished)),
-                Err(message) => fault("code.contract", message, None, finished.printed),
-            }
-        }
+        Ok(Stop::Finished(finished)) => match result_of(&finished, &words) {
+            Ok(result) => ended(state, catalogue, number, (result, finished)),
+            Err(message) => fault("code.contract", message, None, finished.printed),
+        },
         Ok(Stop::Fault(fault)) => ProgramStop::Fault { fault },
         Err(unavailable) => {
             ProgramStop::Unavailable { error: Fault::new(unavailable.code, unavailable.message) }
         }
     };
     Event::ProgramReplied { step: number, stop, millis }
-}
-
-/// The result, unless it claims success although nothing was done for it: no function was called, and there is no earlier step
-/// whose result it may be made of.
-fn with_its_calls(state: &RunState, number: u32, result: ProgramResult) -> Result<ProgramResult, String> {
-    let step = state.steps.get(&number);
-    let is_idle = step.is_some_and(|step| {
-        step.step.depends_on_step.iter().next().is_none()
-            && step.code().is_some_and(|work| work.program_calls.is_empty())
-    });
-    let claims = result.status == STATUSES[0] && !result.dry_run;
-    if claims && is_idle && state.settings().has_rules(8) {
-        let what = "STATUS is \"success\", and the program called no function: call those that the request needs, or end with \
-                    another STATUS";
-        return Err(what.to_owned());
-    }
-    Ok(result)
 }
 
 /// What changed of the rows that the program of a step has read, while it was under way.

@@ -196,15 +196,14 @@ async fn program_that_stays_wrong_fails_its_step_clearly() {
 }
 
 #[tokio::test]
-async fn program_that_claims_what_it_did_not_do_is_sent_back_or_contradicted() {
+async fn program_that_claims_what_it_did_not_do_is_contradicted() {
     let claims = "STATUS = 'success'\nanswer_text = 'I ordered 5 lamps.'";
-    let shop = Shop::start(&[claims, &format!("Shop.List()\n{claims}")], |setup| setup).await;
-    let run = shop.run().await;
-    let request = shop.llm.request(1);
-    let told = last_message(&request).unwrap();
-    assert!(told.contains("the program called no function"), "{told}");
-    assert_eq!((shop.orders().len(), shop.llm.count()), (0, 2));
-    assert_eq!(run.answer.answer, "I ordered 5 lamps.\nNothing was changed.", "{:#?}", run.answer);
+    for program in [claims.to_owned(), format!("Shop.List()\n{claims}")] {
+        let shop = Shop::start(&[&program], same).await;
+        let run = shop.run().await;
+        assert_eq!((shop.orders().len(), shop.llm.count()), (0, 1));
+        assert_eq!(run.answer.answer, "I ordered 5 lamps.\nNothing was changed.", "{:#?}", run.answer);
+    }
 }
 
 #[tokio::test]
