@@ -204,7 +204,7 @@ mod tests {
         drop(left);
         let failure = find(dir.path(), owned()).unwrap_err();
         assert_eq!(failure.code, "store.in_use");
-        assert!(failure.remedy.unwrap().contains("no server"));
+        assert!(failure.remedy.unwrap().contains("not a server"));
     }
 
     #[test]
