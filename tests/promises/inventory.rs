@@ -116,6 +116,7 @@ async fn shop_is_kept_without_a_model_in_italian() {
             "(12 in magazzino), 1 × teiera a 22,90 € (7 in magazzino)",
         ),
         ("Registra il reso di una lattiera", "Reso: 1 × lattiera a 12,50 € (13 in magazzino)"),
+        ("Registra il reso di due set di cucchiaini", "Reso: 2 × set di cucchiaini"),
         ("Vendi una teiera", "Venduto: 1 × teiera a 22,90 € (ne restano 6)"),
         ("Rendi una teiera", "Reso: 1 × teiera a 22,90 € (7 in magazzino)"),
     ])

@@ -332,6 +332,8 @@ impl CatalogueIndex {
         let score = score + adjustment_to_asked_words(clause, entry, like);
         let score =
             if self.names_another_read(clause, entry) { score + weights::NAMES_ANOTHER } else { score };
+        let score =
+            if self.names_another_write(clause, entry) { score + weights::ANOTHER_ACTION } else { score };
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
     }
 
@@ -349,6 +351,28 @@ impl CatalogueIndex {
         };
         let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
         !tools[entry.tool].writes() && subjects.any(is_of_other)
+    }
+
+    /// Whether a clause has the verb of another write of the scene in some form, and neither this write's own verb nor that word
+    /// among its texts: "registra il reso di una teiera" is for `ReturnItems`, however close an example of `SellItems` is.
+    fn names_another_write(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let writes = |tool: &IndexedTool| self.scenes[tool.scene].tools[tool.tool].writes();
+        if !writes(entry) {
+            return false;
+        }
+        let beside = self.tools.iter().filter(|tool| tool.scene == entry.scene && tool.tool != entry.tool);
+        let others: Vec<usize> = beside.filter(|tool| writes(tool)).filter_map(|tool| tool.verb).collect();
+        let sure = |word: &ContentWord| {
+            let sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            sure.map(|(id, _)| *id).collect::<Vec<usize>>()
+        };
+        let own = |id: &usize| {
+            entry.verb == Some(*id) || entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD)
+        };
+        let words: Vec<Vec<usize>> = clause.words.iter().map(sure).collect();
+        let is_own_verb = |ids: &Vec<usize>| ids.iter().any(|id| entry.verb == Some(*id));
+        !words.iter().any(is_own_verb)
+            && words.iter().any(|ids| ids.iter().any(|id| others.contains(id)) && !ids.iter().any(own))
     }
 
     /// The word numbers of slots, with their weights.

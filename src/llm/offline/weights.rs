@@ -174,6 +174,8 @@ pub(super) const WITHOUT_SUBJECT: f64 = 0.9;
 pub(super) const LACKS_ASKED_WORD: f64 = -0.25;
 /// The clause has a word of another read's name.
 pub(super) const NAMES_ANOTHER: f64 = -0.1;
+/// The clause has the verb of another write of the scene, and not this write's.
+pub(super) const ANOTHER_ACTION: f64 = -0.25;
 
 // A clause that asks for what a scene has, with a value for the tool: "c'è qualcosa di X in biblioteca?".
 
