@@ -35,6 +35,8 @@ pub(crate) fn context() -> ToolContext {
 pub(crate) enum Reply {
     /// Writes these bytes and closes.
     Bytes(Vec<u8>),
+    /// Writes these bytes, and accepts no connection from then on.
+    Last(Vec<u8>),
     /// Reads the request and closes without a response.
     Hang,
     /// Reads the request and keeps the connection open without a response.
@@ -55,11 +57,18 @@ impl Reply {
     }
 
     pub(crate) fn redirect(status: u16, to: &str) -> Self {
-        let head = format!(
-            "HTTP/1.1 {status} X\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        );
-        Self::Bytes(head.into_bytes())
+        Self::Bytes(redirect(status, to))
     }
+
+    /// Redirects, and accepts no connection from then on.
+    pub(crate) fn last_redirect(status: u16, to: &str) -> Self {
+        Self::Last(redirect(status, to))
+    }
+}
+
+fn redirect(status: u16, to: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} X\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        .into_bytes()
 }
 
 /// A server that answers its n-th request with the n-th reply, and no further ones.
@@ -108,6 +117,11 @@ pub(crate) async fn serve(replies: impl IntoIterator<Item = Reply>) -> Server {
             seen.lock().unwrap().push(request);
             match reply {
                 Reply::Bytes(bytes) => stream.write_all(&bytes).await.unwrap(),
+                Reply::Last(bytes) => {
+                    drop(listener);
+                    stream.write_all(&bytes).await.unwrap();
+                    break;
+                }
                 Reply::Hang => {}
                 Reply::Silence => open.push(stream),
             }

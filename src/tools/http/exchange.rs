@@ -158,7 +158,7 @@ impl HttpTool {
 
     /// Sends the request, follows its redirects and reads the response.
     pub(super) async fn exchange(&self, mut outgoing: OutgoingRequest) -> Result<Value, ToolError> {
-        // Whether a server has accepted the request, so that only its response is still to be fetched.
+        // Whether a server may have executed the write before it redirected.
         let mut taken = false;
         for _ in 0..=MAX_REDIRECTS {
             let place = outgoing.endpoint();
@@ -169,10 +169,10 @@ impl HttpTool {
             if !response.status().is_redirection() {
                 return self.read_response(&place, response, taken).await;
             }
-            taken |= self.redirect(&place, &response, &mut outgoing, taken)?;
+            taken = self.redirect(&place, &response, &mut outgoing, taken)?;
         }
         let refused = too_many_redirects(outgoing.url.host_str().unwrap_or_default());
-        Err(self.unknown_outcome(refused.code, FaultClass::Denied, refused.message))
+        Err(self.redirect_failure(taken, refused.code, FaultClass::Denied, refused.message))
     }
 
     async fn send(&self, outgoing: &OutgoingRequest) -> Result<Response, reqwest::Error> {
@@ -186,7 +186,8 @@ impl HttpTool {
         request.send().await
     }
 
-    /// The error for a request without a response. Without a connection it had no effect.
+    /// The error for a request without a response. Without a connection it had no effect: the write was not done, unless a
+    /// server that redirected it may have executed it (`taken`).
     fn send_failure(&self, place: &str, error: &reqwest::Error, taken: bool) -> ToolError {
         let unsent = |error: ToolError| {
             if taken { self.unknown_outcome(&error.code, error.class, error.message) } else { error }
@@ -210,8 +211,17 @@ impl HttpTool {
         )
     }
 
-    /// Turns `outgoing` into the request that the redirect demands. Returns whether the server has accepted
-    /// the original request, as it has when it redirects to a GET for the response.
+    /// The error for a redirect that is not followed; `taken`: a server may have executed the request.
+    fn redirect_failure(&self, taken: bool, code: &str, class: FaultClass, message: String) -> ToolError {
+        if taken {
+            self.unknown_outcome(code, class, message)
+        } else {
+            ToolError::failed(code, self.redact(message)).classed(class)
+        }
+    }
+
+    /// Turns `outgoing` into the request that the redirect demands. Returns whether this server or (`taken`) one before may
+    /// have executed the write.
     fn redirect(
         &self,
         place: &str,
@@ -220,15 +230,8 @@ impl HttpTool {
         taken: bool,
     ) -> Result<bool, ToolError> {
         let status = response.status();
-        // 307 and 308 mean that the request was not executed. Others may follow its execution.
-        let elsewhere = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        let refuse = |code: &str, class: FaultClass, message: String| {
-            if elsewhere && !taken {
-                ToolError::failed(code, self.redact(message)).classed(class)
-            } else {
-                self.unknown_outcome(code, class, message)
-            }
-        };
+        let taken = taken || (self.write && may_follow_execution(status));
+        let refuse = |code: &str, class, message| self.redirect_failure(taken, code, class, message);
         let next = response
             .headers()
             .get(LOCATION)
@@ -265,8 +268,18 @@ impl HttpTool {
             outgoing.headers.retain(|header| !header.secret);
         }
         outgoing.url = next;
-        Ok(get)
+        Ok(taken)
     }
+}
+
+/// Whether a server that answers a write with this redirect may have executed it.
+///
+/// By RFC 9110 (15.4.8, 15.4.9), 307 and 308 name the place of the target resource, and the client sends the same request
+/// there: the server that answers so did nothing itself, so a write whose second request reaches nobody is not done. 303
+/// names the response to a request that was executed. 301 and 302 mean what 308 and 307 do, but servers also send them once
+/// they have executed a POST (15.4.2, 15.4.3), and some a PUT or DELETE: they do not say that nothing was done.
+fn may_follow_execution(status: StatusCode) -> bool {
+    !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
 pub(super) fn invalid_argument(message: String) -> ToolError {

@@ -26,8 +26,8 @@ enum ContentKind {
 }
 
 impl HttpTool {
-    /// Reads the response's result or error. `taken` means that the write itself was already accepted and
-    /// this is only its response.
+    /// Reads the response's result or error. `taken` means that a server that redirected here
+    /// may have executed the write, so that this may be only its response.
     pub(super) async fn read_response(
         &self,
         place: &str,

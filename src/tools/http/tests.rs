@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::run::FaultClass;
 use crate::tools::ToolErrorKind;
+use crate::tools::guard::MAX_REDIRECTS;
 use crate::tools::testing::{Reply, Server, context, serve};
 
 const TOKEN: &str = "s3cr3t-token";
@@ -195,6 +196,48 @@ async fn write_that_never_reached_the_server_failed() {
     for url in [format!("http://{nobody}/"), "http://nowhere.invalid/".to_owned()] {
         let error = write(&post(url)).await.unwrap_err();
         assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Failed, "http.unreachable"));
+    }
+}
+
+#[tokio::test]
+async fn redirected_write_that_reaches_nobody_is_unknown_if_it_may_have_been_done() {
+    use ToolErrorKind::{Failed, Unknown};
+    for (method, before, last, kind) in [
+        ("PUT", None, 307, Failed),
+        ("DELETE", None, 308, Failed),
+        ("POST", None, 307, Failed),
+        ("PUT", None, 301, Unknown),
+        ("DELETE", None, 302, Unknown),
+        ("POST", None, 302, Unknown),
+        ("PUT", None, 303, Unknown),
+        ("PUT", Some(307), 308, Failed),
+        ("DELETE", Some(302), 307, Unknown),
+    ] {
+        let redirects = before.map(|status| Reply::redirect(status, "/b")).into_iter();
+        let server = serve(redirects.chain([Reply::last_redirect(last, "/c")])).await;
+        let spec = HttpSpec { method: method.into(), ..get(server.url("/a")) };
+        let error = write(&spec).await.unwrap_err();
+        let case = format!("{method} {before:?} {last}");
+        assert_eq!((error.kind, error.code.as_str()), (kind, "http.unreachable"), "{case}: {error:?}");
+        assert_eq!(error.class, FaultClass::Unavailable, "{case}");
+        assert_eq!(server.requests().len(), 1 + usize::from(before.is_some()), "{case}");
+    }
+    let server = serve([Reply::last_redirect(302, "/b")]).await;
+    let error = read(&get(server.url("/a")), json!({})).await.unwrap_err();
+    assert_eq!((error.kind, error.code.as_str()), (Failed, "http.unreachable"));
+}
+
+#[tokio::test]
+async fn failure_behind_a_redirect_is_unknown_if_the_write_may_have_been_done() {
+    use ToolErrorKind::{Failed, Refused, Unknown};
+    for (status, without_end, refused) in [(307, Failed, Refused), (302, Unknown, Unknown)] {
+        let server = serve((0..=MAX_REDIRECTS).map(|_| Reply::redirect(status, "/again"))).await;
+        let put = |server: &Server| HttpSpec { method: "PUT".into(), ..get(server.url("/a")) };
+        let error = write(&put(&server)).await.unwrap_err();
+        assert_eq!((error.kind, error.code.as_str()), (without_end, "http.too_many_redirects"), "{status}");
+        let replies = [Reply::redirect(status, "/b"), Reply::new(404, "text/plain", "")];
+        let server = serve(replies).await;
+        assert_eq!(write(&put(&server)).await.unwrap_err().kind, refused, "{status}");
     }
 }
 
