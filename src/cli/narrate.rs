@@ -134,7 +134,7 @@ impl Narrator {
                 let is_whole = self.steps.keys().all(|step| self.is_achieved(*step));
                 vec![check(*round, verdict, *degraded, is_whole, self.asks)]
             }
-            Event::Answered { text, degraded } => self.narrate_answer(text, *degraded),
+            Event::Answered { text, degraded, error } => self.narrate_answer(text, *degraded, error.as_ref()),
             // What there is to say is said in place of an answer.
             Event::RunFailed { .. } if !self.answered => Vec::new(),
             Event::RunPutAside { error, .. } => {
@@ -282,8 +282,12 @@ impl Narrator {
     }
 
     /// What is done about a failed attempt, if it is more than failing.
-    fn narrate_answer(&mut self, text: &str, degraded: bool) -> Vec<NarrationLine> {
+    fn narrate_answer(&mut self, text: &str, degraded: bool, error: Option<&Fault>) -> Vec<NarrationLine> {
         self.answered = !text.trim().is_empty();
+        if let Some(error) = error {
+            let why = short(&error.message, WORDS);
+            return line(Mark::Failed, format!("run: ended before its work was [{}]: {why}", error.code));
+        }
         let what = "answer: no model worded it, so it lists what was done";
         if degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
     }

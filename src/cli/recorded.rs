@@ -166,7 +166,10 @@ fn verdict(round: u32, verdict: Verdict) -> Event {
 }
 
 fn end(text: &str, status: RunStatus) -> Vec<Event> {
-    vec![Event::Answered { text: text.to_owned(), degraded: false }, Event::RunCompleted { status }]
+    vec![
+        Event::Answered { text: text.to_owned(), degraded: false, error: None },
+        Event::RunCompleted { status },
+    ]
 }
 
 /// The weather, then three days off, with an equal call skipped and a re-plan.
@@ -296,7 +299,7 @@ pub fn failed_step() -> Vec<Envelope<Event>> {
             error: Fault::new("step.blocked", "step 1 did not complete"),
         },
         Event::Continuation { round: 1, verdict: Verdict::default(), degraded: true },
-        Event::Answered { text: "Nothing was done.".to_owned(), degraded: true },
+        Event::Answered { text: "Nothing was done.".to_owned(), degraded: true, error: None },
         Event::RunFailed { error: Fault::new("run.nothing_done", "no step completed") },
     ]);
     journal(events)

@@ -259,8 +259,8 @@ pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
         return None;
     }
     let mut fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
-    // What a back end said, and where it is, is for the journal and the document alone.
-    if ["http.", "tool."].iter().any(|part| fault.code.starts_with(part))
+    // What a back end said, and where it is, is for the journal and the document alone, as is how the server itself failed.
+    if ["http.", "tool.", "run.poisonous"].iter().any(|part| fault.code.starts_with(part))
         && let Some(sentence) = fault.user_sentence(None)
     {
         fault.message = Some(answer.answer.clone()).filter(|text| !text.is_empty()).unwrap_or(sentence);

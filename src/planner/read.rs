@@ -100,7 +100,7 @@ fn read_answer(
         }
     }
     let text = with_unchanged(state, catalogue, text.to_owned());
-    Ok(Event::Answered { text: state.with_omissions(&text), degraded: fallback })
+    Ok(Event::Answered { text: state.with_omissions(&text), degraded: fallback, error: None })
 }
 
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<PlanProblem>> {

@@ -182,7 +182,7 @@ impl PublicProjection {
             Event::Adapted { change } => self.adaptation_data(change),
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::Continuation { round, verdict, degraded } => continuation_data(*round, verdict, *degraded),
-            Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
+            Event::Answered { text, degraded, .. } => json!({"answer": text, "degraded": degraded}),
             Event::RunWaiting {} => self.waiting_data(envelope.run),
             Event::RunPutAside { error, .. } => {
                 let mut data = self.waiting_data(envelope.run);

@@ -122,7 +122,7 @@ fn events() -> Vec<Event> {
         Event::StepFailed { step: 1, status: StepStatus::Failed, error: error.clone() },
         Event::Continuation { round: 1, verdict, degraded: false },
         Event::Replanned(made(PlanCause::Continuation)),
-        Event::Answered { text: "Sunny.".to_owned(), degraded: false },
+        Event::Answered { text: "Sunny.".to_owned(), degraded: false, error: None },
         Event::RunCompleted { status: RunStatus::Completed },
         Event::RunFailed { error },
         Event::RunCancelled { by: "keysersoze".to_owned() },

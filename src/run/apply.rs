@@ -385,7 +385,7 @@ impl RunState {
                 self.use_reply_about(Subject::Continuation { round: *round });
                 self.verdicts.push(verdict.clone());
             }
-            Event::Answered { text, degraded } => {
+            Event::Answered { text, degraded, .. } => {
                 self.use_reply_about(Subject::Answer);
                 self.answer = Some(FinalAnswer { text: text.clone(), degraded: *degraded });
             }

@@ -638,6 +638,9 @@ pub enum Event {
         text: String,
         /// No model wrote it: it only lists what was done.
         degraded: bool,
+        /// Why the run was ended before its work was, if it was: the answer only says so in the user's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Fault>,
     },
     /// A person or the run's deadline requested a stop at the next safe point.
     CancelRequested {

@@ -149,7 +149,7 @@ impl RunState {
         } else if self.answer.is_some() {
             self.ending()
         } else if self.has_completed_work() {
-            Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true }
+            answered(self.with_omissions(&self.plain_answer()), true)
         } else {
             Event::RunFailed {
                 error: Fault::new(
@@ -167,13 +167,17 @@ impl RunState {
             "the process that executed this run ended {MAX_STALLS} times in a row before the run got any further, so it \
              is not resumed; its events tell what was done before"
         );
+        // Users read a sentence in their language; why it ended is for operators. Before revision 9, users read that, too.
+        let sentence = self.settings().has_rules(9).then(|| sentences::internal_error(self.language()));
         if self.answer.is_some() {
-            self.ending()
-        } else if self.has_completed_work() {
-            Event::Answered { text: format!("{}\n{why}", self.plain_answer()), degraded: true }
-        } else {
-            Event::RunFailed { error: Fault::new("run.poisonous", why) }
+            return self.ending();
         }
+        let fault = |why: &str| Fault::new("run.poisonous", why).saying(sentence.map(str::to_owned));
+        if !self.has_completed_work() {
+            return Event::RunFailed { error: fault(&why) };
+        }
+        let text = format!("{}\n{}", self.plain_answer(), sentence.unwrap_or(&why));
+        Event::Answered { text, degraded: true, error: sentence.map(|_| fault(&why)) }
     }
 
     pub(super) fn question_actions(&self, due: DueQuestion, subject: Subject) -> Vec<Action> {
@@ -548,13 +552,11 @@ impl RunState {
     fn answer_actions(&self, empty_handed: bool, more: bool) -> Vec<Action> {
         // At `basic`, results in the tools' own words are what was asked for.
         let asks = self.may().asks_models;
-        let plain = || {
-            vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: asks })]
-        };
+        let plain = || vec![record(answered(self.with_omissions(&self.plain_answer()), asks))];
         // What was verified is not worded again.
         if self.is_only_summary() {
             let text = self.with_omissions(&self.plain_answer());
-            return vec![record(Event::Answered { text, degraded: false })];
+            return vec![record(answered(text, false))];
         }
         // Without results, there is nothing for a model to word, and small models would invent some. The check has
         // not seen what was undone since. Confirmed calls whose results are all phrased need no model.
@@ -568,13 +570,13 @@ impl RunState {
         if !forbidden.is_empty() {
             let told = sentences::not_allowed(self.language(), &forbidden.join("; "));
             let text = planned.map_or_else(|| told.clone(), |text| format!("{text}\n{told}"));
-            return vec![record(Event::Answered { text, degraded: false })];
+            return vec![record(answered(text, false))];
         }
         if let Some(text) = self.answer_of_program().filter(|_| !more) {
-            return vec![record(Event::Answered { text: self.with_omissions(&text), degraded: false })];
+            return vec![record(answered(self.with_omissions(&text), false))];
         }
         if let Some(text) = checked.or(planned) {
-            return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
+            return vec![record(answered(self.with_omissions(text), false))];
         }
         if !asks && !self.steps.is_empty() {
             return plain();
@@ -666,6 +668,11 @@ impl RunState {
         let counts = |a: &&FinalAnswer| a.degraded || (!asks && a.text.trim().is_empty());
         self.answer.as_ref().filter(counts).filter(|_| self.steps.is_empty())
     }
+}
+
+/// The answer of a run that was not cut short.
+fn answered(text: String, degraded: bool) -> Event {
+    Event::Answered { text, degraded, error: None }
 }
 
 fn needs_input(step: u32, error: Fault) -> Event {

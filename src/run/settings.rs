@@ -119,7 +119,8 @@ pub struct Settings {
 /// | 6 | prose inside a result, and figures that a model made up in an earlier answer, are no source of a write's arguments; a write whose attempts failed without effect, and that was to be called again when its run ended, is not done, and nobody is asked about it |
 /// | 7 | a write that the request forbids or only asks about is confirmed; an answer that denies nothing names the writes that failed, and says so where an expected write was not made; the thoughts of a model are no part of its words |
 /// | 8 | an answer is compared with what was done clause by clause, whatever verb it claims a write in, also where the plan only read; a read without a result makes the run partial, and the answer names it |
-pub const RULES_REVISION: u16 = 8;
+/// | 9 | the end of a run that crashes its process is worded for users |
+pub const RULES_REVISION: u16 = 9;
 
 /// Which calls a plan prepares (`planning.prepare`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -144,6 +144,20 @@ const FAILED: Sentences = [
     "No se ha podido hacer.",
 ];
 
+/// The sentence about a request that could not be completed because the server itself failed.
+pub(crate) fn internal_error(language: Option<&str>) -> &'static str {
+    pick(
+        language,
+        [
+            "This could not be completed because of an internal error.",
+            "Non è stato possibile completare la richiesta per un errore interno.",
+            "Dies konnte wegen eines internen Fehlers nicht abgeschlossen werden.",
+            "Cela n'a pas pu être mené à terme en raison d'une erreur interne.",
+            "No se ha podido completar debido a un error interno.",
+        ],
+    )
+}
+
 /// The sentence about a write whose outcome is unknown.
 pub(crate) fn unknown_outcome(language: Option<&str>) -> &'static str {
     pick(

@@ -7,7 +7,7 @@ mod omissions;
 mod recovery;
 
 pub use failures::FailureKind;
-pub(crate) use failures::unknown_outcome;
+pub(crate) use failures::{internal_error, unknown_outcome};
 pub(crate) use omissions::OmissionTexts;
 pub(crate) use recovery::ask_how_to_continue;
 

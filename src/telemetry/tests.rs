@@ -225,7 +225,7 @@ fn wordy(book: &mut EventScript) {
         100_900,
         Event::ModelFailed { call: 3, error, usage: Attempt::sum(&attempts), millis: 100, attempts },
     );
-    book.tell(Event::Answered { text: CANARY.to_owned(), degraded: true });
+    book.tell(Event::Answered { text: CANARY.to_owned(), degraded: true, error: None });
     book.tell(Event::CancelRequested { by: CANARY.to_owned(), deadline: false, note: None });
     book.after(500, Event::RunCompleted { status: RunStatus::Partial });
     let failed = SessionEvent::SummaryFailed { error: fault(), usage: Usage::default(), attempts: vec![] };

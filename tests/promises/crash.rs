@@ -649,6 +649,10 @@ async fn run_with_a_panicking_actor_is_quarantined_alone() {
     let (poison, neighbours) = tokio::join!(poison, neighbours);
     let problem = poison.unwrap().json();
     assert_eq!(problem["code"], "run.poisonous", "{problem:#}");
+    // What the user reads is in their words; the document keeps the reason.
+    assert_eq!(problem["detail"], "This could not be completed because of an internal error.");
+    let error = problem["document"]["error"]["message"].as_str().unwrap();
+    assert!(error.contains("3 times in a row"), "{problem:#}");
     for reply in neighbours {
         assert_eq!(reply.unwrap().json()["status"], "completed");
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::run::{Fault, RunStatus, Subject, Usage, Verdict};
 
 fn answered(text: &str) -> Event {
-    Event::Answered { text: text.to_owned(), degraded: false }
+    Event::Answered { text: text.to_owned(), degraded: false, error: None }
 }
 
 fn asked() -> Event {

@@ -128,7 +128,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             let verdict = Verdict { should_continue: true, ..Verdict::default() };
             Event::Continuation { round: number, verdict, degraded: dice.pick(2) == 0 }
         }
-        21 => Event::Answered { text: String::new(), degraded: false },
+        21 => Event::Answered { text: String::new(), degraded: false, error: None },
         22 => {
             let statuses =
                 [RunStatus::Completed, RunStatus::Running, RunStatus::Partial, RunStatus::Cancelled];

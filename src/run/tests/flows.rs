@@ -268,7 +268,7 @@ impl FlowSim {
                     Verdict { can_answer_now: true, answer: Some("done".to_owned()), ..Verdict::default() };
                 Event::Continuation { round, verdict, degraded: false }
             }
-            Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
+            Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false, error: None },
             other => panic!("{other:?} in a world of flows"),
         }
     }

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::script::Script;
 use crate::plan::StepStatus;
-use crate::run::{Effect, Event, Fault, Outcome, PlanMaker, Repeat, RunStatus, Settings, Subject, Usage};
+use crate::run::{
+    Effect, Event, Fault, Outcome, PlanMaker, RULES_REVISION, Repeat, RunStatus, Settings, Subject, Usage,
+};
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
 const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
@@ -230,7 +232,7 @@ fn cancellation_after_the_answer_has_no_effect() {
     let verdict =
         crate::run::Verdict { can_answer_now: true, answer: Some("Sunny.".to_owned()), ..Default::default() };
     run.record(Event::Continuation { round, verdict, degraded: false });
-    run.record(Event::Answered { text: "Sunny.".to_owned(), degraded: false });
+    run.record(Event::Answered { text: "Sunny.".to_owned(), degraded: false, error: None });
     run.record(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     run.settle();
     assert_eq!(run.state.status, RunStatus::Completed);
@@ -270,8 +272,49 @@ fn run_that_crashes_every_driver_is_ended() {
         }
     }
     assert_eq!(run.state.status, RunStatus::Failed);
-    assert_eq!(run.state.error.as_ref().unwrap().code, "run.poisonous");
+    let error = run.state.error.as_ref().unwrap();
+    assert_eq!((error.code.as_str(), &error.say), ("run.poisonous", &None));
     assert_eq!((run.state.epoch, run.state.asks.len()), (3, 3));
+}
+
+/// Has each of three drivers crash, which ends the run.
+fn crash_every_driver(run: &mut Script) {
+    for epoch in 1..=3 {
+        run.record(Event::RunResumed { epoch, restart: false, catalogue: None });
+        run.settle();
+    }
+    assert!(run.state.status.is_terminal());
+}
+
+#[test]
+fn user_reads_in_their_language_that_a_run_was_ended_by_crashes_and_the_journal_says_why() {
+    let settings = Settings { rules: RULES_REVISION, ..Settings::default() };
+    let mut run = Script::new(settings.clone());
+    crash_every_driver(&mut run);
+    let error = run.state.error.clone().unwrap();
+    assert_eq!(
+        error.user_text(run.state.language()),
+        "Non è stato possibile completare la richiesta per un errore interno."
+    );
+    assert!(error.message.contains("3 times in a row"), "{error:?}");
+
+    // Something was done before.
+    let mut run = Script::new(settings);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
+    run.reply_with_calls(1, &[BOOK]);
+    run.done(1, json!({ "id": 7 }));
+    run.reply_with_end(1, "Prenotato.", false);
+    crash_every_driver(&mut run);
+    let answer = &run.state.answer.as_ref().unwrap().text;
+    assert!(answer.starts_with("Prenotato.\n"), "{answer}");
+    assert!(
+        answer.ends_with("\nNon è stato possibile completare la richiesta per un errore interno."),
+        "{answer}"
+    );
+    assert!(!answer.contains("process") && !answer.contains("times"), "{answer}");
+    assert_eq!(run.state.status, RunStatus::Partial);
+    let story = run.story();
+    assert!(story.contains("run.poisonous") && story.contains("3 times in a row"), "{story}");
 }
 
 #[test]

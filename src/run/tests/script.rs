@@ -244,7 +244,7 @@ impl Script {
     /// The answer's text arrives.
     pub fn answer(&mut self, text: &str) {
         self.reply(Subject::Answer);
-        self.record(Event::Answered { text: text.to_owned(), degraded: false });
+        self.record(Event::Answered { text: text.to_owned(), degraded: false, error: None });
         self.settle();
     }
 

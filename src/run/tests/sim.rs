@@ -549,7 +549,7 @@ impl Sim {
                 verdict: generators::verdict(&mut self.dice, stubborn),
                 degraded: false,
             },
-            Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
+            Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false, error: None },
             Subject::Ranking => Event::ScenesRanked { call, scenes: vec!["Weather".to_owned()] },
             Subject::Vote { consultation, voter } => self.vote(call, consultation, voter),
             Subject::Consultation { consultation, .. } => {

@@ -225,7 +225,7 @@ impl TraceFold {
             Event::Continuation { round, verdict, degraded } => {
                 self.checked(*round, verdict, *degraded, seq, at);
             }
-            Event::Answered { text, degraded } => self.answered(text, *degraded, seq, at),
+            Event::Answered { text, degraded, .. } => self.answered(text, *degraded, seq, at),
             // Part of what the spans of its subject say.
             _ => {}
         }
