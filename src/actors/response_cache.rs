@@ -92,11 +92,7 @@ impl Handle {
 #[async_trait]
 impl cache::ReplyCache for Handle {
     fn mode(&self, caller: &Caller, purpose: Purpose) -> Mode {
-        let options = self.0.options.load();
-        if options.max_bytes == 0 {
-            return Mode::Off;
-        }
-        caller.cache.unwrap_or_else(|| options.purposes.get(&purpose).copied().unwrap_or_default())
+        self.0.options.load().mode(caller.cache, purpose)
     }
 
     async fn look_up(&self, key: CacheKey) -> Result<CacheLookup, GuardUnavailable> {

@@ -47,6 +47,15 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How a question of this purpose uses the cache: as its caller `asks`, otherwise as configured for the purpose. A cache
+    /// that keeps nothing is used by none.
+    pub(crate) fn mode(&self, asks: Option<Mode>, purpose: Purpose) -> Mode {
+        if self.max_bytes == 0 {
+            return Mode::Off;
+        }
+        asks.unwrap_or_else(|| self.purposes.get(&purpose).copied().unwrap_or_default())
+    }
+
     /// Everything that is wrong with these values.
     pub fn problems(&self) -> Vec<SettingProblem> {
         let mut review = SettingsReview::default();
@@ -54,5 +63,32 @@ impl Options {
         review.range("cache.ttl_s", self.ttl_s, 1..=30 * 86_400);
         review.range("cache.consultation_ttl_s", self.consultation_ttl_s, 1..=86_400);
         review.into_problems()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caller_decides_before_the_purpose_and_an_empty_cache_is_used_by_none() {
+        use Mode::{Off, On, ReadOnly, WriteOnly};
+        let purposes = BTreeMap::from([(Purpose::Plan, On), (Purpose::Answer, ReadOnly)]);
+        for (max_bytes, asks, purpose, expected) in [
+            (1, None, Purpose::Plan, On),
+            (1, None, Purpose::Answer, ReadOnly),
+            // It is not listed.
+            (1, None, Purpose::Scene, Off),
+            (1, Some(Off), Purpose::Plan, Off),
+            (1, Some(WriteOnly), Purpose::Answer, WriteOnly),
+            (1, Some(On), Purpose::Scene, On),
+            (0, None, Purpose::Plan, Off),
+            (0, Some(On), Purpose::Plan, Off),
+            (0, Some(ReadOnly), Purpose::Scene, Off),
+        ] {
+            let options = Options { max_bytes, purposes: purposes.clone(), ..Options::default() };
+            let case = format!("{max_bytes} {asks:?} {purpose:?}");
+            assert_eq!(options.mode(asks, purpose), expected, "{case}");
+        }
     }
 }
