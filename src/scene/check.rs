@@ -12,8 +12,8 @@ use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
 use super::{
-    Scene, SceneExample, SceneTool, ToolApproval, expectations, parameters, python, summary_tool, tables,
-    undo,
+    Scene, SceneExample, SceneTool, ToolApproval, ToolExpectations, expectations, parameters, python,
+    summary_tool, tables, undo,
 };
 use crate::adapt::{self, ExecutionLevel, ToolPolicies};
 use crate::llm::functions::{
@@ -331,17 +331,12 @@ fn check_tool(
     warn_of_write_keys(&draft, &shown, report);
     check_flag("repeatable", draft.repeatable.as_ref(), effect, Effect::Write, &shown, report);
     check_flag("volatile", draft.volatile.as_ref(), effect, Effect::Read, &shown, report);
-    let parameters = draft.parameters.unwrap_or_else(no_parameters);
+    let parameters = draft.parameters.take().unwrap_or_else(no_parameters);
     let validator = parameters::compile(&shown, &parameters, &draft.parameter_lines, report);
     check_identity(&draft.identity, &parameters.value, &shown, report);
     check_sentences(&shown, [&draft.say, &draft.confirm], &parameters.value, report);
-    let expectations = expectations::check(draft.expect, &shown, (&parameters.value, effect), report);
-    let optional = draft.optional.as_ref();
-    let (cached, volatile) = (draft.cached.as_ref(), draft.volatile.as_ref().is_some_and(|flag| flag.value));
-    let subject = PolicySubject { tool: &shown, effect, repeat, optional, alternative, cached, volatile };
-    let policies = policies::check(draft.policies, &subject, report);
-    let policies = ToolPolicies { interpret: expectations.interpret, ..policies };
-    warn_of_unused_interpretation(&policies, &shown, report);
+    let (expectations, policies) =
+        check_responses(&mut draft, alternative, &shown, &parameters.value, report);
     let call = draft.call?;
     let summarises = matches!(call, CallDraft::Summary { .. });
     // What is said of HTTP requests holds for functions in Python.
@@ -372,6 +367,33 @@ fn check_tool(
         tool,
         validator: Arc::new(validator?),
     })
+}
+
+/// What is expected of the results of a tool with these parameters, and what is done about its failures. `alternative` as for
+/// [`check_tool`].
+fn check_responses(
+    draft: &mut ToolDraft,
+    alternative: Option<Option<u32>>,
+    tool: &str,
+    parameters: &Value,
+    report: &FaultReport,
+) -> (ToolExpectations, ToolPolicies) {
+    let effect = draft.effect.as_ref().map(|effect| effect.value);
+    let (expect, policies) = (std::mem::take(&mut draft.expect), std::mem::take(&mut draft.policies));
+    let expectations = expectations::check(expect, tool, (parameters, effect), report);
+    let subject = PolicySubject {
+        tool,
+        effect,
+        repeat: draft.repeat.as_ref().map(|repeat| repeat.value).unwrap_or_default(),
+        optional: draft.optional.as_ref(),
+        alternative,
+        cached: draft.cached.as_ref(),
+        volatile: draft.volatile.as_ref().is_some_and(|flag| flag.value),
+    };
+    let policies = policies::check(policies, &subject, report);
+    let policies = ToolPolicies { interpret: expectations.interpret, ..policies };
+    warn_of_unused_interpretation(&policies, tool, report);
+    (expectations, policies)
 }
 
 /// The approval that a tool requires, where its scene requires `scene` for writes.

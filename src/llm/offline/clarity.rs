@@ -133,32 +133,16 @@ fn content_norms(text: &str) -> Vec<String> {
 
 /// The words that neither the vocabulary nor a value explains.
 pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &ToolVocabulary) -> Vec<String> {
-    let said = value_words(filled);
+    let explained = explained_mask(source, filled);
     let mut out = Vec::new();
     let mut acted: Option<&str> = None;
-    let reason = reason_mask(source, filled);
-    let preamble = preamble_mask(source, filled);
-    let days = explained_days_mask(source, filled);
-    let lead = polite_lead_span(&source.tokens);
     let mut object = None;
     // "… e la carta di credito" is no request by itself.
     if !expresses_wish(source, own) {
         out.push("…".to_owned());
     }
     for (i, token) in source.tokens.iter().enumerate() {
-        let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
-        let known = used
-            || reason[i]
-            || preamble[i]
-            || days[i]
-            || lead.contains(&token.start)
-            || is_day_count(source, filled, i);
-        if !token.word
-            || known
-            || is_value_label(source, filled, i)
-            || is_creator_name(source, filled, i)
-            || is_part_of_do_not_forget(source, i)
-        {
+        if explained[i] {
             continue;
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
@@ -196,6 +180,29 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
         out.push(token.raw.clone());
     }
     out
+}
+
+/// The tokens that are no words, or that a value, or the way in which it is said, explains.
+fn explained_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
+    let said = value_words(filled);
+    let reason = reason_mask(source, filled);
+    let preamble = preamble_mask(source, filled);
+    let days = explained_days_mask(source, filled);
+    let lead = polite_lead_span(&source.tokens);
+    let is_explained = |(i, token): (usize, &Token)| {
+        !token.word
+            || filled.used.get(i).copied().unwrap_or(false)
+            || said.contains(&token.norm)
+            || reason[i]
+            || preamble[i]
+            || days[i]
+            || lead.contains(&token.start)
+            || is_day_count(source, filled, i)
+            || is_value_label(source, filled, i)
+            || is_creator_name(source, filled, i)
+            || is_part_of_do_not_forget(source, i)
+    };
+    source.tokens.iter().enumerate().map(is_explained).collect()
 }
 
 /// "Prenota un posto per …": whether a word is the single object noun after the verb that led to the tool.

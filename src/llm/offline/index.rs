@@ -383,6 +383,18 @@ struct IndexBuilder {
     tools: Vec<IndexedTool>,
 }
 
+/// Words, each with the highest weight that it was added with.
+struct WeightedWords(HashMap<usize, f64>);
+
+impl WeightedWords {
+    fn add(&mut self, words: impl IntoIterator<Item = usize>, weight: f64) {
+        for word in words {
+            let entry = self.0.entry(word).or_insert(0.0);
+            *entry = entry.max(weight);
+        }
+    }
+}
+
 impl IndexBuilder {
     fn intern(&mut self, word: &str, scene: usize) -> Option<usize> {
         if word.len() < 2 || (lexicon::is_stop_word(word) && !lexicon::is_question_word(word)) {
@@ -499,36 +511,17 @@ impl IndexBuilder {
         examples: &[(Option<&str>, Vec<usize>)],
     ) -> IndexedTool {
         let (scene, index) = place;
-        let mut words = shared.clone();
-        let mut put = |ids: Vec<usize>, weight: f64| {
-            for id in ids {
-                let entry = words.entry(id).or_insert(0.0);
-                *entry = entry.max(weight);
-            }
-        };
-        for field in &fields {
-            let described = words_of(&field.description);
-            let codes: Vec<String> = field
-                .examples
-                .iter()
-                .flat_map(|e| words_of(e))
-                .chain(described.iter().cloned())
-                .filter_map(|w| code_prefix(&w))
-                .collect();
-            put(self.intern_all(codes, scene), weights::NAME_WORD);
-            let named = name_words(&field.name).into_iter().chain(described);
-            put(self.intern_all(named, scene), weights::ARGUMENT_WORD);
-            put(self.intern_all(option_words(field), scene), weights::OPTION_WORD);
-        }
-        put(self.intern_all(words_of(&tool.description), scene), weights::DESCRIPTION_WORD);
+        let mut words = WeightedWords(shared.clone());
+        self.add_field_words(&fields, scene, &mut words);
+        words.add(self.intern_all(words_of(&tool.description), scene), weights::DESCRIPTION_WORD);
         let parts = name_words(&tool.name);
         let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
         let name = self.intern_all(parts.iter().cloned().chain(joined), scene);
         let verb = parts.first().and_then(|v| self.intern(v, scene));
-        put(name, weights::NAME_WORD);
+        words.add(name, weights::NAME_WORD);
         let subjects = self.intern_all(parts.iter().skip(1).cloned(), scene);
         for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
-            put(ids.clone(), weights::EXAMPLE_WORD);
+            words.add(ids.iter().copied(), weights::EXAMPLE_WORD);
         }
         let own = examples
             .iter()
@@ -538,7 +531,7 @@ impl IndexBuilder {
         IndexedTool {
             scene,
             tool: index,
-            words,
+            words: words.0,
             examples: own,
             takes_any_thing: takes_any_thing(&fields),
             takes_free_text: takes_free_text(&fields),
@@ -549,6 +542,24 @@ impl IndexBuilder {
                 .take(2)
                 .any(|w| lexicon::is_special_action(&features(w).concepts)),
             fields,
+        }
+    }
+
+    /// Adds the words of a tool's arguments: their names, descriptions and options, and what their codes begin with.
+    fn add_field_words(&mut self, fields: &[ArgumentField], scene: usize, words: &mut WeightedWords) {
+        for field in fields {
+            let described = words_of(&field.description);
+            let codes: Vec<String> = field
+                .examples
+                .iter()
+                .flat_map(|e| words_of(e))
+                .chain(described.iter().cloned())
+                .filter_map(|w| code_prefix(&w))
+                .collect();
+            words.add(self.intern_all(codes, scene), weights::NAME_WORD);
+            let named = name_words(&field.name).into_iter().chain(described);
+            words.add(self.intern_all(named, scene), weights::ARGUMENT_WORD);
+            words.add(self.intern_all(option_words(field), scene), weights::OPTION_WORD);
         }
     }
 
