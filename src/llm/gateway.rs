@@ -14,24 +14,25 @@
 //!
 //! The offline model is free and immediate, so it passes none of these stages.
 
+mod worker;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::worker::Worker;
 use super::breaker::{self, AttemptReport};
 use super::budget::{BudgetError, Reservation};
 use super::cache::{self, CacheKey, Mode, ResolvedReply};
 use super::error::{Error, ErrorKind};
-use super::fair_tasks::FairTasks;
 use super::limits::{AttemptPermit, LimitError};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
@@ -43,10 +44,6 @@ use super::{
     tokens,
 };
 use crate::run::{AskReservation, Attempt, TenantId};
-
-/// Fewest tasks that run at the same time on the runtime on which providers are called; it has one thread for
-/// each core, and one that queues tasks ([`FairTasks`]).
-const THREADS: usize = 2;
 
 /// A handle to the gateway; clones share it. Providers run on a separate runtime, so callers on any runtime, or
 /// on none, can await it.
@@ -286,8 +283,7 @@ impl Gateway {
     /// # Errors
     /// Only while the gateway itself ends.
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, Error> {
-        let runtime = self.worker.runtime.as_ref().ok_or_else(|| internal(&"the gateway has stopped"))?;
-        Ok(runtime.handle().clone())
+        self.worker.runtime()
     }
 
     /// Sends every configured model one small question in each way of forcing (one text, to a model of embeddings), all
@@ -655,62 +651,6 @@ async fn begun_in_time<T>(
         () = tokio::time::sleep(Duration::from_millis(millis)) => {}
     }
     if sink.has_begun() { Ok(reply.await) } else { Err(ErrorKind::Slow { millis }) }
-}
-
-/// The runtime on which providers are called.
-struct Worker {
-    /// Absent only while it is dropped.
-    runtime: Option<Runtime>,
-    tasks: FairTasks,
-}
-
-impl Worker {
-    fn start() -> Result<Self, Error> {
-        let next = AtomicUsize::new(1);
-        let places = std::thread::available_parallelism().map_or(THREADS, |n| n.get().max(THREADS));
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(places + 1)
-            .thread_name_fn(move || format!("llm-{}", next.fetch_add(1, Ordering::Relaxed)))
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(|e| internal(&e))?;
-        Ok(Self { runtime: Some(runtime), tasks: FairTasks::new(places) })
-    }
-
-    fn spawn<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<JoinHandle<T>, Error> {
-        let Some(runtime) = &self.runtime else { return Err(internal(&"the gateway has stopped")) };
-        Ok(runtime.spawn(work))
-    }
-
-    /// Runs `work` here; ends it when the caller no longer waits.
-    async fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Error> {
-        let task = self.spawn(work)?;
-        let _end = AbortOnDrop(task.abort_handle());
-        task.await.map_err(|e| internal(&e))
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // A runtime that is simply dropped waits for its threads, and panics inside another runtime.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 fn millis(time: std::time::Duration) -> u64 {
