@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use proscenium::adapt::{ExecutionLevel, ExecutionMode};
 use proscenium::run::{PlanConstraints, PlanGuidance, RequestOptions};
-use strum::VariantArray;
+
+use super::arg_values::{
+    constraints, expiry, fact_kind, hash, json_value, label, level, message, mode, role, session, tenant,
+    user,
+};
 
 /// Answers requests that span several scenes: plans them, executes the plan once, and answers.
 #[derive(Debug, Clone, Parser)]
@@ -143,24 +147,6 @@ impl GuidanceArgs {
     pub fn guidance(&self) -> Option<PlanGuidance> {
         PlanGuidance::of(self.constraints.clone(), self.current_state.clone(), true)
     }
-}
-
-fn json_value(text: &str) -> Result<serde_json::Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))
-}
-
-fn constraints(text: &str) -> Result<PlanConstraints, String> {
-    serde_path_to_error::deserialize(json_value(text)?).map_err(|error| error.to_string())
-}
-
-fn level(word: &str) -> Result<ExecutionLevel, String> {
-    let names: Vec<&str> = ExecutionLevel::VARIANTS.iter().map(|level| level.name()).collect();
-    word.parse().map_err(|_| format!("use one of: {}", names.join(", ")))
-}
-
-fn mode(word: &str) -> Result<ExecutionMode, String> {
-    let names: Vec<&str> = ExecutionMode::VARIANTS.iter().map(|mode| mode.name()).collect();
-    word.parse().map_err(|_| format!("use one of: {}", names.join(", ")))
 }
 
 /// What a request may lower.
@@ -395,31 +381,6 @@ pub enum KeysCommand {
     },
 }
 
-fn role(given: &str) -> Result<proscenium::access::Role, String> {
-    proscenium::access::Role::from_name(given)
-        .ok_or_else(|| "the roles are user, approver, auditor, admin and service".to_owned())
-}
-
-/// When a key expires: a day (its start in UTC), a time, or a duration from now.
-fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
-    let bad = || "write a day (2027-01-31), a time (2027-01-31T12:00:00Z), or how long (90d, 12h)".to_owned();
-    let now = jiff::Timestamp::now();
-    let at = if let Ok(at) = given.parse::<jiff::Timestamp>() {
-        at
-    } else if let Ok(day) = given.parse::<jiff::civil::Date>() {
-        day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| bad())?.timestamp()
-    } else {
-        let (number, hours) = match (given.strip_suffix('d'), given.strip_suffix('h')) {
-            (Some(days), _) => (days, 24),
-            (_, Some(hours)) => (hours, 1),
-            _ => return Err(bad()),
-        };
-        let number: i64 = number.parse::<u32>().map_err(|_| bad())?.into();
-        now.checked_add(jiff::SignedDuration::from_hours(number * hours)).map_err(|_| bad())?
-    };
-    if at > now { Ok(at) } else { Err("that is not in the future".to_owned()) }
-}
-
 /// `flows`
 #[derive(Debug, Clone, Args)]
 pub struct FlowsArgs {
@@ -581,47 +542,6 @@ pub enum AuditCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-fn hash(given: &str) -> Result<String, String> {
-    match given.len() == 64 && given.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        true => Ok(given.to_ascii_lowercase()),
-        false => Err("a head has 64 characters from 0-9 and a-f, as `audit verify` prints it".to_owned()),
-    }
-}
-
-pub fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::InvalidId> {
-    proscenium::run::TenantId::new(given)
-}
-
-/// A user's name.
-pub fn user(given: &str) -> Result<String, String> {
-    match given.trim() {
-        "" => Err("a user has a name".to_owned()),
-        _ => label(given),
-    }
-}
-
-pub fn label(given: &str) -> Result<String, String> {
-    match given.chars().count() > 128 || given.chars().any(char::is_control) {
-        true => Err("use at most 128 printable characters".to_owned()),
-        false => Ok(given.to_owned()),
-    }
-}
-
-fn fact_kind(given: &str) -> Result<proscenium::run::FactKind, String> {
-    given.parse().map_err(|_| "a kind is given, verified, quoted, derived or guess".to_owned())
-}
-
-fn message(given: &str) -> Result<String, String> {
-    match given.trim() {
-        "" => Err("a message has at least one word".to_owned()),
-        text => Ok(text.to_owned()),
-    }
-}
-
-fn session(given: &str) -> Result<proscenium::run::SessionId, proscenium::run::InvalidId> {
-    proscenium::run::SessionId::new(given)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod address;
 mod approvals;
+mod arg_values;
 mod args;
 mod assistant;
 mod audit;

@@ -8,7 +8,7 @@ use proscenium::planner::ApproverChoice;
 use proscenium::run::PlanScore;
 use serde_json::Value;
 
-use super::args::user;
+use super::arg_values::user;
 use super::ids::IdPrefix;
 
 /// `plans`

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use proscenium::run::TenantId;
 
-use super::args::{label, tenant, user};
+use super::arg_values::{label, tenant, user};
 
 /// `tools`
 #[derive(Debug, Clone, Args)]
