@@ -1,21 +1,26 @@
 //! Commands of people about a run's plan: each yields the events that execute it, or a refusal.
 
-use std::fmt::Write;
+mod own_requests;
+mod refusal;
 
 use serde_json::Value;
 
+use self::own_requests::{is_requester, may_decide};
+pub use self::refusal::{CommandRefusal, LapseEvent};
+use self::refusal::{
+    already_decided, changed_since_seen, illegal_transition, invalid_plan, name, refusal, run_ended,
+};
 use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
 use super::constraints::constraint_problems;
 use super::flow_plan::{flow_problems, frozen_flows};
 use super::program::program_problems;
 use super::step_expectations::expectation_problems;
-use super::supplied_plan::invalid_plan_fault;
 use super::synthesis::synthesis_problems;
 use crate::flow::Flow;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
-    Approval, ApprovalSubject, CallStatus, Decision, EXPIRY, EditedCall, Event, Fault, PlanCause, PlanMade,
-    PlanMaker, PlanScore, RESTORED, RequiredApproval, RunState, RunStatus, call_key,
+    Approval, ApprovalSubject, CallStatus, Decision, EXPIRY, EditedCall, Event, PlanCause, PlanMade,
+    PlanMaker, PlanScore, RESTORED, RequiredApproval, RunState, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
@@ -109,23 +114,6 @@ pub enum ApproverChoice {
     /// The write is to be retried.
     Again,
 }
-
-/// Why a command is refused, and what its client had not seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandRefusal {
-    /// A stable code and a message.
-    pub fault: Fault,
-    /// The changes since what the client had seen, one line each.
-    pub difference: Box<[String]>,
-    /// An event that has to be recorded nevertheless: an approval that lapsed.
-    pub record: Option<Box<LapseEvent>>,
-}
-
-/// An event that has to be recorded together with a refusal.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LapseEvent(pub Event);
-
-impl Eq for LapseEvent {}
 
 /// The events that execute `command`, in order.
 ///
@@ -432,29 +420,6 @@ fn resubmit_call(
     }))
 }
 
-/// Whether the user requested the run.
-fn is_requester(state: &RunState, user: &str) -> bool {
-    state.queued.as_ref().is_some_and(|queued| queued.user == user)
-}
-
-/// Whether a command approves a change made by the same person, who did not request the run.
-fn approves_own_change(state: &RunState, command: &Command) -> bool {
-    let by = Some(&command.by);
-    let of_plan = || state.plan().is_some_and(|made| made.by.as_ref() == by);
-    let changed = match &command.action {
-        CommandAction::Approve { .. } => of_plan(),
-        CommandAction::Decide { approval, .. } => match state.approvals.get(approval).map(|put| put.matter) {
-            Some(ApprovalSubject::Plan { .. }) => of_plan(),
-            Some(ApprovalSubject::Call { call }) => {
-                state.calls.get(&call).is_some_and(|call| call.edited_by.as_ref() == by)
-            }
-            _ => false,
-        },
-        _ => false,
-    };
-    changed && command.is_authenticated && !is_requester(state, &command.by)
-}
-
 fn edited_decision(
     state: &RunState,
     catalogue: &Catalogue,
@@ -539,10 +504,6 @@ pub(super) fn plan_from_person(
     }
 }
 
-fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
-    CommandRefusal { fault: invalid_plan_fault(problems), difference: Box::default(), record: None }
-}
-
 fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
     if state.is_quarantined() && !state.status.is_terminal() {
         return Ok(Event::Released { by: by.to_owned() });
@@ -614,41 +575,6 @@ fn has_room(state: &RunState, bytes: usize) -> Result<(), CommandRefusal> {
     Ok(())
 }
 
-fn may_decide(state: &RunState, command: &Command) -> Result<(), CommandRefusal> {
-    let asked = is_requester(state, &command.by);
-    let of_user = |approval: &u32| state.approvals.get(approval).is_some_and(|put| put.needed.by_user);
-    if asked && matches!(&command.action, CommandAction::Decide { approval, .. } if of_user(approval)) {
-        return Ok(());
-    }
-    // Changing the plan, or a call's arguments, also makes the person a requester.
-    let changed = state.plan().is_some_and(|made| made.by.as_ref() == Some(&command.by))
-        || matches!(command.action, CommandAction::Decide { choice: ApproverChoice::Edited(_), .. });
-    let own = asked || changed || approves_own_change(state, command);
-    // Requesters may always withdraw their own requests.
-    let takes_back = matches!(command.action, CommandAction::Decide { choice: ApproverChoice::No, .. });
-    if !own || takes_back {
-        return Ok(());
-    }
-    let by = &command.by;
-    if approves_own_change(state, command) {
-        let what = format!(
-            "{by} changed this, so another person must approve it: the requester, or another approver"
-        );
-        return Err(refusal("approval.own_request", what));
-    }
-    if !state.settings().approval.by_oneself {
-        let what = format!("{by} requested or changed this, so another person must approve it");
-        return Err(refusal("approval.own_request", what));
-    }
-    if command.no_own_approval {
-        let what = format!(
-            "{by} requested or changed this, and this key of {by} may not approve it: another person must"
-        );
-        return Err(refusal("approval.own_request", what));
-    }
-    Ok(())
-}
-
 /// Checks that the client has seen the current version.
 fn check_seen_version(
     state: &RunState,
@@ -693,46 +619,4 @@ fn check_not_lapsed(state: &RunState, catalogue: &Catalogue) -> Result<(), Comma
         }
         None => Ok(()),
     }
-}
-
-fn changed_since_seen(what: String, difference: Vec<String>) -> CommandRefusal {
-    let mut message = what;
-    for line in &difference {
-        // Writing into a String cannot fail.
-        let _ = write!(message, "\n{line}");
-    }
-    CommandRefusal {
-        fault: Fault::new("approval.changed", message),
-        difference: difference.into(),
-        record: None,
-    }
-}
-
-fn already_decided(decision: &Decision, who: &str) -> CommandRefusal {
-    let said = match decision {
-        Decision::No => "no".to_owned(),
-        Decision::Yes { .. } | Decision::Edited { .. } => "yes".to_owned(),
-        other => other.name().to_owned(),
-    };
-    refusal("approval.decided", format!("{who} has decided this already: {said}"))
-}
-
-fn illegal_transition(state: &RunState, to: PlanStatus) -> CommandRefusal {
-    let what = match state.plan_status.transition_to(to) {
-        Err(illegal) => illegal.to_string(),
-        Ok(_) => format!("a plan that is {} does not wait for approval", state.plan_status.name()),
-    };
-    refusal("plan.illegal_transition", what)
-}
-
-fn run_ended(state: &RunState) -> CommandRefusal {
-    refusal("run.ended", format!("the run has ended: it is {}", name(&state.status)))
-}
-
-fn name(status: &RunStatus) -> String {
-    serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-fn refusal(code: &str, message: impl Into<String>) -> CommandRefusal {
-    CommandRefusal { fault: Fault::new(code, message), difference: Box::default(), record: None }
 }

@@ -1,0 +1,77 @@
+//! Refusals of commands.
+
+use std::fmt::Write;
+
+use crate::plan::{self, PlanStatus};
+use crate::planner::supplied_plan::invalid_plan_fault;
+use crate::run::{Decision, Event, Fault, RunState, RunStatus};
+
+/// Why a command is refused, and what its client had not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandRefusal {
+    /// A stable code and a message.
+    pub fault: Fault,
+    /// The changes since what the client had seen, one line each.
+    pub difference: Box<[String]>,
+    /// An event that has to be recorded nevertheless: an approval that lapsed.
+    pub record: Option<Box<LapseEvent>>,
+}
+
+/// An event that has to be recorded together with a refusal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LapseEvent(pub Event);
+
+impl Eq for LapseEvent {}
+
+/// The plan of a person has problems.
+pub(super) fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
+    CommandRefusal { fault: invalid_plan_fault(problems), difference: Box::default(), record: None }
+}
+
+/// What is decided about is not what the client has seen: `difference` has the changes, one line each.
+pub(super) fn changed_since_seen(what: String, difference: Vec<String>) -> CommandRefusal {
+    let mut message = what;
+    for line in &difference {
+        // Writing into a String cannot fail.
+        let _ = write!(message, "\n{line}");
+    }
+    CommandRefusal {
+        fault: Fault::new("approval.changed", message),
+        difference: difference.into(),
+        record: None,
+    }
+}
+
+/// Somebody has decided it before.
+pub(super) fn already_decided(decision: &Decision, who: &str) -> CommandRefusal {
+    let said = match decision {
+        Decision::No => "no".to_owned(),
+        Decision::Yes { .. } | Decision::Edited { .. } => "yes".to_owned(),
+        other => other.name().to_owned(),
+    };
+    refusal("approval.decided", format!("{who} has decided this already: {said}"))
+}
+
+/// The plan cannot get that status now.
+pub(super) fn illegal_transition(state: &RunState, to: PlanStatus) -> CommandRefusal {
+    let what = match state.plan_status.transition_to(to) {
+        Err(illegal) => illegal.to_string(),
+        Ok(_) => format!("a plan that is {} does not wait for approval", state.plan_status.name()),
+    };
+    refusal("plan.illegal_transition", what)
+}
+
+/// The run has ended.
+pub(super) fn run_ended(state: &RunState) -> CommandRefusal {
+    refusal("run.ended", format!("the run has ended: it is {}", name(&state.status)))
+}
+
+/// The status as its word.
+pub(super) fn name(status: &RunStatus) -> String {
+    serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// A refusal with its stable code.
+pub(super) fn refusal(code: &str, message: impl Into<String>) -> CommandRefusal {
+    CommandRefusal { fault: Fault::new(code, message), difference: Box::default(), record: None }
+}
