@@ -41,6 +41,7 @@ mod render;
 mod reword;
 mod routing;
 mod scene;
+mod scored_clause;
 mod slots;
 mod small_talk;
 mod source;

@@ -1,0 +1,455 @@
+//! A clause, prepared for a comparison with tools: its content words, each with the similar words of the catalogue, and what
+//! kind of clause it is.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use jiff::civil::Date;
+
+use super::entities::Entities;
+use super::index::{
+    CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, senses,
+    slots_of_text, word_kind,
+};
+use super::lexicon;
+use super::pattern;
+use super::pronouns;
+use super::text::{self, Features, Token, features};
+use super::weights;
+
+/// One content word of a clause.
+pub(super) struct ContentWord {
+    pub weight: f64,
+    /// Similar words of the catalogue, with their similarity.
+    pub matches: Vec<(usize, f64)>,
+    pub kind: WordKind,
+    /// Whether it is an action that users always state explicitly.
+    pub special: bool,
+    /// Whether it is a name that a question asks about.
+    pub name: bool,
+    /// Whether it begins with a prefix of the catalogue's codes.
+    pub code: bool,
+    /// Whether it refers to a thing without naming it.
+    pub vague: bool,
+}
+
+impl ContentWord {
+    /// Whether the catalogue has no similar word and the clause may be about it.
+    pub fn is_unknown_subject(&self) -> bool {
+        self.matches.is_empty() && self.kind == WordKind::Subject
+    }
+}
+
+/// A clause, prepared for comparison.
+pub(super) struct ScoredClause {
+    pub words: Vec<ContentWord>,
+    /// The slots it has.
+    pub slots: SlotSet,
+    /// Whether it refers back to something mentioned before ("ne", "it").
+    pub refers_back: bool,
+    /// Whether it is about the speaker ("my", "ho").
+    pub about_speaker: bool,
+    /// Index of the word that opens it.
+    pub lead: Option<usize>,
+    /// Whether its verb introduces a content: "ricordami di …", "report that …".
+    pub introduces_content: bool,
+    /// Whether it begins with a question word.
+    pub wh_question: bool,
+    /// Whether it contains a time of day.
+    pub has_time: bool,
+    /// Whether it asks for an action ("vorrei", "I need") and not for information.
+    pub expresses_wish: bool,
+    /// Whether it asks if or which things exist: "c'è …", "do you have …".
+    pub asks_existence: bool,
+    /// The thing whose existence it asks about, if named: "c'è un …", "are there any …".
+    pub asked_thing: Option<Rc<Features>>,
+    /// What it asks for by "what is …", word by word.
+    pub asked_words: Vec<Vec<(usize, f64)>>,
+    /// Whether it asks how something is done in general, or for a superlative of the whole world.
+    pub is_general: bool,
+    /// Index of the verb of a question about a person: "who owns …?".
+    pub who_verb: Option<usize>,
+}
+
+impl CatalogueIndex {
+    /// The content words of a clause, and what kind of clause it is.
+    pub fn analyse_clause(&self, text: &str, today: Date) -> ScoredClause {
+        let tokens = text::tokens(text);
+        let entities = Entities::in_text(text, today);
+        let mut opening = tokens.iter().filter(|t| t.word).take(weights::QUESTION_WORDS_WITHIN);
+        let wh_question = opening.any(|t| lexicon::is_question_word(&t.norm));
+        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question);
+        for i in 0..tokens.len() {
+            reader.add_token(i);
+        }
+        let who_verb = reader.who_verb();
+        let asks_names = reader.mark_asked_names(who_verb);
+        reader.limit_unknown_weight();
+        let mut slots = slots_of_text(&tokens, &entities);
+        if asks_names {
+            slots.insert(Slot::Name);
+        }
+        let (asks_existence, asked_thing) = asks_for_stock(&tokens);
+        ScoredClause {
+            slots,
+            refers_back: tokens.iter().any(|t| t.is(lexicon::BACK_REFERENCES))
+                || pronouns::hands_back(&tokens),
+            about_speaker: is_about_speaker(&tokens),
+            introduces_content: reader.introduces_content,
+            wh_question,
+            has_time: !entities.times.is_empty(),
+            expresses_wish: !slots.contains(Slot::Question)
+                && (reader.begins_with_action() || has_wish_word(&tokens) || asks_politely(&tokens)),
+            asks_existence,
+            asked_thing,
+            asked_words: self.asked_words(&tokens),
+            is_general: asks_in_general(&tokens) || asks_for_causes(&tokens),
+            who_verb,
+            lead: reader.lead,
+            words: reader.words,
+        }
+    }
+
+    /// "What is the Italian word for …": the words for what a question asks, each with the similar words of
+    /// the catalogue. Words after a preposition only qualify them. Empty if they contain codes or numbers,
+    /// which no scene has among its words.
+    fn asked_words(&self, tokens: &[Token]) -> Vec<Vec<(usize, f64)>> {
+        let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+        let what = words.first().is_some_and(|t| t.is(&["what", "which", "qual", "quale", "quali", "cos"]));
+        let is = words.get(1).is_some_and(|t| t.lower == "è" || t.is(&["is", "are", "s", "sono"]));
+        if !what || !is {
+            return Vec::new();
+        }
+        let asked = words.iter().skip(2).take_while(|t| {
+            !t.is(&["of", "for", "in", "at", "on", "di", "del", "della", "dei", "delle", "per", "al", "a"])
+        });
+        let asked: Vec<_> = asked.filter(|t| !lexicon::is_stop_word(&t.norm)).collect();
+        if asked.iter().any(|t| t.digit()) {
+            return Vec::new();
+        }
+        asked.iter().map(|t| self.similar_words(&t.features()).to_vec()).collect()
+    }
+}
+
+/// What "off" after a day means.
+const TIME_OFF: &str = "vacation";
+
+/// Reads the content words of a clause, token by token.
+struct ContentReader<'a> {
+    index: &'a CatalogueIndex,
+    tokens: &'a [Token],
+    entities: &'a Entities,
+    wh_question: bool,
+    words: Vec<ContentWord>,
+    /// By word: index of its token.
+    places: Vec<usize>,
+    /// Index of the word that opens the clause.
+    lead: Option<usize>,
+    /// Whether that word is a lookup action.
+    lead_is_lookup: bool,
+    /// Whether that word introduces a content: "ricordami di …".
+    introduces_content: bool,
+    /// Whether the tokens so far opened an explanation: "because …", "…: …".
+    in_explanation: bool,
+    /// The bytes of the opening of a polite request, which say nothing about its content.
+    lead_span: Range<usize>,
+}
+
+impl<'a> ContentReader<'a> {
+    fn new(
+        index: &'a CatalogueIndex,
+        tokens: &'a [Token],
+        entities: &'a Entities,
+        wh_question: bool,
+    ) -> Self {
+        Self {
+            index,
+            tokens,
+            entities,
+            wh_question,
+            words: Vec::new(),
+            places: Vec::new(),
+            lead: None,
+            lead_is_lookup: false,
+            introduces_content: false,
+            in_explanation: false,
+            lead_span: polite_lead_span(tokens),
+        }
+    }
+
+    /// Adds a token if it is a content word.
+    fn add_token(&mut self, i: usize) {
+        let tokens = self.tokens;
+        let token = &tokens[i];
+        self.in_explanation |= i > 0
+            && ((token.raw == ":" && !pronouns::hands_back(&tokens[i + 1..]))
+                || token.is(&["perche", "because", "poiche", "saying"]));
+        let asking = lexicon::is_question_word(&token.norm);
+        let is_off = self.is_time_off(i);
+        let is_silent = self.is_value(i) || (lexicon::is_stop_word(&token.norm) && !asking);
+        if self.lead_span.contains(&token.start) || (is_silent && !is_off) {
+            return;
+        }
+        let senses = if is_off { vec![TIME_OFF] } else { senses(tokens, i) };
+        let (matches, coded) = self.matches(i, &senses);
+        if matches.is_empty() && (token.digit() || asking) {
+            return;
+        }
+        let own = features(senses.first().copied().unwrap_or_default());
+        let (mut kind, mut factor) = word_kind(&own);
+        // "Days off": the pair is more specific than its first word.
+        if let Some(joined) = senses.get(1) {
+            let pair = word_kind(&features(joined));
+            if pair.1 > factor {
+                (kind, factor) = pair;
+            }
+        }
+        let weight = self.weight(i, &matches, factor);
+        if self.lead.is_none() && !asking && self.may_open_clause(i) {
+            self.lead = Some(self.words.len());
+            self.lead_is_lookup = lexicon::is_lookup(&own.concepts);
+            self.introduces_content = self.is_followed_by_content(i);
+        }
+        self.places.push(i);
+        self.words.push(ContentWord {
+            weight,
+            matches,
+            kind,
+            special: lexicon::is_special_action(&own.concepts),
+            name: false,
+            code: coded,
+            vague: token.is(lexicon::VAGUE_NOUNS),
+        });
+    }
+
+    /// Whether a token is the "off" of "Friday off", where some scene knows time off.
+    fn is_time_off(&self, i: usize) -> bool {
+        let of_day = i > 0 && self.entities.taken[i - 1];
+        of_day && self.tokens[i].is(&["off"]) && !self.index.similar_words(&features(TIME_OFF)).is_empty()
+    }
+
+    /// Whether a token is punctuation or part of a value, and so no content word.
+    fn is_value(&self, i: usize) -> bool {
+        let token = &self.tokens[i];
+        !token.word
+            || self.entities.taken[i]
+            || self.entities.quoted[i]
+            || token.norm.len() < weights::MIN_CONTENT_WORD
+            || token.raw.contains('@')
+            || token.raw.contains("://")
+            || self.entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i))
+    }
+
+    /// The words of the catalogue that are similar to a token, and whether the token has a code's prefix.
+    fn matches(&self, i: usize, senses: &[&str]) -> (Vec<(usize, f64)>, bool) {
+        let token = &self.tokens[i];
+        let similar = |word: &str| self.index.similar_words(&features(word)).to_vec();
+        let mut matches: Vec<(usize, f64)> = senses.iter().flat_map(|w| similar(w)).collect();
+        if self.is_asked_name(i) {
+            // "Who is prossi?": a name is no misspelt word.
+            matches.retain(|(_, similarity)| *similarity > weights::MISSPELT);
+        }
+        let before = matches.len();
+        matches.extend(code_prefix(&token.norm).into_iter().flat_map(|c| similar(&c)));
+        let coded = matches.len() > before;
+        // "Marco Villa": after a first name a capital is a name, whatever else the word means.
+        let named = i > 0
+            && token.capital()
+            && self.tokens[i - 1].capital()
+            && lexicon::is_first_name(&self.tokens[i - 1].norm);
+        if named && !coded {
+            matches.clear();
+        }
+        (matches, coded)
+    }
+
+    /// Whether a token is in the place of a name: "who is …", "chi è …".
+    fn is_asked_name(&self, i: usize) -> bool {
+        let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono"]);
+        i >= 2 && is(&self.tokens[i - 1]) && self.tokens[i - 2].is(&["who", "chi"])
+    }
+
+    fn weight(&self, i: usize, matches: &[(usize, f64)], factor: f64) -> f64 {
+        let tokens = self.tokens;
+        let name = tokens[i].capital() && !tokens[i].first;
+        let weight = if matches.is_empty() {
+            let led = i > 0
+                && !is_article(tokens, i - 1)
+                && tokens[i - 1].is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
+            match (name, led) {
+                (true, _) => weights::UNKNOWN_NAME,
+                (false, true) => weights::UNKNOWN_COMPLEMENT,
+                (false, false) if self.wh_question => factor * weights::UNKNOWN_IN_QUESTION,
+                (false, false) => factor * weights::UNKNOWN_ELSEWHERE,
+            }
+        } else {
+            matches.iter().map(|(id, _)| self.index.weight[*id]).fold(0.0, f64::max)
+                * if name { weights::KNOWN_NAME } else { 1.0 }
+        };
+        if self.in_explanation { weight * weights::EXPLANATION } else { weight }
+    }
+
+    fn may_open_clause(&self, i: usize) -> bool {
+        let before = self.tokens[..i].iter().filter(|t| t.word && !self.lead_span.contains(&t.start));
+        self.words.iter().all(|w| w.kind == WordKind::Helper) && before.count() < weights::OPENS_BEFORE
+    }
+
+    /// Whether the words after an opening verb are its content: "ricordami di …", "report that …".
+    fn is_followed_by_content(&self, i: usize) -> bool {
+        let tokens = self.tokens;
+        let after = (i + 1..tokens.len())
+            .find(|k| !self.entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
+        after.is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":")
+    }
+
+    /// "Who owns …?": the word after the question word is its verb, unless a form of "to be" follows ("who X
+    /// is").
+    fn who_verb(&self) -> Option<usize> {
+        let tokens = self.tokens;
+        self.places.iter().position(|i| {
+            let next = tokens.get(i + 1).filter(|t| t.word);
+            let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono", "and", "e", "ed", "or", "o"]);
+            *i > 0 && tokens[i - 1].is(&["who", "chi"]) && next.is_some_and(|t| !is(t))
+        })
+    }
+
+    /// Marks the unknown words of a question as names if it has no other content: a question word and one
+    /// unknown word, or a list of them. Returns whether it did.
+    fn mark_asked_names(&mut self, who_verb: Option<usize>) -> bool {
+        let unknown: Vec<usize> = self
+            .words
+            .iter()
+            .zip(&self.places)
+            .filter(|(w, _)| w.is_unknown_subject())
+            .map(|(_, i)| *i)
+            .collect();
+        let joined = |pair: &[usize]| {
+            self.tokens[pair[0] + 1..pair[1]]
+                .iter()
+                .all(|t| t.raw == "," || t.is(&["and", "e", "ed", "or", "o"]))
+        };
+        let names = !unknown.is_empty()
+            && self.tokens.iter().any(|t| lexicon::is_question_word(&t.norm))
+            && !who_verb.is_some_and(|n| self.words[n].is_unknown_subject())
+            && unknown.windows(2).all(joined)
+            && self.words.iter().all(|w| w.is_unknown_subject() || w.kind == WordKind::Helper);
+        if names {
+            for word in self.words.iter_mut().filter(|w| w.is_unknown_subject()) {
+                word.weight = weights::ASKED_NAME;
+                word.name = true;
+            }
+        }
+        names
+    }
+
+    /// Bounds the weight of unknown words, so that a long account counts as much as a short one.
+    fn limit_unknown_weight(&mut self) {
+        let unknown: f64 = self.words.iter().filter(|w| w.matches.is_empty()).map(|w| w.weight).sum();
+        if unknown > weights::ALL_UNKNOWN {
+            for word in self.words.iter_mut().filter(|w| w.matches.is_empty()) {
+                word.weight *= weights::ALL_UNKNOWN / unknown;
+            }
+        }
+    }
+
+    /// Whether the clause begins with an action other than a lookup.
+    fn begins_with_action(&self) -> bool {
+        let lead = self.lead.and_then(|n| self.words.get(n));
+        lead.is_some_and(|w| w.kind == WordKind::Action) && !self.lead_is_lookup
+    }
+}
+
+fn has_wish_word(tokens: &[Token]) -> bool {
+    tokens.iter().any(|t| {
+        t.is(&["vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno"])
+    })
+}
+
+/// Whether a clause is a polite request in the form of a question: "could you …?".
+fn asks_politely(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    polite_lead(&words).is_some()
+}
+
+/// Whether a clause is about the speaker: "my leave", "ho prenotato".
+fn is_about_speaker(tokens: &[Token]) -> bool {
+    tokens.iter().any(|t| t.is(SPEAKER) || t.is(&["i"]))
+}
+
+/// Words for the speaker, but "I": an Italian article is written so, too.
+const SPEAKER: &[&str] =
+    &["mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra", "we"];
+
+/// Whether a clause asks how something is done in general, or for a superlative of the whole world: no scene
+/// knows that.
+fn asks_in_general(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let how = [
+        "how do/does/can/could/should/would/to i/you/we/one/people?",
+        "come si/faccio/posso/potrei/facciamo/devo/dovrei",
+        "in che modo si/posso",
+    ];
+    let most = [
+        "in/of the? world/universe/history",
+        "in the whole world",
+        "of all time",
+        "ever",
+        "del/al mondo",
+        "della storia",
+        "di sempre",
+    ];
+    let mut opening = words.iter().take(weights::GENERAL_QUESTION_WITHIN);
+    let asks = opening.any(|t| lexicon::is_question_word(&t.norm) || t.is(&["qual"]));
+    pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
+}
+
+/// Whether a clause asks why or of what things of the world come about: "da che cosa nascono …", "why do …". What is the
+/// speaker's own may be what a scene knows.
+fn asks_for_causes(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let causes = [
+        "why do/does/is/are/did/was/were",
+        "what causes/caused/makes/made",
+        "perche",
+        "come mai",
+        "da/di che? cosa",
+    ];
+    let own = |t: &Token| t.is(SPEAKER) || t.raw == "I";
+    !tokens.iter().any(own) && pattern::any(&words, 0, &causes).is_some()
+}
+
+/// Whether an "a" is the English article, after a verb that cannot be Italian: "call a taxi", "call me a taxi".
+fn is_article(tokens: &[Token], at: usize) -> bool {
+    let verb =
+        tokens[..at].iter().rev().find(|t| !t.is(&["me", "us", "him", "her", "them", "myself", "ourselves"]));
+    tokens[at].is(&["a"])
+        && verb.is_some_and(|verb| {
+            let english = !verb.norm.ends_with(['a', 'e', 'i', 'o', 'u'])
+                || verb.norm.ends_with('e') && !verb.norm.ends_with("re");
+            english && pattern::is_verb(verb)
+        })
+}
+
+/// Whether the words ask for what exists ("c'è …", "ci sono …", "avete …", "is there …", "have you got …"),
+/// and the thing, if it follows directly.
+fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let then = |i: usize, list: &[&str]| words.get(i + 1).is_some_and(|t| t.is(list));
+    let is_there = |i: usize| {
+        let t = words[i];
+        (t.is(&["c", "ce"]) && words.get(i + 1).is_some_and(|n| n.lower == "è"))
+            || (t.is(&["ci"]) && then(i, &["sono"]))
+            || (t.is(&["is", "are"]) && then(i, &["there"]))
+            || (t.is(&["there"]) && then(i, &["is", "are"]))
+    };
+    if !tokens.iter().any(|t| t.raw == "?") {
+        return (false, None);
+    }
+    if let Some(i) = (0..words.len()).find(|i| is_there(*i)) {
+        let article = |t: &&&Token| t.is(&["un", "una", "uno", "a", "an", "any", "some", "the", "il", "la"]);
+        let thing = words.iter().skip(i + 2).find(|t| !article(t)).map(|t| t.features());
+        return (true, thing);
+    }
+    let has = words.iter().any(|t| t.is(&["avete", "have", "got", "esiste", "esistono"]));
+    (has || words.first().is_some_and(|t| t.is(&["has"])), None)
+}
