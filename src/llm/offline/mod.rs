@@ -31,6 +31,7 @@ mod options;
 mod phrases;
 mod plan;
 mod plan_changes;
+mod plan_flows;
 mod prepared;
 mod prompt;
 mod pronouns;

@@ -10,49 +10,26 @@ use serde_json::{Value, json};
 use super::answer;
 use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
-use super::drafts::{self, StepDraft, UnservedParts};
+use super::drafts::{StepDraft, UnservedParts};
 use super::entities::Entities;
-use super::flow_choice;
 use super::index::{CatalogueIndex, polite_lead};
 use super::lexicon;
 use super::mood;
 use super::pattern::strip_fillers;
 use super::plan_changes;
+use super::plan_flows::{add_flow_steps, is_about_a_document};
 use super::prepared;
 use super::prompt::{Conversation, Executed, OpenQuestion, PromptText, SceneCard};
 use super::pronouns;
 use super::routing::{Hit, ToolPlace};
 use super::slots::{self, Filled};
-use super::speech::{Act, ConditionPart};
 use super::text::{self, TokenCache};
 use super::text_task;
 use super::tuples;
 use super::weights::{FITS, STRONG, SURE_MATCH};
-use crate::flow;
-use crate::language::{number_words, questions};
+use crate::language::number_words;
 use crate::llm::Request;
 
-/// How words for a conversation begin.
-const TALK: &[&str] = &[
-    "conversa",
-    "chat",
-    "dialog",
-    "discuss",
-    "discorso",
-    "gesprach",
-    "unterhaltung",
-    "parlat",
-    "talk",
-    "said",
-    "detto",
-];
-/// Words for those who talk.
-const TALKERS: &[&str] = &[
-    "we", "our", "say", "abbiamo", "nostra", "nostro", "wir", "unser", "unsere", "nous", "notre", "hemos",
-    "nuestra",
-];
-/// Most words of a task on a document that is not named.
-const MAX_TASK_WORDS: usize = 12;
 /// Maximum number of steps, whatever the prompt allows.
 const MAX_STEPS: usize = 10;
 
@@ -78,19 +55,19 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
 }
 
 /// What a plan is asked for.
-struct AskedPlan {
+pub(super) struct AskedPlan {
     /// The words to plan: those of the request, of what is missing, or of the feedback.
     words: String,
     /// What a person wants changed in an earlier plan; empty if nothing.
     feedback: String,
     /// Whether nothing was planned before for the request.
-    is_first: bool,
+    pub is_first: bool,
     /// Whether the request names documents.
-    names_documents: bool,
+    pub names_documents: bool,
     /// What was executed before.
     executed: Vec<Executed>,
     /// The number of the first step.
-    first: u32,
+    pub first: u32,
     /// The maximum number of steps.
     max: usize,
 }
@@ -314,16 +291,6 @@ impl OfflinePlanner {
             return self.flow_plan(cards, &asked.words, asked.first).unwrap_or(plan);
         }
         plan
-    }
-
-    /// The step whose question the request answers by naming documents.
-    fn plan_for_chosen_documents(&self, asked: &AskedPlan, cards: &[SceneCard]) -> Option<Value> {
-        let pending = self.pending.as_ref().filter(|_| asked.is_first && asked.names_documents)?;
-        let asks = pending.question.missing.iter().any(|missing| missing == questions::DOCUMENT);
-        let flow = cards.iter().find(|card| asks && card.is_flow && card.scene == pending.scene)?;
-        let step = flow_step(&flow.scene, &pending.purpose, asked.first);
-        let reasoning = "The request names what was asked for.";
-        Some(json!({"needs_execution": true, "reasoning": reasoning, "steps": [step]}))
     }
 
     /// The plan `before`, changed as the feedback says; as it was if the rules do not understand the feedback.
@@ -594,66 +561,6 @@ impl OfflinePlanner {
         plan
     }
 
-    /// The plan with the flow that the whole request is for, if there is one. Flows take part only where no scene does, so
-    /// that none of them gets a part of a request that belongs to a scene's write.
-    fn flow_plan(&self, cards: &[SceneCard], words: &str, first: u32) -> Option<Value> {
-        let flow = flow_choice::flow_for(&flows_of(cards), words)?.scene.clone();
-        let reasoning = format!("The request asks for: {flow}.");
-        let step = flow_step(&flow, words, first);
-        Some(json!({"needs_execution": true, "reasoning": reasoning, "steps": [step]}))
-    }
-
-    /// At most `room` questions of a request that no scene serves and a flow does, each with its flow. The steps of scenes stay as they
-    /// are: a flow only takes whole questions that would be left undone, and none where the request restricts, excludes or
-    /// supposes anything, since they might belong to a scene's write.
-    fn flow_parts(
-        &self,
-        cards: &[SceneCard],
-        words: &str,
-        unserved: &mut UnservedParts,
-        room: usize,
-    ) -> Vec<(String, String)> {
-        let clauses = clauses::split(words, self);
-        let is_plain = |clause: &Clause| {
-            matches!(clause.act, Act::Request | Act::Question) && clause.part == ConditionPart::Whole
-        };
-        let stands_alone = !unserved.has_forbidden
-            && self.pending.is_none()
-            && !flow::restricts(words)
-            && clauses.iter().all(is_plain);
-        let says_when = self.says_when(words);
-        let is_framed = clauses.iter().any(|clause| flow::begins_with_frame(&clause.text));
-        let flows = flows_of(cards);
-        let mut parts = Vec::new();
-        unserved.words.retain(|part| {
-            let has_room = stands_alone && parts.len() < room;
-            let own = clauses.iter().find(|clause| has_room && clause.text == *part);
-            let own = own.filter(|clause| self.is_own_question(clause));
-            // What is said elsewhere of days, times or places may hold of this question, too.
-            let own = own.filter(|clause| !says_when || self.says_when(&clause.text));
-            let own = own.filter(|clause| !is_framed || flow::begins_with_frame(&clause.text));
-            let own = own.filter(|clause| flow::ends_sentence(words, &clause.text));
-            let flow = own.and_then(|clause| flow_choice::flow_for(&flows, &clause.text));
-            parts.extend(flow.map(|flow| (flow.scene.clone(), part.clone())));
-            flow.is_none()
-        });
-        parts
-    }
-
-    /// Whether words have a day, a time, or the name of a month or a weekday.
-    fn says_when(&self, words: &str) -> bool {
-        let names_one = |token: &text::Token| super::dates::is_calendar_word(&token.norm);
-        self.has_day_or_time(words) || text::tokens(words).iter().any(names_one)
-    }
-
-    /// Whether a clause asks for information by itself, whatever is said before it.
-    fn is_own_question(&self, clause: &Clause) -> bool {
-        let tokens = text::tokens(&clause.text);
-        let points_back = pronouns::hands_back(&tokens) || flow::points_back(&clause.text);
-        let asks = clause.act == Act::Question || drafts::opens_with_lookup(&clause.text);
-        asks && clause.link != ClauseLink::Then && !points_back
-    }
-
     /// By draft: indexes of the earlier drafts on which it depends.
     fn dependencies(&self, drafts: &[StepDraft]) -> Vec<Vec<usize>> {
         let mut depends: Vec<Vec<usize>> = Vec::new();
@@ -707,45 +614,6 @@ impl OfflinePlanner {
     }
 }
 
-/// Whether words that set a task on a text mean a document, and not what was said about one, and have no text of their own.
-fn is_about_a_document(words: &str) -> bool {
-    let has_text = words.contains([':', '\n', '"', '“', '„', '«']);
-    let tokens = text::tokens(words);
-    let names = ["document", "documento", "dokument"];
-    let is_talk =
-        |token: &text::Token| token.is(TALKERS) || TALK.iter().any(|talk| token.norm.starts_with(talk));
-    !has_text
-        && !tokens.iter().any(is_talk)
-        && tokens.iter().filter(|token| token.word).count() <= MAX_TASK_WORDS
-        && tokens.iter().any(|token| names.contains(&token.norm.as_str()))
-}
-
-fn flows_of(cards: &[SceneCard]) -> Vec<SceneCard> {
-    cards.iter().filter(|card| card.is_flow).cloned().collect()
-}
-
-/// A step of a flow.
-fn flow_step(flow: &str, words: &str, number: u32) -> Value {
-    json!({
-        "step_number": number, "scene_name": flow, "purpose": text::one_line(words), "expected_tools": [],
-        "depends_on_step": Value::Null,
-    })
-}
-
-/// Adds a step for each part of the request that a flow serves.
-fn add_flow_steps(plan: &mut Value, parts: &[(String, String)], first: u32) {
-    for (flow, words) in parts {
-        let count = plan["steps"].as_array().map_or(0, Vec::len);
-        let number = first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        let step = flow_step(flow, words, number);
-        if let Some(steps) = plan["steps"].as_array_mut() {
-            steps.push(step);
-        }
-        let reasoning = plan["reasoning"].as_str().unwrap_or_default();
-        plan["reasoning"] = json!(format!("{reasoning} {flow} serves: {words}"));
-    }
-}
-
 /// All direct and indirect dependencies of a draft.
 fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
     let mut all: Vec<usize> = Vec::new();
@@ -790,25 +658,4 @@ fn leading_verb(clause: &str) -> Option<String> {
         .take(4)
         .find(|t| lexicon::is_action(&t.features().concepts))
         .map(|t| t.raw.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn task_on_a_document_is_told_from_one_on_the_conversation() {
-        for (words, is_about_it) in [
-            ("Summarise this document", true),
-            ("Riassumi il documento", true),
-            ("Summarise our conversation about the document", false),
-            ("Riassumi la conversazione sul documento", false),
-            ("Summarise what was said of the document", false),
-            ("What did we say about the document?", false),
-            ("Summarise this document: it is blue.", false),
-            ("Summarise it", false),
-        ] {
-            assert_eq!(is_about_a_document(words), is_about_it, "{words}");
-        }
-    }
 }
