@@ -43,6 +43,7 @@ mod reword;
 mod routing;
 mod scene;
 mod scored_clause;
+mod similar_tools;
 mod slots;
 mod small_talk;
 mod source;
