@@ -13,6 +13,7 @@ mod candidates;
 mod change_phrase;
 mod clarity;
 mod clauses;
+mod connectives;
 mod countries;
 mod cue_words;
 mod date_arguments;
