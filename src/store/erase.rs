@@ -48,7 +48,6 @@ impl Store {
         let failed = |e| Error::database(self.path(), &doing, &e);
         let mut writing = self.writer(&doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
-        sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let busy = active_run(&mut tx, tenant, session).await.map_err(failed)?;
@@ -87,7 +86,6 @@ impl Store {
         let failed = |e| Error::database(self.path(), &doing, &e);
         let mut writing = self.writer(&doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
-        sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let id = run.to_string();

@@ -113,6 +113,14 @@ const EXCLUSIVE_PAUSE: Duration = Duration::from_millis(25);
 /// Pages of 4 KiB in the log from which it is checkpointed.
 const CHECKPOINT_PAGES: &str = "4000";
 
+/// What a statement deletes or replaces is overwritten with zeros, on every connection that writes and from its start: an
+/// erasure finds the rows that there are, and not the text that an earlier statement left in a page.
+///
+/// Measured, it costs an insert and the update of a short row nothing: the page is written anyway. A commit that replaces a
+/// row of several pages writes about a tenth more, since it also overwrites the pages that it frees. `FAST` would save
+/// these, and leave their text in the file.
+const SECURE_DELETE: (&str, &str) = ("secure_delete", "ON");
+
 /// How long a statement waits for another connection's write, and a caller waits for a free connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -222,6 +230,7 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             // Most commits change the same pages: the rarer a checkpoint, the fewer copies of them it writes.
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+            .pragma(SECURE_DELETE.0, SECURE_DELETE.1)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
         if let Some(vfs) = vfs {
@@ -263,6 +272,7 @@ impl Store {
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .synchronous(SqliteSynchronous::Full)
+            .pragma(SECURE_DELETE.0, SECURE_DELETE.1)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
         let pool = pool(1).connect_lazy_with(options.clone());

@@ -568,6 +568,48 @@ async fn erased_session_leaves_no_text_in_the_files() {
     write(&store, [Record::Session(envelope(None, "s1", 1, SessionEvent::SessionStarted {}))]).await.unwrap();
 }
 
+/// How a connection treats what it deletes: 0 leaves it, 1 overwrites it.
+async fn secure_delete(connection: &mut sqlx::SqliteConnection) -> i64 {
+    sqlx::query_scalar("PRAGMA secure_delete").fetch_one(connection).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_connection_overwrites_what_it_deletes_from_its_start() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let shared = Store::open_shared(tmp.path()).await.unwrap();
+    for (store, connections) in [(&store, POOL_SIZE), (&shared, 1)] {
+        let mut held = Vec::new();
+        for _ in 0..connections {
+            held.push(store.pool().acquire().await.unwrap());
+        }
+        for connection in &mut held {
+            assert_eq!(secure_delete(connection).await, 1);
+        }
+        let mut writing = store.writer("test").await.unwrap();
+        assert_eq!(secure_delete(writing.connection().await.unwrap()).await, 1);
+        let (journal, _) = writing.journal().unwrap();
+        let of_journal = journal.query_row("PRAGMA secure_delete", [], |row| row.get::<_, i64>(0));
+        assert_eq!(of_journal.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn row_deleted_or_replaced_before_any_erasure_leaves_no_text_in_the_file() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let sql = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, note TEXT) STRICT;";
+    store.apply_scene_schema("Garden", sql).await.unwrap();
+    let secret = "myverysecretword".repeat(8);
+    let sql = "INSERT INTO notes VALUES (1, ?1), (2, ?1)";
+    sqlx::query(sql).bind(&secret).execute(store.pool()).await.unwrap();
+    sqlx::query("DELETE FROM notes WHERE id = 1").execute(store.pool()).await.unwrap();
+    sqlx::query("UPDATE notes SET note = 'x' WHERE id = 2").execute(store.pool()).await.unwrap();
+    store.close().await;
+    let bytes = std::fs::read(tmp.path().join(DATABASE_FILE)).unwrap();
+    assert!(!bytes.windows(16).any(|window| window == b"myverysecretword"));
+}
+
 #[tokio::test]
 async fn scene_tables_are_created_once_and_usable_through_pool() {
     let tmp = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::heads::HeadCache;
-use super::{BUSY_TIMEOUT, CHECKPOINT_PAGES};
+use super::{BUSY_TIMEOUT, CHECKPOINT_PAGES, SECURE_DELETE};
 
 /// The most statements that the appending connection keeps compiled.
 const MAX_STATEMENTS: usize = 64;
@@ -85,8 +85,7 @@ impl JournalWriter {
         };
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "foreign_keys", true)?;
-        // A row that is updated leaves its former text in no page: an erasure could not find it there.
-        connection.pragma_update(None, "secure_delete", true)?;
+        connection.pragma_update(None, SECURE_DELETE.0, SECURE_DELETE.1)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
         Ok(connection)

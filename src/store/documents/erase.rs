@@ -295,7 +295,6 @@ impl Documents {
         let failed = |e| Error::database(self.store.path(), &doing, &e);
         let mut writing = self.store.writer(&doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
-        sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let uses = uses_of(&mut tx, id).await.map_err(failed)?;

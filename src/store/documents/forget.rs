@@ -78,7 +78,6 @@ impl Documents {
 
         let mut writing = self.store.writer(&doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
-        sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         // A run that began later may have been told what the document says.
