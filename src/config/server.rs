@@ -74,7 +74,7 @@ impl Default for ServerConfig {
             max_messages: 256,
             max_json_depth: 32,
             max_header_bytes: 16 << 10,
-            header_timeout_ms: 10_000,
+            header_timeout_ms: 30_000,
             body_timeout_ms: 20_000,
             write_timeout_ms: 30_000,
             keep_alive_ms: 75_000,
