@@ -8,12 +8,14 @@ use super::sim::Sim;
 use super::world::{calm_worlds, worlds};
 use crate::run::SessionEvent;
 
+/// `PROPTEST_CASES` overrides the number of cases.
 fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: more.unwrap_or(cases), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(cases(512))]
+    #![proptest_config(cases(192))]
 
     // The laws themselves are asserted by `Watch` and `Sim`, at every side effect.
     #[test]
@@ -23,7 +25,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(512))]
+    #![proptest_config(cases(192))]
 
     #[test]
     fn without_faults_every_accepted_request_is_remembered_once(world in calm_worlds()) {

@@ -576,13 +576,14 @@ fn faults() -> impl Strategy<Value = FlowFaults> {
     )
 }
 
+/// `PROPTEST_CASES` overrides the number of cases.
 fn cases(cases: u32) -> ProptestConfig {
     let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: more.unwrap_or(cases), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(cases(160))]
+    #![proptest_config(cases(80))]
 
     // `FlowSim` asserts the rules itself, at every event of every run.
     #[test]

@@ -69,7 +69,7 @@ fn assert_end(sim: &Sim) {
 }
 
 proptest! {
-    #![proptest_config(cases(256))]
+    #![proptest_config(cases(96))]
 
     // `RunChecker` and `Sim` assert the rules themselves, at every event of every run.
     #[test]
