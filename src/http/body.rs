@@ -147,7 +147,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();
         let inner = error.inner();
-        if inner.is_data() {
+        // A number in place of one of several words is a syntax error to serde, although the body is JSON.
+        if inner.is_data() || serde_json::from_slice::<serde_json::Value>(bytes).is_ok() {
             return wrong_field("request.body", &place, "the body", &inner.to_string());
         }
         Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("the body is not valid JSON: {inner}"))
@@ -164,18 +165,51 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
 
 /// The problem for a field with a wrong value; `why` is serde's error. `whole` names what the path `.` means.
 pub(super) fn wrong_field(code: &str, path: &str, whole: &str, why: &str) -> Problem {
-    // The place in the text says less than the path, and the name of a type nothing.
-    let why = why.split(" at line ").next().unwrap_or(why);
-    let why = match why.split_once("expected struct ") {
-        Some((found, _)) => format!("{found}expected an object"),
-        None => why.to_owned(),
-    };
+    let why = in_json_terms(why);
     if path == "." {
         return Problem::unprocessable(code, format!("{whole}: {why}"));
     }
     let top = path.split(['.', '[']).next().unwrap_or(path);
     let problem = Problem::unprocessable(code, format!("`{path}`: {why}"));
     Problem { param: Some(Box::new(top.to_owned())), ..problem }
+}
+
+/// An error of serde in the terms of JSON instead of those of Rust, without its place in the text: the path says more.
+fn in_json_terms(why: &str) -> String {
+    let why = match why.rsplit_once(" at line ") {
+        Some((reason, place)) if place.contains(" column ") => reason,
+        _ => why,
+    };
+    match why {
+        "expected value" | "key must be a string" => return "expected a string".to_owned(),
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            return "expected a whole number that is not negative".to_owned();
+        }
+        "number too large to fit in target type" => return "the number is too large".to_owned(),
+        "provided string was not `true` or `false`" => return "expected `true` or `false`".to_owned(),
+        _ if why.starts_with("UUID parsing failed") => {
+            return "expected an id such as 01890a5d-ac96-774b-bcce-b302099a8057".to_owned();
+        }
+        _ => {}
+    }
+    let Some((found, expected)) = why.rsplit_once(", expected ") else {
+        return why.to_owned();
+    };
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        _ if expected.starts_with("struct ") => "an object",
+        _ => expected,
+    };
+    let found = match found {
+        "invalid type: map" => "invalid type: object",
+        "invalid type: sequence" => "invalid type: list",
+        _ => found,
+    };
+    format!("{found}, expected {expected}").replacen("floating point `", "number `", 1)
 }
 
 #[cfg(test)]
@@ -191,7 +225,10 @@ mod tests {
         }
         let problem = parse::<Body>(br#"{"messages": [1, "two"]}"#, 8).unwrap_err();
         assert_eq!((problem.status, &*problem.code), (422, "request.body"));
-        assert_eq!(&*problem.detail, "`messages[1]`: invalid type: string \"two\", expected u32");
+        assert_eq!(
+            &*problem.detail,
+            "`messages[1]`: invalid type: string \"two\", expected a whole number that is not negative"
+        );
         assert_eq!(problem.param.as_ref().map(|param| param.as_str()), Some("messages"));
         let problem = parse::<Body>(b"null", 8).unwrap_err();
         assert_eq!(&*problem.detail, "the body: invalid type: null, expected an object");
@@ -199,5 +236,56 @@ mod tests {
         assert_eq!(parse::<Body>(b" [[1]]", 8).unwrap_err().code.as_ref(), "request.body");
         assert_eq!(parse::<Body>(b"[[[[]]]]", 3).unwrap_err().code.as_ref(), "request.too_deep");
         assert_eq!(parse::<u32>(b"1 2", 3).unwrap_err().code.as_ref(), "request.json");
+    }
+
+    #[test]
+    fn wrong_values_are_described_in_the_terms_of_json() {
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Body {
+            count: Option<u32>,
+            mode: Option<Mode>,
+            names: Option<Vec<String>>,
+            id: Option<uuid::Uuid>,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Mode {
+            Strict,
+        }
+        for (body, status, detail) in [
+            (r#"{"mode": 5}"#, 422, "`mode`: expected a string"),
+            (r#"{"mode": "x"}"#, 422, "`mode`: unknown variant `x`, expected `strict`"),
+            (
+                r#"{"count": 1e30}"#,
+                422,
+                "`count`: invalid type: number `1e+30`, expected a whole number that is not negative",
+            ),
+            (
+                r#"{"count": -1}"#,
+                422,
+                "`count`: invalid value: integer `-1`, expected a whole number that is not negative",
+            ),
+            (r#"{"names": "x"}"#, 422, "`names`: invalid type: string \"x\", expected a list"),
+            (r#"{"names": {}}"#, 422, "`names`: invalid type: object, expected a list"),
+            (r#"{"id": "x"}"#, 422, "`id`: expected an id such as 01890a5d-ac96-774b-bcce-b302099a8057"),
+        ] {
+            let problem = parse::<Body>(body.as_bytes(), 8).unwrap_err();
+            assert_eq!((problem.status, &*problem.detail), (status, detail), "{body}");
+        }
+        let problem = parse::<Body>(br#"{"mode": 5"#, 8).unwrap_err();
+        assert_eq!((problem.status, &*problem.code), (400, "request.json"));
+    }
+
+    #[test]
+    fn wrong_query_values_are_described_in_plain_terms() {
+        for (why, plain) in [
+            ("invalid digit found in string", "expected a whole number that is not negative"),
+            ("number too large to fit in target type", "the number is too large"),
+            ("provided string was not `true` or `false`", "expected `true` or `false`"),
+            ("unknown field `x`, expected `from` or `to`", "unknown field `x`, expected `from` or `to`"),
+        ] {
+            assert_eq!(in_json_terms(why), plain);
+        }
     }
 }

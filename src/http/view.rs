@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::app::App;
 use super::problem::Problem;
 use crate::documents::{ApprovalDocument, Explanation, PlanDocument, VersionPage};
-use crate::run::{ApprovalId, Envelope, Event, RunId, RunState, TenantId};
+use crate::run::{ApprovalId, Envelope, Event, Fault, RunId, RunState, TenantId};
 
 /// A run's events and the state folded from them.
 pub(crate) struct JournaledRun {
@@ -73,11 +73,34 @@ fn document_failed() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.document", detail)
 }
 
+/// Why a plan was not changed, for a client. What is wrong with the replies of a model is written for the model.
+fn unmodified_detail(fault: &Fault) -> String {
+    match &*fault.code {
+        "llm.unusable" => {
+            "this change was not understood; the plan remains as it was: say it in other words, or send the changed `plan`"
+                .to_owned()
+        }
+        _ => format!("the plan could not be changed and remains as it was: {}", fault.message),
+    }
+}
+
 /// The problem if the last modification of a plan failed.
 pub(crate) fn modification_problem(document: &PlanDocument) -> Option<Problem> {
     let fault = document.unmodified.as_ref()?;
-    let detail = format!("the plan could not be changed and remains as it was: {}", fault.message);
-    let mut problem = Problem::unprocessable("plan.not_modified", detail);
+    let mut problem = Problem::unprocessable("plan.not_modified", unmodified_detail(fault));
     problem.run_id = Some(document.run_id);
     Some(problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_not_told_what_is_written_for_models() {
+        let fault = Fault::new("llm.unusable", "change it as <feedback> says");
+        assert!(!unmodified_detail(&fault).contains('<'));
+        let fault = Fault::new("budget.exceeded", "the budget is spent");
+        assert!(unmodified_detail(&fault).ends_with("the budget is spent"));
+    }
 }
