@@ -49,7 +49,7 @@ pub async fn run<W: Write>(
 }
 
 fn failure(error: Error) -> Failure {
-    Failure::new(error.code(), error.to_string())
+    Failure::of_store(&error)
 }
 
 fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::backup_args::{BackupArgs, RestoreArgs};
 use super::failure::{Exit, Failure};
+use super::invocation;
 use super::output::{self, Output};
 use super::signals::Signals;
 use super::text::{count, dollars, one_line, short};
@@ -45,7 +46,7 @@ pub async fn backup<W: Write>(
         writeln!(
             out,
             "`proscenium restore {} --check` verifies it. Configuration and scenes are not in it.",
-            args.dir.display()
+            invocation::quoted(&args.dir)
         )?;
     }
     out.flush()?;
@@ -131,7 +132,7 @@ impl Bar {
 }
 
 fn failure(error: &Error) -> Failure {
-    let failure = Failure::new(error.code(), error.to_string());
+    let failure = Failure::of_store(error);
     match error.kind() {
         ErrorCode::BackupTarget | ErrorCode::RestoreTarget | ErrorCode::BackupIncomplete => {
             Failure { exit: Exit::Usage, ..failure }

@@ -31,7 +31,7 @@ fn program(global: &Global) -> String {
 }
 
 /// A path as a word of a shell.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-:,+@%".contains(c);
     if !path.is_empty() && path.chars().all(is_plain) {

@@ -105,7 +105,7 @@ fn unknown() -> Failure {
 }
 
 fn failure(error: Error) -> Failure {
-    Failure::new(error.code(), error.to_string())
+    Failure::of_store(&error)
 }
 
 /// A key as `keys create --json` prints it.

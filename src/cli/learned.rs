@@ -102,7 +102,7 @@ fn unknown(id: &str) -> Failure {
 }
 
 fn failure(error: Error) -> Failure {
-    Failure::new(error.code(), error.to_string())
+    Failure::of_store(&error)
 }
 
 fn list(out: &mut impl Write, all: &[LearnedDocument], zone: &TimeZone) -> std::io::Result<()> {

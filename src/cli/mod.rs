@@ -377,6 +377,9 @@ async fn runs<W: Write>(
                 output::document(out, &parked.iter().map(table::parked_json).collect::<Vec<_>>(), false)?;
             } else {
                 table::parked(out, &parked, &zone, table::width())?;
+                if parked.is_empty() {
+                    table::of_tenant(out, stored.tenant())?;
+                }
             }
         }
         RunsCommand::List { limit, json, .. } => {
@@ -385,6 +388,9 @@ async fn runs<W: Write>(
                 output::document(out, &listed.iter().map(table::run_json).collect::<Vec<_>>(), false)?;
             } else {
                 table::runs(out, &listed, &zone, table::width())?;
+                if listed.is_empty() {
+                    table::of_tenant(out, stored.tenant())?;
+                }
             }
         }
         RunsCommand::Show { run, json: true, .. } => {

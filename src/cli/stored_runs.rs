@@ -336,11 +336,7 @@ impl StoredRuns {
 }
 
 fn failure(error: Error) -> Failure {
-    let failure = Failure::new(error.code(), error.to_string());
-    match error.kind() {
-        ErrorCode::Absent => failure.help("`proscenium chat \"…\"` makes the first run"),
-        _ => failure,
-    }
+    Failure::of_store(&error)
 }
 
 fn unknown_plan(task: TaskId) -> Failure {

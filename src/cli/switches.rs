@@ -71,7 +71,16 @@ pub async fn tenants<W: Write>(
         DrainCommand::Drain { name, reason } => (name, true, reason),
         DrainCommand::Resume { name, reason } => (name, false, reason),
     };
-    change(SwitchKind::Tenant, name.as_str(), off, &reason, loaded, out).await
+    // Tenants need no entry anywhere, so a name that nothing else mentions is not refused: it may be mistyped.
+    let unmentioned = off && !known_tenants(loaded).await?.contains_key(name.as_str());
+    change(SwitchKind::Tenant, name.as_str(), off, &reason, loaded, out).await?;
+    if unmentioned {
+        let note =
+            "No key and no section of the configuration names this tenant: check the name, or undo this with";
+        writeln!(out, "{note} `proscenium tenants resume {}`.", one_line(name.as_str()))?;
+        out.flush()?;
+    }
+    Ok(Exit::Completed)
 }
 
 async fn switch_command<W: Write>(

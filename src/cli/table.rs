@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use proscenium::run::{RunId, RunStatus, SessionId};
+use proscenium::run::{RunId, RunStatus, SessionId, TenantId};
 use proscenium::store::{About, ApprovalRow, RunRow};
 use serde_json::{Value, json};
 
@@ -56,6 +56,13 @@ pub fn runs(
     });
     // The session first: of most runs it is their own.
     aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: 0 }, width)
+}
+
+/// Writes below an empty list of runs whose runs it would show: those of other tenants may exist.
+pub fn of_tenant(out: &mut impl Write, tenant: &TenantId) -> io::Result<()> {
+    writeln!(out, "This is the tenant {tenant}. PROSCENIUM__AUTH__DEFAULT_TENANT names another one,")?;
+    writeln!(out, "or a key of it in PROSCENIUM_API_KEY while a server runs.")?;
+    out.flush()
 }
 
 /// Writes the runs that need a person, with what they wait for.
@@ -274,5 +281,10 @@ mod tests {
     #[test]
     fn no_runs_are_told_in_words() {
         assert_eq!(shown(&[], None), "There are no runs yet.\n");
+        let mut out = Vec::new();
+        of_tenant(&mut out, &TenantId::new("acme").unwrap()).unwrap();
+        let told = String::from_utf8(out).unwrap();
+        assert!(told.starts_with("This is the tenant acme."), "{told}");
+        assert!(told.lines().all(|line| line.len() <= 80), "{told}");
     }
 }

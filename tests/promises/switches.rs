@@ -204,6 +204,8 @@ fn switches_are_kept_and_listed_on_the_command_line() {
     assert!(refused.status == 1 && refused.problems().contains("tenant.draining"), "{refused:?}");
     assert!(workspace.run(&["tenants"]).out.contains("drained"));
     assert_eq!(workspace.run(&["tenants", "resume", "local"]).status, 0);
+    let drained = workspace.run(&["tenants", "drain", "locla"]);
+    assert!(drained.status == 0 && drained.out.contains("check the name"), "{drained:?}");
     let parked = workspace.run(&["runs", "--parked"]);
     assert!(parked.out.contains("No run waits for a person"), "{parked:?}");
 }
