@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::SummaryJob;
 use crate::llm::summaries::{self, PartFunction, PartMaterial, PartReading, SummaryMatter};
@@ -212,13 +213,20 @@ impl TurnSummary {
         }
     }
 
-    /// What the conversation says at the places of facts, read again: the words of each, and the whole turn as what stands around.
+    /// What the conversation says at the places of facts, read again: the words of each, and the whole turn as what stands around,
+    /// once for all facts of it.
     fn words(&self, facts: &[&QuotedFact]) -> Vec<CitedText> {
+        let mut last: (Option<usize>, Arc<str>) = (None, Arc::default());
         let words = |fact: &&QuotedFact| {
             let own = fact.span.of(self.source.text()).unwrap_or_default().to_owned();
             let text = if fact.claim.is_some() { self.source.cited(fact).text } else { own };
-            let chunk = self.source.chunk_at(fact.span).and_then(|chunk| chunk.span.of(self.source.text()));
-            CitedText { text, around: chunk.unwrap_or_default().to_owned() }
+            let at = self.source.index_at(fact.span);
+            if last.0 != at {
+                let turn =
+                    self.source.chunk_at(fact.span).and_then(|chunk| chunk.span.of(self.source.text()));
+                last = (at, turn.unwrap_or_default().into());
+            }
+            CitedText { text, around: last.1.clone() }
         };
         facts.iter().map(words).collect()
     }

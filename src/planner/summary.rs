@@ -145,7 +145,7 @@ fn quoted(
         .iter()
         .map(|fact| CitedText {
             text: fact.span.of(source.text()).unwrap_or_default().to_owned(),
-            around: String::new(),
+            around: Default::default(),
         })
         .collect();
     let kept: Vec<&QuotedFact> = kept.iter().collect();

@@ -1,6 +1,8 @@
 //! The text of a summary, verified: a sentence stays only if its figures and names are in the sources that it cites.
 
-use super::evidence::StatedFigures;
+use std::sync::Arc;
+
+use super::evidence::SourceFigures;
 use super::figures::{Figure, figures};
 use super::sentences;
 use super::stems::words;
@@ -21,8 +23,8 @@ pub fn quoted_bytes(text: u64) -> usize {
 pub struct CitedText {
     /// The sentences around the fact's place.
     pub text: String,
-    /// The headings above it, and the columns of its table.
-    pub around: String,
+    /// What stands around it and counts for it, too, such as the headings above it and the columns of its table.
+    pub around: Arc<str>,
 }
 
 /// A summary whose every number, date and name is in a source.
@@ -49,14 +51,10 @@ pub struct RemovedSentence {
 /// source that has all of its figures; one without figures is removed. What is removed is replaced by what the
 /// document says in the places that it cited.
 pub fn verified_text(written: &str, sources: &[CitedText], language: Option<&str>) -> VerifiedText {
-    let evidence = |source: &CitedText| {
-        let mut evidence = StatedFigures::of(&source.text, language);
-        evidence.add(&source.around);
-        evidence
-    };
     let mut composer = Composer {
         sources,
-        evidence: sources.iter().map(evidence).collect(),
+        stated: SourceFigures::new(sources, language),
+        denies: vec![None; sources.len()],
         language,
         done: VerifiedText::default(),
     };
@@ -82,7 +80,9 @@ pub fn quoted_text(sources: &[CitedText]) -> VerifiedText {
 struct Composer<'s> {
     sources: &'s [CitedText],
     /// What each source states.
-    evidence: Vec<StatedFigures>,
+    stated: SourceFigures<'s>,
+    /// Whether each source denies something, where that was asked.
+    denies: Vec<Option<bool>>,
     /// The language of the sources.
     language: Option<&'s str>,
     done: VerifiedText,
@@ -126,9 +126,11 @@ impl Composer<'_> {
         let denies = is_negated(sentence, spoken);
         let mut fewest: Option<Vec<String>> = None;
         for at in possible {
-            let same =
-                self.sources.get(at).is_some_and(|source| is_negated(&source.text, self.language) == denies);
-            let missing = if same { self.missing(&figures, at) } else { vec![sentence.to_owned()] };
+            let missing = if self.denies(at) == Some(denies) {
+                self.missing(&figures, at)
+            } else {
+                vec![sentence.to_owned()]
+            };
             if missing.is_empty() {
                 return Some(if cited.is_empty() { vec![at] } else { cited });
             }
@@ -141,10 +143,16 @@ impl Composer<'_> {
         None
     }
 
+    /// Whether a source denies something; `None` if there is no such source.
+    fn denies(&mut self, at: usize) -> Option<bool> {
+        let (source, known) = (self.sources.get(at)?, self.denies.get_mut(at)?);
+        Some(*known.get_or_insert_with(|| is_negated(&source.text, self.language)))
+    }
+
     /// Whether every word of a heading that may be a name, and every figure, stands in some source.
     fn is_heading_supported(&mut self, heading: &str, spoken: Option<&str>) -> bool {
         let figures = figures(heading, spoken);
-        figures.iter().all(|figure| self.evidence.iter_mut().any(|source| source.states(figure)))
+        figures.iter().all(|figure| self.stated.any_states(figure))
     }
 
     /// The figures that a source does not state, as they are written. A word whose capital is that of its sentence may be an
@@ -152,9 +160,8 @@ impl Composer<'_> {
     fn missing(&mut self, figures: &[Figure], at: usize) -> Vec<String> {
         let mut missing = Vec::new();
         for figure in figures {
-            let stated = self.evidence.get_mut(at).is_some_and(|source| source.states(figure))
-                || (figure.leads()
-                    && self.evidence.iter_mut().any(|source| source.has_ordinary_word(figure)));
+            let stated =
+                self.stated.states(at, figure) || (figure.leads() && self.stated.has_ordinary_word(figure));
             if !stated && !missing.contains(&figure.written) {
                 missing.push(figure.written.clone());
             }
@@ -209,7 +216,10 @@ fn is_negated(text: &str, language: Option<&str>) -> bool {
             "aren", "weren", "won", "wouldn", "couldn", "hasn", "haven", "hadn",
         ],
     };
-    words(text).any(|word| negations.contains(&crate::language::fold(word).as_str()))
+    words(text).any(|word| match word.is_ascii() {
+        true => negations.iter().any(|negation| negation.eq_ignore_ascii_case(word)),
+        false => negations.contains(&crate::language::fold(word).as_str()),
+    })
 }
 
 /// The number of a cited fact, from 1.
@@ -291,7 +301,7 @@ mod tests {
     use super::*;
 
     fn sources(texts: &[&str]) -> Vec<CitedText> {
-        let source = |text: &&str| CitedText { text: (*text).to_owned(), around: String::new() };
+        let source = |text: &&str| CitedText { text: (*text).to_owned(), around: Arc::default() };
         texts.iter().map(source).collect()
     }
 

@@ -1,62 +1,43 @@
-//! What a source states, and whether it states what a result says.
+//! What sources state, and whether one states what a result says.
+//!
+//! A text is analysed once, when it is first asked about: the sources of a summary share what stands around them, and most
+//! sentences rest on a few of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
+use super::compose::CitedText;
 use super::decimal::{Decimal, DigitMarks, readings};
 use super::figures::{DateFigure, Figure, FigureKind, NumberFigure, Unit, bare, figures, is_function_word};
 use super::sentences;
-use super::stems::{Stems, words};
+use super::stems::{Stems, WordForms, words};
 
-/// What a source states.
-pub(super) struct StatedFigures {
-    language: Option<String>,
-    stems: Stems,
+/// What a text states.
+#[derive(Default)]
+struct StatedFigures {
     /// Numbers, with their signs and what they count.
     numbers: HashSet<(Decimal, bool, Option<Unit>)>,
-    /// What is counted anywhere in the source.
+    /// What is counted anywhere in the text.
     units: HashSet<Unit>,
     dates: Vec<DateFigure>,
     weekdays: HashSet<i8>,
     codes: HashSet<String>,
     /// All words, in lower case and without accents, and their stems.
-    words: HashSet<String>,
-    /// The stems of the words that are written without a capital.
-    ordinary: HashSet<String>,
+    words: HashSet<Rc<str>>,
 }
 
 impl StatedFigures {
-    /// Nothing so far, in this language (ISO 639-1).
-    pub fn new(language: Option<&str>) -> Self {
-        Self {
-            language: language.map(str::to_owned),
-            stems: Stems::of(language),
-            numbers: HashSet::new(),
-            units: HashSet::new(),
-            dates: Vec::new(),
-            weekdays: HashSet::new(),
-            codes: HashSet::new(),
-            words: HashSet::new(),
-            ordinary: HashSet::new(),
-        }
-    }
-
-    /// Everything that a text states.
-    pub fn of(text: &str, language: Option<&str>) -> Self {
-        let mut evidence = Self::new(language);
-        evidence.add(text);
-        evidence
-    }
-
-    /// Adds what a text states. Sentence by sentence, so that figures of two are not read as one.
-    pub fn add(&mut self, text: &str) {
+    /// Everything that a text states. Sentence by sentence, so that figures of two are not read as one.
+    fn of(text: &str, language: Option<&str>, stems: &mut Stems) -> Self {
+        let mut stated = Self::default();
         for span in sentences(text) {
             let Some(sentence) = span.of(text) else { continue };
-            let language = self.language.clone();
-            for figure in figures(sentence, language.as_deref()) {
-                self.add_figure(figure);
+            for figure in figures(sentence, language) {
+                stated.add_figure(figure);
             }
-            self.add_words(sentence);
+            stated.add_words(sentence, stems);
         }
+        stated
     }
 
     fn add_figure(&mut self, figure: Figure) {
@@ -86,7 +67,7 @@ impl StatedFigures {
         }
     }
 
-    fn add_words(&mut self, sentence: &str) {
+    fn add_words(&mut self, sentence: &str, stems: &mut Stems) {
         for token in crate::language::text::tokens(sentence).iter().filter(|token| token.word) {
             if token.digit() {
                 self.codes.insert(bare(&token.norm));
@@ -96,55 +77,51 @@ impl StatedFigures {
             }
         }
         for word in words(sentence) {
-            self.words.insert(crate::language::fold(word));
-            let stem = self.stems.stem(word);
-            if word.starts_with(char::is_lowercase) {
-                self.ordinary.insert(stem.clone());
-            }
+            let WordForms { norm, stem } = stems.forms(word);
+            self.words.insert(norm);
             self.words.insert(stem);
         }
     }
+}
 
-    /// The figures of a sentence, as it writes them, that this source does not state.
-    pub fn missing(&mut self, sentence: &str, language: Option<&str>) -> Vec<String> {
-        let missing = figures(sentence, language).into_iter().filter(|figure| !self.states(figure));
-        missing.map(|figure| figure.written).collect()
-    }
+/// What several texts state together.
+#[derive(Clone, Copy)]
+struct StatedTogether<'t>(&'t [&'t StatedFigures]);
 
-    /// Whether this source states the figure. A word that carries no name is none.
-    pub fn states(&mut self, figure: &Figure) -> bool {
+impl StatedTogether<'_> {
+    /// Whether they state the figure. A word that carries no name is none.
+    fn states(self, figure: &Figure, stems: &mut Stems) -> bool {
         match &figure.kind {
             FigureKind::Number(number) => self.has_number(number),
             FigureKind::Date(date) => self.has_date(date),
-            FigureKind::Weekday(day) => self.weekdays.contains(day),
-            FigureKind::Code(code) => self.codes.contains(code),
+            FigureKind::Weekday(day) => self.0.iter().any(|stated| stated.weekdays.contains(day)),
+            FigureKind::Code(code) => self.0.iter().any(|stated| stated.codes.contains(code)),
             FigureKind::Name { norm, leads } => {
-                (*leads && is_function_word(norm)) || self.has_word(&figure.written)
+                (*leads && is_function_word(norm)) || self.has_name(&figure.written, stems)
             }
         }
     }
 
-    /// Whether the word occurs without a capital.
-    pub fn has_ordinary_word(&mut self, figure: &Figure) -> bool {
-        let stem = self.stems.stem(&figure.written);
-        self.ordinary.contains(&stem)
-    }
-
-    fn has_number(&self, number: &NumberFigure) -> bool {
+    fn has_number(self, number: &NumberFigure) -> bool {
         let has = |value: &Decimal| match number.unit {
             None => [None, Some(Unit::Percent), Some(Unit::Euro), Some(Unit::Dollar), Some(Unit::Pound)]
                 .into_iter()
-                .any(|unit| self.numbers.contains(&(value.clone(), number.negative, unit))),
+                .any(|unit| self.has_value(value, number.negative, unit)),
             // The unit may stand in the name of a column.
             Some(unit) => {
-                self.numbers.contains(&(value.clone(), number.negative, Some(unit)))
-                    || (self.has_unit(unit) && self.numbers.contains(&(value.clone(), number.negative, None)))
+                self.has_value(value, number.negative, Some(unit))
+                    || (self.has_unit(unit) && self.has_value(value, number.negative, None))
             }
         };
         number.values.iter().any(has) || (number.apart.len() > 1 && number.apart.iter().all(has))
     }
 
-    fn has_unit(&self, unit: Unit) -> bool {
+    fn has_value(self, value: &Decimal, negative: bool, unit: Option<Unit>) -> bool {
+        let number = (value.clone(), negative, unit);
+        self.0.iter().any(|stated| stated.numbers.contains(&number))
+    }
+
+    fn has_unit(self, unit: Unit) -> bool {
         let names: &[&str] = match unit {
             Unit::Percent => {
                 &["percent", "percento", "prozent", "percentage", "percentuale", "anteil", "share"]
@@ -153,10 +130,11 @@ impl StatedFigures {
             Unit::Dollar => &["dollar", "dollars", "usd"],
             Unit::Pound => &["pound", "pounds", "gbp"],
         };
-        self.units.contains(&unit) || names.iter().any(|name| self.words.contains(*name))
+        self.0.iter().any(|stated| stated.units.contains(&unit))
+            || names.iter().any(|name| self.has_word(name))
     }
 
-    fn has_date(&self, date: &DateFigure) -> bool {
+    fn has_date(self, date: &DateFigure) -> bool {
         let fits = |known: &DateFigure| {
             let year = date.year.is_none()
                 || date.year == known.year
@@ -164,33 +142,172 @@ impl StatedFigures {
             let month = date.month.is_none() || date.month == known.month;
             year && month && (date.day.is_none() || date.day == known.day)
         };
-        self.dates.iter().any(fits)
+        self.0.iter().flat_map(|stated| &stated.dates).any(fits)
     }
 
-    fn has_year(&self, year: i16) -> bool {
-        u64::try_from(year).is_ok_and(|year| self.numbers.contains(&(Decimal::whole(year), false, None)))
+    fn has_year(self, year: i16) -> bool {
+        u64::try_from(year).is_ok_and(|year| self.has_value(&Decimal::whole(year), false, None))
     }
 
     /// Whether all parts of a word occur, in any case, number and case ending.
-    fn has_word(&mut self, written: &str) -> bool {
+    fn has_name(self, written: &str, stems: &mut Stems) -> bool {
         let mut parts = words(written).peekable();
         parts.peek().is_some()
             && parts.all(|part| {
-                let norm = crate::language::fold(part);
+                let WordForms { norm, stem } = stems.forms(part);
                 let plain = norm.strip_suffix('s').filter(|plain| plain.len() > 2);
-                self.words.contains(&norm)
-                    || plain.is_some_and(|plain| self.words.contains(plain))
-                    || self.words.contains(&self.stems.stem(part))
+                self.has_word(&norm)
+                    || plain.is_some_and(|plain| self.has_word(plain))
+                    || self.has_word(&stem)
             })
+    }
+
+    fn has_word(self, norm: &str) -> bool {
+        self.0.iter().any(|stated| stated.words.contains(norm))
+    }
+}
+
+/// What the sources of a summary state, each with what stands around it.
+pub(super) struct SourceFigures<'s> {
+    /// The language of the sources (ISO 639-1).
+    language: Option<&'s str>,
+    stems: Stems,
+    /// The texts of all sources, each once, with what they state if that was asked.
+    texts: Vec<(&'s str, Option<StatedFigures>)>,
+    /// Of each source, its own text and the one around it, by their places in `texts`.
+    sources: Vec<[usize; 2]>,
+    /// The stems of the words of all texts that are written without a capital.
+    ordinary: Option<HashSet<Rc<str>>>,
+}
+
+impl<'s> SourceFigures<'s> {
+    /// The figures of these sources, in this language (ISO 639-1).
+    pub fn new(sources: &'s [CitedText], language: Option<&'s str>) -> Self {
+        Self::of_texts(sources.iter().map(|source| [source.text.as_str(), &source.around]), language)
+    }
+
+    /// The figures of one text.
+    pub fn of_text(text: &'s str, language: Option<&'s str>) -> Self {
+        Self::of_texts(std::iter::once([text, ""]), language)
+    }
+
+    fn of_texts(sources: impl Iterator<Item = [&'s str; 2]>, language: Option<&'s str>) -> Self {
+        let (mut texts, mut places) = (Vec::new(), HashMap::new());
+        let mut place = |text: &'s str| {
+            *places.entry(text).or_insert_with(|| {
+                texts.push((text, None));
+                texts.len() - 1
+            })
+        };
+        let sources = sources.map(|source| source.map(&mut place)).collect();
+        Self { language, stems: Stems::of(language), texts, sources, ordinary: None }
+    }
+
+    /// The figures of a sentence, as it writes them, that a source does not state.
+    pub fn missing(&mut self, source: usize, sentence: &str, language: Option<&str>) -> Vec<String> {
+        let missing = figures(sentence, language).into_iter().filter(|figure| !self.states(source, figure));
+        missing.map(|figure| figure.written).collect()
+    }
+
+    /// Whether a source states the figure, with what stands around it.
+    pub fn states(&mut self, source: usize, figure: &Figure) -> bool {
+        let Some([own, around]) = self.sources.get(source).copied() else { return false };
+        // What a text states by itself, it states together with another one.
+        self.read(own);
+        if self.state_together(&[own], figure) {
+            return true;
+        }
+        self.read(around);
+        self.state_together(&[own, around], figure)
+    }
+
+    /// Whether any source states the figure.
+    pub fn any_states(&mut self, figure: &Figure) -> bool {
+        (0..self.sources.len()).any(|source| self.states(source, figure))
+    }
+
+    /// Whether the word occurs without a capital in any source.
+    pub fn has_ordinary_word(&mut self, figure: &Figure) -> bool {
+        let Self { texts, stems, .. } = self;
+        let ordinary = self.ordinary.get_or_insert_with(|| {
+            let mut found = HashSet::new();
+            for (text, _) in texts.iter() {
+                let sentences = sentences(text).into_iter().filter_map(|span| span.of(text));
+                let ordinary = sentences.flat_map(words).filter(|word| word.starts_with(char::is_lowercase));
+                found.extend(ordinary.map(|word| stems.stem(word)));
+            }
+            found
+        });
+        ordinary.contains(&stems.stem(&figure.written))
+    }
+
+    /// Analyses a text, unless that was done.
+    fn read(&mut self, text: usize) {
+        if let Some((text, stated @ None)) = self.texts.get_mut(text) {
+            *stated = Some(StatedFigures::of(text, self.language, &mut self.stems));
+        }
+    }
+
+    fn state_together(&mut self, texts: &[usize], figure: &Figure) -> bool {
+        let stated = texts.iter().filter_map(|text| self.texts.get(*text)?.1.as_ref());
+        let stated: Vec<&StatedFigures> = stated.collect();
+        StatedTogether(&stated).states(figure, &mut self.stems)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
+    impl StatedFigures {
+        /// What both state, in one.
+        fn with(mut self, other: Self) -> Self {
+            self.numbers.extend(other.numbers);
+            self.units.extend(other.units);
+            self.dates.extend(other.dates);
+            self.weekdays.extend(other.weekdays);
+            self.codes.extend(other.codes);
+            self.words.extend(other.words);
+            self
+        }
+    }
+
+    /// Texts of which one has what another one lacks: a unit, a year, a part of a name.
+    fn any_text() -> impl Strategy<Value = String> {
+        const PIECES: [&str; 24] = [
+            "40",
+            "%",
+            "percent",
+            "Share (%)",
+            "1,200",
+            "1.200",
+            "12 500",
+            "euros",
+            "EUR",
+            "12 March",
+            "March 2026",
+            "12/03/2026",
+            "2026",
+            "Monday",
+            "Rossi",
+            "Anna-Maria",
+            "maria",
+            "anna",
+            "B-12",
+            "B12",
+            "-5",
+            "not",
+            ". ",
+            "\n\n",
+        ];
+        proptest::collection::vec(select(&PIECES[..]), 0..8).prop_map(|pieces| pieces.join(" "))
+    }
+
     fn missing(result: &str, source: &str, languages: (&str, &str)) -> Vec<String> {
-        StatedFigures::of(source, Some(languages.1)).missing(result, Some(languages.0))
+        SourceFigures::of_text(source, Some(languages.1)).missing(0, result, Some(languages.0))
     }
 
     #[test]
@@ -215,6 +332,42 @@ mod tests {
             let figures: Vec<_> =
                 around.into_iter().filter(|word| word.chars().any(|c| c.is_ascii_digit())).collect();
             assert_eq!(figures, [""; 0], "{result}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn sources_state_what_their_texts_state_together(
+            texts in proptest::collection::vec((any_text(), select(vec![0, 0, 1, 2])), 1..6),
+            arounds in [any_text(), any_text(), any_text()],
+            said in any_text(),
+            language in select(vec![Some("en"), Some("it"), None]),
+        ) {
+            let sources: Vec<CitedText> = texts
+                .iter()
+                .map(|(text, around)| CitedText { text: text.clone(), around: arounds[*around].as_str().into() })
+                .collect();
+            let mut shared = SourceFigures::new(&sources, language);
+            let mut stems = Stems::of(language);
+            for figure in figures(&said, Some("en")) {
+                let mut any_states = false;
+                // The last one first: what was analysed for one source is no other one's.
+                for (at, source) in sources.iter().enumerate().rev() {
+                    let own = StatedFigures::of(&source.text, language, &mut stems);
+                    let all = own.with(StatedFigures::of(&source.around, language, &mut stems));
+                    let states = StatedTogether(&[&all]).states(&figure, &mut stems);
+                    prop_assert_eq!(shared.states(at, &figure), states, "{:?} in {:?}", figure, source);
+                    any_states |= states;
+                }
+                prop_assert_eq!(shared.any_states(&figure), any_states);
+                let stem = stems.stem(&figure.written);
+                let all = sources.iter().flat_map(|source| [source.text.as_str(), &source.around]);
+                let small = all.flat_map(words).filter(|word| word.starts_with(char::is_lowercase));
+                let is_ordinary = small.map(|word| stems.stem(word)).any(|own| own == stem);
+                prop_assert_eq!(shared.has_ordinary_word(&figure), is_ordinary);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Summaries without a model: the sentences that say most, word for word.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::blocks::{Block, BlockKind, blocks};
 use super::facts::{QuotedFact, fitting};
@@ -79,7 +80,7 @@ fn weight(score: f64) -> u32 {
 /// Reads the sentences of a text.
 struct CandidateReader {
     stems: Stems,
-    numbers: HashMap<String, u32>,
+    numbers: HashMap<Rc<str>, u32>,
     /// In how many sentences each stem occurs.
     counts: Vec<u32>,
     /// The stems of each heading.

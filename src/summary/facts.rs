@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::evidence::StatedFigures;
+use super::evidence::SourceFigures;
 use super::{ByteSpan, sentences};
 
 /// The most bytes of a quotation.
@@ -87,7 +87,7 @@ fn supported_claim(text: &str, span: ByteSpan, claim: &str, language: Option<&st
     }
     let spoken = crate::language::detect(claim).or(language);
     let quote = span.of(text).unwrap_or_default();
-    let missing = StatedFigures::of(quote, language).missing(claim, spoken);
+    let missing = SourceFigures::of_text(quote, language).missing(0, claim, spoken);
     missing.is_empty().then(|| crate::language::text::one_line(claim))
 }
 

@@ -64,6 +64,6 @@ impl SummarisedText {
         let columns = chunk.and_then(|chunk| chunk.columns?.of(&self.text)).unwrap_or_default();
         let headings = chunk.map(|chunk| chunk.heading_path(&self.text)).unwrap_or_default();
         let text = shown.of(&self.text).unwrap_or_default().to_owned();
-        CitedText { text, around: format!("{headings}\n\n{columns}") }
+        CitedText { text, around: format!("{headings}\n\n{columns}").into() }
     }
 }

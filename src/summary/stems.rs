@@ -1,18 +1,28 @@
 //! The stems of words, by language.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
 /// The most bytes of a word that has a stem of its own: what is longer is no word.
 const MAX_WORD: usize = 40;
-/// How many stems are kept; a full cache is cleared.
+/// How many words are kept; a full cache is cleared.
 const MAX_KEPT: usize = 50_000;
 
 /// The stems of a language's words.
 pub(super) struct Stems {
     stemmer: Option<Stemmer>,
-    known: HashMap<String, String>,
+    known: HashMap<String, WordForms>,
+}
+
+/// A word as it is compared with others.
+#[derive(Clone)]
+pub(super) struct WordForms {
+    /// In lower case and without accents.
+    pub norm: Rc<str>,
+    /// Its stem, in lower case and without accents.
+    pub stem: Rc<str>,
 }
 
 impl Stems {
@@ -29,22 +39,28 @@ impl Stems {
         Self { stemmer: algorithm.map(Stemmer::create), known: HashMap::new() }
     }
 
-    /// The stem of a word, in lower case and without accents.
-    pub fn stem(&mut self, word: &str) -> String {
+    /// The forms of a word.
+    pub fn forms(&mut self, word: &str) -> WordForms {
         if let Some(known) = self.known.get(word) {
             return known.clone();
         }
         let lower = word.to_lowercase();
         let stem = match &self.stemmer {
-            Some(stemmer) if lower.len() <= MAX_WORD => stemmer.stem(&lower).into_owned(),
-            _ => lower,
+            Some(stemmer) if lower.len() <= MAX_WORD => stemmer.stem(&lower),
+            _ => lower.as_str().into(),
         };
-        let stem = if stem.is_ascii() { stem } else { crate::language::fold(&stem) };
+        let stem = if stem.is_ascii() { stem } else { crate::language::fold(&stem).into() };
+        let forms = WordForms { norm: crate::language::fold(word).into(), stem: stem.into() };
         if self.known.len() >= MAX_KEPT {
             self.known.clear();
         }
-        self.known.insert(word.to_owned(), stem.clone());
-        stem
+        self.known.insert(word.to_owned(), forms.clone());
+        forms
+    }
+
+    /// The stem of a word, in lower case and without accents.
+    pub fn stem(&mut self, word: &str) -> Rc<str> {
+        self.forms(word).stem
     }
 }
 

@@ -76,7 +76,7 @@ fn by_tree(summariser: &dyn Summariser, text: &str, language: &str, chunk_bytes:
 
 fn source(text: &str, fact: &QuotedFact) -> CitedText {
     let shown = sentences_around(text, fact.span).of(text).unwrap();
-    CitedText { text: shown.to_owned(), around: String::new() }
+    CitedText { text: shown.to_owned(), around: Default::default() }
 }
 
 /// The embedded rules.
