@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{Mutex, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::active_runs::{ActiveRun, ActiveRuns, CommandReceiver};
@@ -31,6 +31,7 @@ use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
 use super::scene_vectors::SceneRanking;
+use super::stream_end::SharedStreamEnd;
 use super::summary_room::SummaryRoom;
 use super::tool_healths::ToolHealths;
 use crate::adapt::{ExecutionLevel, ToolBreakerConfig};
@@ -177,13 +178,14 @@ pub(crate) struct Driver {
     stop: CancellationToken,
     wait_timer: WaitTimer,
     timers: RunTimers,
-    /// The last sequence number of the session's stream, locked by its writer.
-    session_seq: SessionSeq,
+    /// The end of the session's stream, locked by its writer.
+    session_end: SharedStreamEnd,
     /// Commands of users to the run.
     commands: Option<CommandReceiver>,
     /// The last plan version that passed through the preflight check.
     checked_version: u32,
-    /// The turns that its session remembers of it, with their sequence numbers in the session's stream.
+    /// The turns that its session remembers of it, and what others appended to the session's stream before them, with their
+    /// sequence numbers there.
     turns: Vec<(u64, SessionEvent)>,
     /// Whether it was reopened after its end, which restarts its timeout.
     reopened: bool,
@@ -199,10 +201,6 @@ pub(crate) struct Driver {
     /// The texts that are summarised, as far as they were read.
     summaries: BTreeMap<SummaryOwner, summary::HeldText>,
 }
-
-/// The last sequence number of a session's stream, shared by its writers: the session and the drivers of
-/// its runs.
-pub(crate) type SessionSeq = Arc<Mutex<u64>>;
 
 /// Receives the result of a command.
 type CommandReplySender = oneshot::Sender<Result<(), CommandRefusal>>;
@@ -221,8 +219,8 @@ pub(crate) struct EndedRun {
     pub(crate) overhead: Duration,
     /// Why it could not continue: the journal refused an event.
     pub(crate) fault: Option<Fault>,
-    /// The turns that its session remembers, if it ended here, with their sequence numbers in the
-    /// session's stream.
+    /// The turns that its session remembers, if it ended here, and what others appended to the session's stream before
+    /// them, with their sequence numbers there.
     pub(crate) turns: Vec<(u64, SessionEvent)>,
     /// Whether a request in the session decided about it here: the run's result is then its answer.
     pub(crate) decided_in_session: bool,
@@ -257,7 +255,7 @@ impl Driver {
         session: SessionId,
         tenant: TenantId,
         accepted: AcceptedRun,
-        session_seq: SessionSeq,
+        session_end: SharedStreamEnd,
     ) -> Self {
         let AcceptedRun { state, live, taken_over, panicked } = accepted;
         let queued = state.queued.as_ref();
@@ -289,7 +287,7 @@ impl Driver {
             stop: CancellationToken::new(),
             wait_timer: WaitTimer::default(),
             timers: RunTimers::default(),
-            session_seq,
+            session_end,
             commands: live.take_commands(),
             live,
             checked_version: 0,

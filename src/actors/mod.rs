@@ -21,6 +21,8 @@ pub(crate) mod scene;
 pub(crate) mod scene_manager;
 pub(crate) mod scene_vectors;
 pub(crate) mod session_registry;
+pub(crate) mod stream_end;
+pub(crate) mod summary_places;
 pub(crate) mod summary_room;
 pub(crate) mod supervised;
 pub(crate) mod tool_healths;

@@ -19,12 +19,13 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use arc_swap::ArcSwap;
-use tokio_util::sync::CancellationToken;
 
-use super::driver::{RunServices, SessionSeq};
+use super::driver::RunServices;
 use super::launch;
 use super::recovery_gate::RecoveryGate;
 use super::session_registry;
+use super::stream_end::SharedStreamEnd;
+use super::summary_places::SummaryPlaces;
 use crate::conversation::{self, CallerId, ConversationLimits, ConversationState, Input, SideEffect};
 use crate::llm::Purpose;
 use crate::llm::budget::{AccountKey, Hold};
@@ -39,6 +40,7 @@ pub(crate) use messages::{
     SessionDelivery, SessionMessage, StatementMessage,
 };
 use runs::RunEntry;
+use summary::SummaryControl;
 
 /// What every conversation works with.
 #[derive(Clone)]
@@ -55,6 +57,8 @@ pub(crate) struct Options {
     pub(crate) outside: ServerMetrics,
     /// Admits runs.
     pub(crate) gate: RecoveryGate,
+    /// Places for summaries.
+    pub(crate) summary_places: SummaryPlaces,
     /// Whether this process resumes runs that an earlier one left unfinished.
     pub(crate) carries_on: Arc<AtomicBool>,
 }
@@ -84,10 +88,10 @@ pub(crate) struct SceneManager {
     /// The runs that are queued, read or driven, and those being appended. Boxed, since an emptied map keeps its
     /// buckets.
     runs: HashMap<RunId, Box<RunEntry>>,
-    /// The last sequence number of the session's stream.
-    seq: SessionSeq,
-    /// Ends the summary in progress.
-    summary: Option<CancellationToken>,
+    /// The end of the session's stream.
+    end: SharedStreamEnd,
+    /// Ends or hurries the summary in progress.
+    summary: Option<SummaryControl>,
     timer: Option<SpawnHandle>,
     /// Keeps the conversation's budget account open while the actor lives.
     account: Option<Hold>,
@@ -119,7 +123,7 @@ impl SceneManager {
             callers: HashMap::new(),
             last_caller: 0,
             runs: HashMap::new(),
-            seq: SessionSeq::default(),
+            end: SharedStreamEnd::default(),
             summary: None,
             timer: None,
             account: None,
@@ -144,6 +148,10 @@ impl SceneManager {
             for effect in self.state.on(input) {
                 inputs.extend(self.perform(effect, ctx));
             }
+        }
+        // If it is locked, what is appended now is reported later, and then this, too.
+        if let Ok(mut end) = self.end.try_lock() {
+            end.is_known_through(self.state.last_known());
         }
         let new = self.state.take_new_facts();
         if new != FactCounts::default() {

@@ -119,6 +119,11 @@ impl SessionHistory {
         counts.since(&std::mem::replace(&mut self.counted, counts))
     }
 
+    /// The sequence number of the last event that was folded.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Whether an event is known that follows one which is not: the run that appended it has not been reported yet.
     pub(super) fn is_behind(&self) -> bool {
         !self.early.is_empty()
@@ -130,6 +135,11 @@ impl SessionHistory {
             return None;
         }
         self.remembered()?.memory.needs_summary(window)
+    }
+
+    /// Whether it has to be summarised before the next request, for a window of so many tokens.
+    pub(super) fn is_overdue(&self, window: usize) -> bool {
+        self.outline.fill.is_overdue(&self.options, window)
     }
 
     /// What the conversation has cost, in billionths of a US dollar.
@@ -161,6 +171,7 @@ mod tests {
             assert_eq!(self.outline, HistoryOutline::of(memory, ledger));
             for window in [0, 100, 1_000, 10_000, 100_000] {
                 assert_eq!(self.needs_summary(window), memory.needs_summary(window));
+                assert!(!self.is_overdue(window) || self.needs_summary(window).is_some());
             }
             remembered
         }

@@ -49,17 +49,40 @@ impl ConversationState {
         self.history.is_behind() && !may_report
     }
 
-    /// Makes a summary that is due, or starts the next queued run.
+    /// Starts the next queued run, and beside it a summary that is due: it is made in the time in which the user thinks. A run
+    /// waits for it only if the memory is overdue.
     fn start_next(&mut self, out: &mut Vec<SideEffect>) {
-        let Phase::Awake(awake) = &mut self.phase else { return };
-        if awake.summarising || self.runs.of_the_queue().is_some() {
+        // A turn that is known and cannot be folded yet is what the next request may be about.
+        if self.history.is_behind() {
             return;
         }
-        if let Some(job) = self.history.needs_summary(self.limits.window) {
+        let window = self.limits.window;
+        let is_summarising = self.is_summarising();
+        let due = if is_summarising { None } else { self.history.needs_summary(window) };
+        // Where no summary can be made, nothing waits for one.
+        let waits = (is_summarising || due.is_some()) && self.history.is_overdue(window);
+        let is_next = self.runs.of_the_queue().is_none() && self.runs.queued() > 0;
+        if is_next
+            && !waits
+            && let Some((run, active)) = self.runs.dequeue()
+        {
+            self.drive(run, active, None, out);
+        }
+        if let (Some(job), Phase::Awake(awake)) = (due, &mut self.phase) {
             awake.summarising = true;
             out.push(SideEffect::Summarise(job));
-        } else if let Some((run, active)) = self.runs.dequeue() {
-            self.drive(run, active, None, out);
+        }
+        if is_next && waits {
+            self.hurry_summary(out);
+        }
+    }
+
+    /// Has the summary in progress go before those of other conversations.
+    fn hurry_summary(&mut self, out: &mut Vec<SideEffect>) {
+        if let Phase::Awake(Awake { summarising: true, hurried, .. }) = &mut self.phase
+            && !std::mem::replace(hurried, true)
+        {
+            out.push(SideEffect::HurrySummary);
         }
     }
 
@@ -74,15 +97,18 @@ impl ConversationState {
     }
 
     fn end_summary(&mut self) {
-        if let Phase::Awake(Awake { summarising, .. }) | Phase::Failing { summarising, .. } = &mut self.phase
-        {
-            *summarising = false;
+        match &mut self.phase {
+            Phase::Awake(awake) => (awake.summarising, awake.hurried) = (false, false),
+            Phase::Failing { summarising, .. } => *summarising = false,
+            Phase::Loading | Phase::Erasing { .. } | Phase::Held | Phase::Stopped => {}
         }
     }
 
     /// What is remembered may not be what the stream has: nothing starts until it is read again.
     pub(super) fn fail(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
         self.cancel_timer(out);
+        // Everything waits for its end.
+        self.hurry_summary(out);
         let Phase::Awake(awake) = &mut self.phase else { return };
         let (appending, summarising, stating) = (awake.appending.take(), awake.summarising, awake.stating);
         self.backlog.requests.append(&mut awake.admitted);

@@ -16,6 +16,9 @@
 //! - Facts that people state are appended one after another, each judged by the ledger before it.
 //! - A person's decision waits neither for requests in the queue nor for one that is being appended.
 //! - The memory is the fold of the session's stream, in whatever order its runs end.
+//! - At most one summary is made at a time. A run of the queue waits for it only while the memory is overdue, and then the summary
+//!   is hurried.
+//! - A run of the queue starts with every turn whose run was answered, and never with a memory that is overdue.
 //!
 //! **Architecture invariant:** this module knows `run`, `planner` and `memory`: no actor, channel, store or
 //! clock. Reply channels, live runs and times stay with the actor, which finds them by id.
@@ -129,8 +132,10 @@ struct Awake {
     /// Requests that wait until those before them are appended.
     admitted: VecDeque<IncomingRequest>,
     appending: Option<Appending>,
-    /// Whether the oldest turns are being summarised. No queued run starts meanwhile.
+    /// Whether the oldest turns are being summarised. Queued runs start meanwhile, for as long as the memory is not overdue.
     summarising: bool,
+    /// Whether that summary goes before those of other conversations, since a run waits for it.
+    hurried: bool,
     /// Whether a fact that a person stated is being appended.
     stating: bool,
     /// Whether the idle timer runs.
@@ -237,6 +242,11 @@ impl ConversationState {
     /// The facts that were recorded since this was last asked; those that the store had are not among them.
     pub(crate) fn take_new_facts(&mut self) -> FactCounts {
         self.history.take_new_facts()
+    }
+
+    /// The sequence number of the last event of its stream that it remembers, as all before it.
+    pub(crate) fn last_known(&self) -> u64 {
+        self.history.last()
     }
 
     /// The run of the queue that is driven now.

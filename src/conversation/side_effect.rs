@@ -33,6 +33,8 @@ pub(crate) enum SideEffect {
     Finish { run: RunId, callers: Vec<CallerId>, fault: Option<Fault> },
     /// Summarise: `Summarised` or `StreamFailed`.
     Summarise(SummaryJob),
+    /// Something waits for the summary: it goes before those of other conversations.
+    HurrySummary,
     /// The summary is not needed any more; it ends earlier, with what it has cost.
     CancelSummary,
     /// Append a fact that a person stated: `FactAppended`.

@@ -15,6 +15,7 @@ use super::sessions;
 use super::tool_health::restore_health;
 use crate::actors::driver::{LearnedPlans, RunServices};
 use crate::actors::journal::{self, Journal};
+use crate::actors::summary_places::SummaryPlaces;
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
 use crate::config::Config;
 use crate::notify::WebhookNotifier;
@@ -112,6 +113,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         idle: parts.idle,
         outside: parts.outside.clone(),
         gate: parts.recovery_gate.clone(),
+        summary_places: SummaryPlaces::new(worker_threads()),
         carries_on: parts.is_serving.clone(),
     };
     let registry = session_registry::Address::start(

@@ -45,6 +45,10 @@ pub const MAX_TURN_TOKENS: usize = 2000;
 /// Maximum size of the summary, in tokens.
 pub const MAX_SUMMARY_TOKENS: usize = 1000;
 
+/// By which part of the turns that a prompt may have the memory may hold more of them while its oldest are being summarised: a
+/// quarter. So a request rarely waits for a summary, and a prompt that lacks turns meanwhile has a line for each of them.
+const PART_BEYOND_PROMPT: usize = 4;
+
 /// The memory of one conversation. Its serialised form is that of no file: a process packs what waits in it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
@@ -82,6 +86,15 @@ impl MemoryFill {
         let limit = options.budget(window).saturating_mul(4);
         let is_full = self.held + self.last > limit || self.turns >= options.max_turns_in_prompt.max(1);
         is_full && self.turns > options.keep_turns.max(1)
+    }
+
+    /// Whether a summary is needed before the next request: the memory exceeds its share of a window of `window` tokens, or holds
+    /// more than a quarter more turns than a prompt may. Then it also [needs](Self::needs_summary) one.
+    pub(crate) fn is_overdue(&self, options: &Options, window: usize) -> bool {
+        let limit = options.budget(window).saturating_mul(4);
+        let most = options.max_turns_in_prompt.max(1);
+        let is_over = self.held > limit || self.turns > most + most / PART_BEYOND_PROMPT;
+        is_over && self.turns > options.keep_turns.max(1)
     }
 }
 

@@ -13,7 +13,8 @@ pub struct Options {
     pub window_share: f64,
     /// The newest turns that are never summarised.
     pub keep_turns: usize,
-    /// Maximum number of turns that a prompt holds verbatim; the oldest are summarised before there are more.
+    /// Maximum number of turns that a prompt holds verbatim. With so many, the oldest are summarised; requests are answered
+    /// meanwhile, and wait for the summary where there are more than a quarter more.
     pub max_turns_in_prompt: usize,
     /// Maximum number of tokens of the facts of the conversation that a run is told beside its turns; 0 tells none.
     pub facts_tokens: usize,

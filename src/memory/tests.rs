@@ -619,4 +619,29 @@ proptest! {
             prop_assert!(lines <= room, "{lines} tokens of {room}");
         }
     }
+
+    #[test]
+    fn memory_is_overdue_where_a_prompt_does_not_hold_it(
+        turns in proptest::collection::vec(any_turn(), 1..30),
+        window in 800usize..8000,
+        most in 5usize..24,
+    ) {
+        let options = Options { max_turns_in_prompt: most, ..Options::default() };
+        let mut memory = Memory::new(options.clone());
+        for turn in turns {
+            memory.apply(&ended(turn));
+            let is_overdue = memory.fill().is_overdue(&options, window);
+            // A request that waits, waits for something.
+            prop_assert!(!is_overdue || memory.needs_summary(window).is_some());
+            let kept = memory.turns().len();
+            if kept <= options.keep_turns {
+                prop_assert!(!is_overdue);
+            } else if !is_overdue {
+                prop_assert!(kept <= most + most / 4);
+                // A few tokens more: the frame of a prompt without a summary is larger.
+                let context = memory.context(options.budget(window) + 4);
+                prop_assert!(kept > most || context.turns.len() == kept, "{} of {kept}", context.turns.len());
+            }
+        }
+    }
 }

@@ -339,8 +339,7 @@ async fn yes_retried_by_the_client_decides_once() {
 #[tokio::test]
 async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let office = Office::open();
-    let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
-    let served = ServedEngine::start(setup).await;
+    let served = ServedEngine::start(office.setup()).await;
     let send_message = async |words: &str| {
         let mut body = ask(words);
         body["session_id"] = json!("s-1");
@@ -354,8 +353,7 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
     assert_eq!(yes.status, 200, "{yes:#?}");
 
-    // A foreign row in the conversation's stream makes the next append fail, so the summary that is due then
-    // cannot be written.
+    // A foreign row in the conversation's stream makes the next append fail.
     let pool = served.engine.store().pool();
     sqlx::query(
         "CREATE TRIGGER strange AFTER UPDATE ON sessions WHEN NEW.last_seq = 2 BEGIN \
@@ -368,6 +366,8 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     .await
     .unwrap();
     assert_eq!(send_message("hello").await.json()["status"], "completed");
+    let fact = served.post("/api/sessions/s-1/facts", &json!({"claim": "The room is small"})).await;
+    assert_eq!(fact.json()["code"], "store.conflict", "{fact:#?}");
     // Nothing starts while the payment is driven: whatever would start it would drive the payment, too.
     let insist = async {
         loop {

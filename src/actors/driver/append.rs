@@ -140,15 +140,16 @@ impl Driver {
         mut records: Vec<Record>,
         last: &PublishedRunEvent,
     ) -> Result<(), Fault> {
-        let session = self.session_seq.clone();
-        let mut seq = session.lock().await;
-        let turn = self.ended_turn(last, *seq + 1);
+        let session = self.session_end.clone();
+        let mut end = session.lock().await;
+        let seq = end.last() + 1;
+        let turn = self.ended_turn(last, seq);
         let remembered = turn.as_ref().map(|turn| turn.body.clone());
         records.extend(turn.map(Record::Session));
         self.shared.journal.append(records, true).await?;
         if let Some(remembered) = remembered {
-            *seq += 1;
-            self.turns.push((*seq, remembered));
+            end.appended([(seq, remembered)]);
+            self.turns.extend_from_slice(end.unreported());
         }
         Ok(())
     }

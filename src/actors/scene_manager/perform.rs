@@ -3,9 +3,9 @@
 use actix::prelude::*;
 
 use super::SceneManager;
-use crate::actors::driver::SessionSeq;
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::session_registry::SleepRequest;
+use crate::actors::stream_end::SharedStreamEnd;
 use crate::conversation::{Input, SideEffect};
 use crate::store::StreamId;
 
@@ -23,6 +23,11 @@ impl SceneManager {
             SideEffect::Drive { run, orders } => return self.drive(run, orders, ctx),
             SideEffect::Finish { run, callers, fault } => self.finish(run, callers, fault),
             SideEffect::Summarise(job) => self.summarise(job, ctx),
+            SideEffect::HurrySummary => {
+                if let Some(summary) = &self.summary {
+                    summary.hurry();
+                }
+            }
             SideEffect::CancelSummary => {
                 if let Some(summary) = &self.summary {
                     summary.cancel();
@@ -39,7 +44,7 @@ impl SceneManager {
                 self.feed_later(work, |_: &mut Self, ()| Input::Released, ctx);
             }
             SideEffect::Reset => {
-                self.seq = SessionSeq::default();
+                self.end = SharedStreamEnd::default();
                 self.open_account();
             }
             SideEffect::ReplyReady { caller } => self.reply_ready(caller),

@@ -8,8 +8,8 @@ use actix::prelude::*;
 use super::SceneManager;
 use super::recovery::{self, LastEvent};
 use super::runs::condition;
-use crate::actors::driver::{self};
 use crate::actors::runtime_task::run_as_task;
+use crate::actors::stream_end::{SharedStreamEnd, StreamEnd};
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
 use crate::llm::budget::{AccountKey, BudgetScope};
 use crate::run::{Envelope, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
@@ -64,7 +64,8 @@ impl SceneManager {
             };
             manager.account = Some(account);
             // Nobody else holds it before the first run is driven.
-            manager.seq = Arc::new(tokio::sync::Mutex::new(events.last().map_or(0, |last| last.seq)));
+            let end = StreamEnd::at(events.last().map_or(0, |last| last.seq));
+            manager.end = Arc::new(tokio::sync::Mutex::new(end));
             Input::Loaded(Box::new(LoadedConversation {
                 last_event_at: events.last().map(|last| last.at),
                 events: events.into_iter().map(|event| (event.seq, event.body)).collect(),
@@ -80,7 +81,7 @@ impl SceneManager {
         let journal = self.options.shared.load().journal.clone();
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let seq = self.seq.clone();
+        let end = self.end.clone();
         let work = run_as_task(async move {
             // Events that were appended without waiting for the disk.
             journal.flush().await?;
@@ -96,7 +97,7 @@ impl SceneManager {
                 ReadAttempt::ForCommand => Vec::new(),
                 // The run may have ended, and its slot is not known here.
                 ReadAttempt::AfterPanic | ReadAttempt::AfterLastPanic => {
-                    stream(&store, &seq, &tenant, &session).await?
+                    stream(&store, &end, &tenant, &session).await?
                 }
             };
             if attempt == ReadAttempt::AfterLastPanic && state.is_unfinished() {
@@ -123,15 +124,15 @@ impl SceneManager {
     }
 }
 
-/// The session's own stream, with its last number known to all its writers.
+/// The session's own stream, with its end known to all its writers.
 async fn stream(
     store: &Store,
-    seq: &driver::SessionSeq,
+    end: &SharedStreamEnd,
     tenant: &TenantId,
     session: &SessionId,
 ) -> Result<Vec<(u64, SessionEvent)>, Fault> {
-    let mut seq = seq.lock().await;
+    let mut end = end.lock().await;
     let events = store.session_events(tenant, session).await?;
-    *seq = events.last().map_or(0, |last| last.seq);
+    *end = StreamEnd::at(events.last().map_or(0, |last| last.seq));
     Ok(events.into_iter().map(|event| (event.seq, event.body)).collect())
 }

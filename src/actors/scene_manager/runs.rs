@@ -136,7 +136,7 @@ impl SceneManager {
         let lines = run_context(run, &self.session, &self.tenant);
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
-            Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
+            Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.end.clone());
         let work = async move {
             // Boxed: it is large, and would be moved with the task each time.
             let driven = async move { Box::pin(driver.run(context, gate.admit(run).await)).await };

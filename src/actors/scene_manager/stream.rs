@@ -4,9 +4,9 @@ use actix::prelude::*;
 use jiff::Timestamp;
 
 use super::SceneManager;
-use crate::actors::driver::SessionSeq;
 use crate::actors::journal;
 use crate::actors::runtime_task::run_as_task;
+use crate::actors::stream_end::{SharedStreamEnd, StreamEnd};
 use crate::conversation::{CallerId, Input};
 use crate::run::{Envelope, Fault, SCHEMA, SessionEvent, SessionId, StatedFact, TenantId};
 use crate::store::{self, Record, Store, StreamId};
@@ -17,7 +17,7 @@ pub(super) struct SessionStream {
     store: Store,
     pub(super) tenant: TenantId,
     pub(super) session: SessionId,
-    seq: SessionSeq,
+    end: SharedStreamEnd,
 }
 
 impl SceneManager {
@@ -27,7 +27,7 @@ impl SceneManager {
             store: self.options.store.clone(),
             tenant: self.tenant.clone(),
             session: self.session.clone(),
-            seq: self.seq.clone(),
+            end: self.end.clone(),
         }
     }
 
@@ -50,9 +50,9 @@ impl SessionStream {
         self,
         events: Vec<SessionEvent>,
     ) -> Result<Vec<(u64, SessionEvent)>, store::Error> {
-        let Self { journal, store, tenant, session, seq } = self;
-        let mut seq = seq.lock().await;
-        let events: Vec<(u64, SessionEvent)> = (*seq + 1..).zip(events).collect();
+        let Self { journal, store, tenant, session, end } = self;
+        let mut end = end.lock().await;
+        let events: Vec<(u64, SessionEvent)> = (end.last() + 1..).zip(events).collect();
         let record = |(seq, body): &(u64, SessionEvent)| {
             Record::Session(Envelope {
                 seq: *seq,
@@ -68,10 +68,12 @@ impl SessionStream {
         if let Err(error) = journal.append(events.iter().map(record).collect(), true).await {
             // Runs that are driven beside the queue end in this stream, too.
             let last = run_as_task(last_in_stream(journal, store, tenant, session));
-            *seq = last.await.unwrap_or(*seq);
+            if let Some(last) = last.await {
+                *end = StreamEnd::at(last);
+            }
             return Err(error);
         }
-        *seq += events.len() as u64;
+        end.appended(events.iter().cloned());
         Ok(events)
     }
 }

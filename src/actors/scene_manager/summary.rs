@@ -8,6 +8,7 @@ use super::SceneManager;
 use super::stream::SessionStream;
 use crate::actors::driver::RunServices;
 use crate::actors::scene;
+use crate::actors::summary_places::SummaryPlaces;
 use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
 use crate::llm::Caller;
@@ -16,21 +17,46 @@ use crate::run::{Attempt, Fault, SessionEvent, Usage};
 use crate::store;
 use crate::telemetry::session_context;
 
+/// Ends or hurries a summary.
+pub(super) struct SummaryControl {
+    stop: CancellationToken,
+    /// Cancelled when it waits for no place any more.
+    urgent: CancellationToken,
+}
+
+impl SummaryControl {
+    /// The summary ends earlier, with what it has cost.
+    pub(super) fn cancel(&self) {
+        self.stop.cancel();
+    }
+
+    /// The summary waits for no place.
+    pub(super) fn hurry(&self) {
+        self.urgent.cancel();
+    }
+}
+
 /// What a summary needs, apart from the actor.
 struct SummaryTask {
     shared: RunServices,
     stream: SessionStream,
+    places: SummaryPlaces,
     stop: CancellationToken,
+    urgent: CancellationToken,
 }
 
 impl SceneManager {
     pub(super) fn summarise(&mut self, job: SummaryJob, ctx: &mut Context<Self>) {
         let stop = CancellationToken::new();
-        self.summary = Some(stop.clone());
+        // One that ends waits for nothing, either.
+        let urgent = stop.child_token();
+        self.summary = Some(SummaryControl { stop: stop.clone(), urgent: urgent.clone() });
         let summary = SummaryTask {
             shared: RunServices::clone(&self.options.shared.load()),
             stream: self.stream(),
+            places: self.options.summary_places.clone(),
             stop,
+            urgent,
         };
         let work = async move {
             let events = summary.make(job).await;
@@ -82,7 +108,9 @@ impl SummaryTask {
             return vec![by_rules(Usage::default(), Vec::new())];
         }
         let mut spent = SpentOnSummary::default();
+        let place = self.places.take(&self.urgent).await;
         let written = self.ask(&job, &mut spent).await;
+        drop(place);
         let SpentOnSummary { usage, attempts } = spent;
         match written {
             Ok(WrittenMemory { text: summary, sources, .. }) => {
@@ -109,9 +137,11 @@ impl SummaryTask {
             spent.usage += done.usage;
             spent.attempts.extend(done.attempts);
             // Reading many turns takes long.
+            let reader = self.places.take_reader(&self.urgent).await;
             let (reply, mut reading) = (done.reply, summary);
             let read = tokio::task::spawn_blocking(move || {
                 let read = reading.read(part, &reply, mode);
+                drop(reader);
                 (reading, read)
             });
             let (kept, read) = read.await.map_err(|error| Fault::new("summary.failed", error.to_string()))?;

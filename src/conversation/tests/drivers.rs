@@ -27,7 +27,9 @@ impl Sim {
                 _ => {
                     let asks = self.dice.pick(3) == 2;
                     let turn = self.journal.end(run, asks);
-                    self.turns.entry(run).or_default().push(turn);
+                    self.unreported.push(turn);
+                    // With what others appended before, and have not reported.
+                    self.turns.entry(run).or_default().extend_from_slice(&self.unreported);
                 }
             },
             (None, _) => return self.leave(run, None),

@@ -96,6 +96,15 @@ impl Journal {
         }
     }
 
+    /// The sequence numbers of a run's turns in the stream.
+    pub fn turns_of(&self, run: RunId) -> impl Iterator<Item = u64> {
+        let is_own = move |event: &SessionEvent| match event {
+            SessionEvent::TurnEnded { turn, .. } => turn.run == Some(run),
+            _ => false,
+        };
+        self.stream.iter().filter(move |(_, event)| is_own(event)).map(|(seq, _)| *seq)
+    }
+
     pub fn erase(&mut self) {
         let (now, places) = (self.now, self.places);
         *self = Self { now, places, ..Self::default() };

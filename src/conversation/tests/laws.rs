@@ -47,6 +47,7 @@ proptest! {
 fn histories_reach_what_the_laws_are_about() {
     let mut runner = TestRunner::deterministic();
     let (mut accepts, mut drives, mut decisions, mut sleeps, mut crashes) = (0, 0, 0, 0, 0);
+    let (mut beside_summaries, mut hurries) = (0, 0);
     for _ in 0..128 {
         let world = worlds().new_tree(&mut runner).unwrap().current();
         let sim = Sim::run(world);
@@ -54,8 +55,11 @@ fn histories_reach_what_the_laws_are_about() {
         drives += sim.watch.drives;
         decisions += sim.watch.decisions;
         sleeps += sim.watch.sleeps;
+        beside_summaries += sim.watch.beside_summaries;
+        hurries += sim.watch.hurries;
         crashes += sim.crashes;
     }
-    let counts = [accepts, drives, decisions, sleeps, crashes as usize];
+    let counts = [accepts, drives, decisions, sleeps, crashes as usize, beside_summaries];
     assert!(counts.iter().all(|count| *count > 32), "too little happens: {counts:?}");
+    assert!(hurries > 0, "no request waits for a summary");
 }

@@ -7,7 +7,7 @@ use crate::conversation::{
     LoadedConversation, MAX_PANICS, NewRun, ReadAttempt, RunCondition, RunReading, SideEffect,
     StoredDecisions, WordDecision,
 };
-use crate::memory;
+use crate::memory::{self, SummaryJob};
 use crate::planner::ApproverChoice;
 use crate::run::{ApprovalId, Fault, RunId, RunStatus, SessionEvent, SessionId, Turn, Usage};
 
@@ -339,14 +339,91 @@ fn failed_stream_waits_for_driven_runs_and_drops_the_queue() {
         state.on(appended(number));
         state.on(ended(number, RunCondition::Ended, 4, vec![turn(seq, number, false)]));
     }
-    // A summary is due.
+    // A summary is made, and after one more turn it is overdue.
     state.on(request(5, "look"));
-    assert_eq!(state.on(appended(5)), [accept(5)]);
+    assert_eq!(state.on(appended(5)), [accept(5), drive(5, &[])]);
+    assert_eq!(state.on(ended(5, RunCondition::Ended, 4, vec![turn(3, 5, false)])), [finish(5, &[5])]);
+    state.on(request(6, "look"));
+    assert_eq!(state.on(appended(6)), [accept(6), SideEffect::HurrySummary]);
     let fault = Fault::new("store.conflict", "somebody else writes");
-    let failed = SideEffect::Finish { run: run(5), callers: vec![CallerId(5)], fault: Some(fault.clone()) };
+    let failed = SideEffect::Finish { run: run(6), callers: vec![CallerId(6)], fault: Some(fault.clone()) };
     assert_eq!(state.on(Input::StreamFailed(fault)), [failed]);
     let effects = state.on(ended(1, RunCondition::Waiting(open(5)), 5, Vec::new()));
-    assert_eq!(effects, [finish(1, &[2]), SideEffect::RequestSleep { received: 5 }]);
+    assert_eq!(effects, [finish(1, &[2]), SideEffect::RequestSleep { received: 6 }]);
+}
+
+fn summarised(seq: u64, job: &SummaryJob) -> Input {
+    let (summary, usage) = (job.fallback(), Usage::default());
+    let (through, attempts, sources) = (job.through, Vec::new(), Vec::new());
+    let event = SessionEvent::Summarised { through, summary, usage, attempts, sources };
+    Input::Summarised { turns: vec![(seq, event)] }
+}
+
+/// A conversation of two turns, which a prompt may have, and the summary that began after them.
+fn summarising() -> (ConversationState, SummaryJob) {
+    let mut state = conversation(true, 4);
+    state.on(request(1, "look"));
+    state.on(appended(1));
+    state.on(ended(1, RunCondition::Ended, 4, vec![turn(1, 1, false)]));
+    state.on(request(2, "look"));
+    state.on(appended(2));
+    let mut effects = state.on(ended(2, RunCondition::Ended, 4, vec![turn(2, 2, false)]));
+    let Some(SideEffect::Summarise(job)) = effects.pop() else { panic!("{effects:?}") };
+    (state, job)
+}
+
+#[test]
+fn request_waits_for_a_summary_only_if_it_is_overdue() {
+    let (mut state, job) = summarising();
+    state.on(request(3, "look"));
+    assert_eq!(state.on(appended(3)), [accept(3), drive(3, &[])]);
+    state.on(request(4, "look"));
+    assert_eq!(state.on(appended(4)), [accept(4)]);
+    // With its turn there are more than a prompt may have.
+    let effects = state.on(ended(3, RunCondition::Ended, 4, vec![turn(3, 3, false)]));
+    assert_eq!(effects, [finish(3, &[3]), SideEffect::HurrySummary]);
+    state.on(request(5, "look"));
+    assert_eq!(state.on(appended(5)), [accept(5)]);
+    // The first turn is summarised; the two that are left fit, and the next summary is made beside.
+    let effects = state.on(summarised(4, &job));
+    assert!(
+        matches!(&effects[..], [first, SideEffect::Summarise(_)] if *first == drive(4, &[])),
+        "{effects:?}"
+    );
+    let memory = state.history.remembered().unwrap().memory;
+    assert_eq!((memory.covered(), memory.turns().len()), (1, 2));
+}
+
+#[test]
+fn request_waits_for_the_turn_before_it_where_the_summary_is_not_reported() {
+    let (mut state, job) = summarising();
+    state.on(request(3, "look"));
+    state.on(appended(3));
+    // The summary is on disk before the turn, and only its own report tells so.
+    state.on(ended(3, RunCondition::Ended, 4, vec![turn(4, 3, false)]));
+    state.on(request(4, "and there?"));
+    assert_eq!(state.on(appended(4)), [accept(4)]);
+    let effects = state.on(summarised(3, &job));
+    assert!(
+        matches!(&effects[..], [first, SideEffect::Summarise(_)] if *first == drive(4, &[])),
+        "{effects:?}"
+    );
+    let memory = state.history.remembered().unwrap().memory;
+    assert_eq!(memory.turns().last().unwrap().run, Some(run(3)));
+}
+
+#[test]
+fn erasure_waits_for_the_summary_and_not_for_a_request_that_is_refused_then() {
+    let (mut state, job) = summarising();
+    let erase = |number: u64| Input::Erase { caller: CallerId(number), since: None };
+    assert_eq!(state.on(erase(3)), [SideEffect::CancelSummary]);
+    // A request that comes between is answered beside the summary, and begins before the erasure.
+    state.on(request(4, "look"));
+    assert_eq!(state.on(appended(4)), [accept(4), drive(4, &[])]);
+    assert!(matches!(state.on(erase(5))[..], [SideEffect::Refuse { caller: CallerId(5), .. }]));
+    let effects = state.on(ended(4, RunCondition::Ended, 4, vec![turn(3, 4, false)]));
+    assert_eq!(effects, [finish(4, &[4])]);
+    assert_eq!(state.on(summarised(4, &job)), [SideEffect::Erase { since: None }]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::sim::{Actor, Sim};
+use super::sim::{Actor, Sim, WINDOW};
 use super::watch::Message;
 use crate::conversation::{
     CallerId, ConversationLimits, ConversationState, FactStatement, IncomingRequest, Input,
@@ -74,7 +74,7 @@ impl Sim {
             let limits = ConversationLimits {
                 max_queued: self.world.max_queued,
                 memory: self.world.memory.clone(),
-                window: 100_000,
+                window: WINDOW,
             };
             let (state, effects) = ConversationState::new(session, limits, false);
             let (mailbox, work) = (VecDeque::new(), Vec::new());

@@ -15,6 +15,9 @@ use crate::memory::SummaryJob;
 use crate::run::tests::Dice;
 use crate::run::{Fault, RunId, SessionEvent, StatedFact, Usage};
 
+/// The context window of the model that plans, in tokens.
+pub(super) const WINDOW: usize = 100_000;
+
 /// Something in progress, whose completion is an input of the actor.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -26,11 +29,36 @@ pub(super) enum Work {
     Panicked(RunId),
     Summary(SummaryJob),
     State(CallerId, StatedFact),
+    /// What was appended is about to be reported, or that it could not be.
+    Report(Input),
     Erase(bool),
     Hold,
     Timer,
     Sleep(u64),
     SleepReply(bool),
+}
+
+impl Work {
+    /// Whether a summary is in progress.
+    fn is_summary(&self) -> bool {
+        let is_report = |input: &Input| matches!(input, Input::Summarised { .. } | Input::StreamFailed(_));
+        match self {
+            Self::Summary(_) => true,
+            Self::Report(input) => is_report(input),
+            _ => false,
+        }
+    }
+
+    /// Whether a stated fact is being appended.
+    fn is_fact(&self) -> bool {
+        matches!(self, Self::State(..) | Self::Report(Input::FactAppended { .. }))
+    }
+}
+
+/// What a summary leads to.
+fn summarised(job: &SummaryJob) -> SessionEvent {
+    let (through, summary, usage) = (job.through, job.fallback(), Usage::default());
+    SessionEvent::Summarised { through, summary, usage, attempts: Vec::new(), sources: Vec::new() }
 }
 
 /// One actor of the conversation.
@@ -64,6 +92,8 @@ pub struct Sim {
     pub(super) words: BTreeMap<CallerId, WordDecision>,
     /// What drivers appended to the session's stream and have not reported.
     pub(super) turns: BTreeMap<RunId, Vec<(u64, SessionEvent)>>,
+    /// What was appended to the session's stream and is not known to the actor, by whomever.
+    pub(super) unreported: Vec<(u64, SessionEvent)>,
     pub(super) last_id: u64,
     pub crashes: u32,
     pub(super) is_calm: bool,
@@ -84,6 +114,7 @@ impl Sim {
             live: BTreeMap::new(),
             words: BTreeMap::new(),
             turns: BTreeMap::new(),
+            unreported: Vec::new(),
             last_id: 0,
             crashes: 0,
             is_calm: false,
@@ -138,7 +169,7 @@ impl Sim {
         if let Some(actor) = last.filter(|actor| matches!(actor.state.phase, Phase::Awake(_))) {
             let is_writing = actor.work.iter().any(|work| {
                 matches!(work, Work::Ended(..) | Work::Panicked(_) | Work::Read(_, ReadAttempt::AfterPanic))
-                    || matches!(work, Work::Read(_, ReadAttempt::AfterLastPanic))
+                    || matches!(work, Work::Read(_, ReadAttempt::AfterLastPanic) | Work::Report(_))
             });
             if !is_writing && self.turns.is_empty() {
                 // A fold of the whole stream is slow.
@@ -176,6 +207,11 @@ impl Sim {
         if let Some((caller, run)) = command {
             self.is_not_queued(at, caller, run, &effects);
         }
+        self.check_waiting(at);
+        if at + 1 == self.actors.len() {
+            let last = self.actors[at].state.last_known();
+            self.unreported.retain(|(seq, _)| *seq > last);
+        }
         self.perform(at, effects);
         self.actors.retain(|actor| !actor.is_stopped);
     }
@@ -196,6 +232,24 @@ impl Sim {
         assert!(is_moved || is_held, "a command waits for something else: {effects:?}");
     }
 
+    /// Nobody waits for a summary that is not made, or that a prompt can do without.
+    fn check_waiting(&self, at: usize) {
+        let state = &self.actors[at].state;
+        let Phase::Awake(awake) = &state.phase else { return };
+        if state.runs.queued() > 0 && state.runs.of_the_queue().is_none() {
+            let is_needed = awake.summarising && awake.hurried && state.history.is_overdue(WINDOW);
+            assert!(is_needed || state.history.is_behind(), "a request waits for nothing: {state:#?}");
+        }
+    }
+
+    /// A run whose turn came knows every turn that was answered, and its prompt holds what is remembered.
+    fn check_begin(&self, at: usize, run: RunId) {
+        let history = &self.actors[at].state.history;
+        assert!(!history.is_overdue(WINDOW), "{run} begins with a memory that is overdue");
+        let last = self.watch.answered.last().copied().unwrap_or_default();
+        assert!(last <= history.last(), "{run} does not know the turn {last}, whose run was answered");
+    }
+
     fn crash(&mut self) {
         self.crashes += 1;
         let actors = std::mem::take(&mut self.actors);
@@ -212,12 +266,14 @@ impl Sim {
                 Work::State(_, fact) if self.dice.pick(2) == 1 => {
                     drop(self.journal.tell(SessionEvent::Fact { fact }))
                 }
+                Work::Summary(job) if self.dice.pick(2) == 1 => drop(self.journal.tell(summarised(&job))),
                 _ => {}
             }
         }
         self.live.clear();
         self.words.clear();
         self.turns.clear();
+        self.unreported.clear();
         self.is_registered = false;
         self.watch.crash(&self.journal);
         // A server that starts carries on what was left.
@@ -229,7 +285,7 @@ impl Sim {
     pub(super) fn perform(&mut self, at: usize, effects: Vec<SideEffect>) {
         let mut returned = Vec::new();
         for effect in effects {
-            self.watch.before(&effect, &self.journal);
+            self.before(at, &effect);
             let work = &mut self.actors[at].work;
             match effect {
                 SideEffect::Load => work.push(Work::Load),
@@ -258,10 +314,8 @@ impl Sim {
                         self.watch.driver_replied(caller);
                     }
                 }
-                SideEffect::Summarise(job) => work.push(Work::Summary(job)),
-                SideEffect::AppendFact { caller, fact } => {
-                    assert!(!work.iter().any(|work| matches!(work, Work::State(..))), "two facts at once");
-                    work.push(Work::State(caller, fact));
+                SideEffect::Summarise(_) | SideEffect::HurrySummary | SideEffect::AppendFact { .. } => {
+                    self.begin_append(at, effect);
                 }
                 SideEffect::Erase { since } => work.push(Work::Erase(since.is_some())),
                 SideEffect::Hold { .. } => {
@@ -291,6 +345,38 @@ impl Sim {
         }
         for input in returned {
             self.feed(at, input);
+        }
+    }
+
+    /// Watches an effect before it is performed.
+    fn before(&mut self, at: usize, effect: &SideEffect) {
+        let is_current = self.watch.is_current(effect);
+        self.watch.before(effect, &self.journal);
+        if let SideEffect::Drive { run, .. } = effect
+            && !is_current
+            && self.watch.is_current(effect)
+        {
+            self.check_begin(at, *run);
+        }
+    }
+
+    /// Begins a summary, or to append a stated fact: one of each at a time.
+    fn begin_append(&mut self, at: usize, effect: SideEffect) {
+        let work = &mut self.actors[at].work;
+        match effect {
+            SideEffect::Summarise(job) => {
+                assert!(!work.iter().any(Work::is_summary), "two summaries at once");
+                work.push(Work::Summary(job));
+            }
+            SideEffect::HurrySummary => {
+                assert!(work.iter().any(Work::is_summary), "no summary is made");
+                self.watch.hurries += 1;
+            }
+            SideEffect::AppendFact { caller, fact } => {
+                assert!(!work.iter().any(Work::is_fact), "two facts at once");
+                work.push(Work::State(caller, fact));
+            }
+            _ => {}
         }
     }
 
@@ -342,6 +428,7 @@ impl Sim {
                 Some(fault) => Some(Input::LoadFailed(fault)),
                 None => {
                     self.judged.set(usize::MAX);
+                    self.unreported.clear();
                     self.watch.loaded(&self.journal);
                     let loaded = self.journal.load();
                     for run in &loaded.unfinished {
@@ -359,8 +446,18 @@ impl Sim {
             }
             Work::Ended(run, report) => Some(Input::DriverEnded { run, report }),
             Work::Panicked(run) => Some(Input::DriverPanicked { run }),
-            Work::Summary(job) => Some(self.summarise(&job)),
-            Work::State(caller, fact) => Some(self.state(caller, fact)),
+            Work::Summary(job) => {
+                self.watch.beside_summaries += usize::from(self.actors[at].state.current_run().is_some());
+                let report = Work::Report(self.summarise(&job));
+                self.actors[at].work.push(report);
+                None
+            }
+            Work::State(caller, fact) => {
+                let report = Work::Report(self.state(caller, fact));
+                self.actors[at].work.push(report);
+                None
+            }
+            Work::Report(input) => Some(input),
             Work::Erase(is_old) => Some(Input::Erased(self.erase(is_old))),
             Work::Hold => {
                 self.journal.rewrite();
@@ -397,6 +494,7 @@ impl Sim {
             None => {
                 let supersedes = fact.supersedes.clone();
                 let event = self.journal.tell(SessionEvent::Fact { fact });
+                self.unreported.push(event.clone());
                 let ledger = self.journal.ledger();
                 let stated = ledger.facts().last().and_then(|fact| fact.supersedes.clone());
                 assert_eq!(stated, supersedes, "it was not judged by the ledger before it");
@@ -407,18 +505,17 @@ impl Sim {
     }
 
     fn summarise(&mut self, job: &SummaryJob) -> Input {
+        let event = summarised(job);
         if let Some(fault) = self.fails() {
+            // It may be on disk all the same.
+            if self.dice.pick(2) == 1 {
+                self.journal.tell(event);
+            }
             return Input::StreamFailed(fault);
         }
-        let (summary, usage) = (job.fallback(), Usage::default());
-        let event = SessionEvent::Summarised {
-            through: job.through,
-            summary,
-            usage,
-            attempts: Vec::new(),
-            sources: Vec::new(),
-        };
-        Input::Summarised { turns: vec![self.journal.tell(event)] }
+        let event = self.journal.tell(event);
+        self.unreported.push(event.clone());
+        Input::Summarised { turns: vec![event] }
     }
 
     fn erase(&mut self, is_old: bool) -> Result<bool, Fault> {
@@ -432,6 +529,8 @@ impl Sim {
             return Ok(false);
         }
         self.journal.erase();
+        self.unreported.clear();
+        self.watch.answered.clear();
         self.watch.shown = None;
         Ok(true)
     }

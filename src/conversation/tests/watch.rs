@@ -51,10 +51,16 @@ pub struct Watch {
     pub shown: Option<(RunId, u64)>,
     /// Drivers whose run words decided about.
     pub by_words: BTreeSet<RunId>,
+    /// The turns of the stream whose runs were answered, by their sequence numbers.
+    pub answered: BTreeSet<u64>,
     pub accepts: usize,
     pub drives: usize,
     pub decisions: usize,
     pub sleeps: usize,
+    /// Summaries beside which a run of the queue was driven.
+    pub beside_summaries: usize,
+    /// Summaries that were hurried.
+    pub hurries: usize,
 }
 
 impl Watch {
@@ -66,7 +72,18 @@ impl Watch {
     pub fn crash(&mut self, journal: &Journal) {
         let (accepts, drives) = (self.accepts, self.drives);
         let (decisions, sleeps) = (self.decisions, self.sleeps);
-        *self = Self { accepts, drives, decisions, sleeps, ..Self::default() };
+        let (beside_summaries, hurries) = (self.beside_summaries, self.hurries);
+        let answered = std::mem::take(&mut self.answered);
+        *self = Self {
+            answered,
+            accepts,
+            drives,
+            decisions,
+            sleeps,
+            beside_summaries,
+            hurries,
+            ..Self::default()
+        };
         self.loaded(journal);
     }
 
@@ -108,7 +125,10 @@ impl Watch {
                 assert!(!self.drivers.contains(run), "{run} is finished while it is driven");
                 match fault {
                     Some(_) => drop(self.abandoned.insert(*run)),
-                    None => self.answers(*run, journal),
+                    None => {
+                        self.answered.extend(journal.turns_of(*run));
+                        self.answers(*run, journal);
+                    }
                 }
                 self.accepted.remove(run);
                 self.panics.remove(run);
@@ -193,6 +213,11 @@ impl Watch {
             let is_elsewhere = self.commanded.contains(earlier) || self.abandoned.contains(earlier);
             assert!(!is_due || is_elsewhere, "{run} begins before {earlier}");
         }
+    }
+
+    /// Whether the effect drives the run whose turn it is.
+    pub fn is_current(&self, effect: &SideEffect) -> bool {
+        matches!(effect, SideEffect::Drive { run, .. } if self.current.contains(run))
     }
 
     /// A command is in a driver's inbox.
