@@ -18,7 +18,7 @@ const MOST_PIECES: i64 = 100_000;
 const FILLERS: &str = "and e ed plus the of di da del della dei delle degli il lo la i gli le to in into al allo \
     alla nel con with our stock magazzino inventory shop negozio please per favore thanks \
     thank you grazie sale vendita reso return returned resi delivery consegna piece pieces \
-    pezzo pezzi unit units more altre altri items articoli x also";
+    pezzo pezzi unit units now immediately asap ora adesso subito pls kindly cortesia more altre altri items articoli x also";
 
 fn is_filler(word: &str) -> bool {
     FILLERS.split(' ').any(|filler| filler == word)
@@ -44,8 +44,14 @@ pub fn read(
     words: Words,
 ) -> Result<BTreeMap<String, Pieces>, ToolError> {
     let mut pieces: BTreeMap<String, Pieces> = BTreeMap::new();
-    for Part { number, named, price } in parts(text, is_priced, words)? {
-        let Some((sku, other)) = item(items, &named, words)? else { continue };
+    for Part { number, named, price, .. } in parts(text, is_priced, words)? {
+        let Some((sku, other)) = item(items, &named, words)? else {
+            // "2 to 3 teapots": a number of nothing.
+            match number {
+                Some(number) => return Err(words.unknown_words(&number.to_string())),
+                None => continue,
+            }
+        };
         if let Some(other) = other {
             return Err(words.unknown_words(&other));
         }
@@ -92,6 +98,8 @@ struct Part {
     number: Option<i64>,
     named: Vec<String>,
     price: Option<i64>,
+    /// Whether an article counts it: "a teapot", "a dozen teapots".
+    has_article: bool,
 }
 
 /// The parts of a list: each begins with a number.
@@ -118,7 +126,11 @@ fn parts(text: &str, is_priced: bool, words: Words) -> Result<Vec<Part>, ToolErr
                 }
                 None
             }
-            Some(Ok(number)) => Some(Part { number: Some(number), ..Part::default() }),
+            Some(Ok(number)) => {
+                parts.pop_if(|part| part.has_article && part.named.is_empty());
+                let has_article = words.articles().contains(&plain(token).as_str());
+                Some(Part { number: Some(number), has_article, ..Part::default() })
+            }
             Some(Err(())) => return Err(words.bad_number(token)),
             None => {
                 if let Some(part) = parts.last_mut() {

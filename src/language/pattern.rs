@@ -344,6 +344,11 @@ pub(crate) fn is_verb(token: &Token) -> bool {
     VERBS.contains(&token.norm.as_str()) || lexicon::may_be_action(&token.features().concepts)
 }
 
+/// Whether a normalised word is one of the verbs of everyday orders.
+pub(crate) fn is_verb_form(norm: &str) -> bool {
+    VERBS.contains(&norm)
+}
+
 /// Whether a word is an English past form.
 pub(crate) fn is_past(norm: &str) -> bool {
     PAST.contains(&norm)

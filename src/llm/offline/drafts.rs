@@ -1,6 +1,9 @@
 //! Drafts the steps of a plan: routes each clause of a request to a tool according to its speech act.
 
+use std::rc::Rc;
+
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter as _};
+use super::doubts;
 use super::followup;
 use super::lexicon;
 use super::mood;
@@ -12,7 +15,7 @@ use super::routing::Hit;
 use super::schema::ArgumentKind;
 use super::small_talk::{self, Talk};
 use super::speech::{self, Act, ConditionPart, act_of};
-use super::text::{self, Token};
+use super::text::{self, Features, Token};
 use super::weights::{self, FITS, STRONG, SURE_MATCH};
 
 /// A step without a number.
@@ -84,6 +87,7 @@ impl OfflinePlanner {
         }
         drafts.unserved.extend(drafts.open_question.take());
         self.remove_redundant(&mut drafts.list, executed);
+        self.doubt_writes(words, &mut drafts.list);
         self.only_allowed(drafts.list, drafts.unserved)
     }
 
@@ -135,6 +139,33 @@ impl OfflinePlanner {
                             && e.calls.iter().any(|c| c.tool == tool && c.outcome == "ok")))
             })
         });
+    }
+
+    /// Leaves writes to the user's confirmation where the request leaves open if they are wanted, or where a clause opens with
+    /// another verb than those of its tool.
+    fn doubt_writes(&self, request: &str, list: &mut [StepDraft]) {
+        if self.orders_only || !list.iter().any(|draft| self.writes(draft.hit) && !draft.unclear) {
+            return;
+        }
+        let is_open = doubts::has_doubt(request);
+        for draft in list.iter_mut().filter(|draft| self.writes(draft.hit)) {
+            draft.unclear |= is_open || self.opens_otherwise(draft);
+        }
+    }
+
+    /// Whether a step's words open with a verb that is not one of its tool: "cancel the sale" is no sale. In languages of which
+    /// the rules know only a few words, any other word before the verb counts.
+    fn opens_otherwise(&self, draft: &StepDraft) -> bool {
+        let tool = self.tool_name(draft.hit);
+        let scene = &self.index.scenes[draft.hit.scene];
+        let examples = scene.examples.iter().filter(|example| example.tool.as_deref() == Some(tool));
+        let texts = examples.map(|example| example.say.as_str());
+        let texts = texts.chain([scene.tools[draft.hit.tool].description.as_str()]);
+        let mut norms: Vec<String> = texts.flat_map(text::norms).collect();
+        norms.extend(text::name_words(tool));
+        let known: Vec<Rc<Features>> = norms.iter().map(|norm| text::features(norm)).collect();
+        let is_tools = |token: &Token| known.iter().any(|own| own.similarity(&token.features()) > SURE_MATCH);
+        doubts::holds_back(&draft.purpose, is_tools) || doubts::opens_unread(&draft.purpose, is_tools)
     }
 
     /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.

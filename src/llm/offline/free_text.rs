@@ -3,7 +3,9 @@
 
 use serde_json::json;
 
+use super::index::polite_lead_span;
 use super::lexicon;
+use super::pattern;
 use super::pronouns;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
@@ -64,7 +66,7 @@ const SUBJECT_PREPOSITIONS: &[&str] = &["su", "sul", "sulla", "sullo", "sull", "
 const LEAD_WORDS: &[&str] = &[
     "che", "that", "per", "for", "di", "to", "of", "con", "with", "e", "and", "a", "al", "alla", "un", "una",
     "an", "su", "on", "about", "in", "del", "della", "dei", "delle", "ad", "mi", "me", "my", "mio", "mia",
-    "please", "is", "sono", "no",
+    "please", "pls", "plz", "kindly", "is", "sono", "no",
 ];
 
 /// Fills free-text arguments.
@@ -101,8 +103,11 @@ pub(super) fn fill(
         let text = shared.clone().or_else(|| {
             let (a, b) = text_after_verb(source, fields)
                 .or_else(|| remaining_text(source, if alone { &[] } else { verbs }, fields))
-                .map(|(a, b)| (with_count(source, a), b))
-                .filter(|(a, b)| alone || !is_whole_request(source, *a, *b))?;
+                .map(|(a, b)| (with_count(source, a), b))?;
+            let is_own = |a: usize| alone || !is_whole_request(source, a, b);
+            let a = Some(a).filter(|a| is_own(*a)).or_else(|| {
+                after_opening_verb(source, a).map(|a| with_count(source, a)).filter(|a| *a <= b && is_own(*a))
+            })?;
             let text = source.span(a, b).to_owned();
             source.take(a, b);
             Some(text)
@@ -121,6 +126,8 @@ fn is_whole_request(source: &SourceText, first: usize, last: usize) -> bool {
         token.word && !lexicon::is_stop_word(&token.norm) && !lexicon::is_pleasantry(&token.norm)
     };
     let name = |i: usize| source.tokens[i].capital() && !source.tokens[i].first;
+    let lead = polite_lead_span(&source.tokens);
+    let said = |i: &usize| said(i) && !lead.contains(&source.tokens[*i].start);
     !(first..=last).any(name) && !(0..first).chain(last + 1..source.tokens.len()).any(|i| said(&i))
 }
 
@@ -318,10 +325,26 @@ fn trim_text(
 fn with_count(source: &SourceText, first: usize) -> usize {
     let is_count = |before: &usize| {
         // Both are prepositions in other languages.
-        let is_article = source.is(*before, &["a", "an"]) && language::detect(source.text) == Some("en");
+        let is_english = || language::detect(source.text).is_none_or(|language| language == "en");
+        let is_name = source.tokens.get(*before + 1).is_some_and(Token::capital);
+        let is_article = source.is(*before, &["a", "an"]) && !is_name && is_english();
         is_article && !source.is_taken(*before) || is_sign(&source.tokens, *before)
     };
     first.checked_sub(1).filter(is_count).unwrap_or(first)
+}
+
+/// The token after an opening verb at `at` that the dictionary does not have, and its particle: "take back (the) 2 teapots".
+fn after_opening_verb(source: &SourceText, at: usize) -> Option<usize> {
+    let verb = source.tokens.get(at)?;
+    let gerund = verb.norm.strip_suffix("ing").filter(|stem| stem.len() > 2);
+    let is_verb = pattern::is_verb(verb)
+        || gerund
+            .is_some_and(|stem| pattern::is_verb_form(stem) || pattern::is_verb_form(&format!("{stem}e")));
+    let mut next = at + 1;
+    while source.is(next, &["back", "up", "in", "out", "off", "the", "a", "an"]) {
+        next += 1;
+    }
+    (is_verb && next < source.tokens.len()).then_some(next)
 }
 
 /// Whether a token is the minus of a negative number: "-2", but not "3-2".
@@ -346,8 +369,10 @@ pub(super) fn remaining_text(
             || (!verbs.is_empty() && lexicon::is_action(&word.concepts))
             || fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&word) > 0.8))
     };
+    let lead = if verbs.is_empty() { 0..0 } else { polite_lead_span(tokens) };
     let head = |i: usize| {
         !tokens[i].word
+            || lead.contains(&tokens[i].start)
             || source.is_taken(i)
             || own(i)
             || lexicon::is_pleasantry(&tokens[i].norm)

@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use super::entities::{self, Entities};
 use super::lexicon;
 use super::pattern;
-use super::phrases::POLITE;
+use super::phrases::{MINDS, POLITE};
 use super::prompt::{SceneCard, ToolCard};
 use super::pronouns;
 use super::routing::Hit;
@@ -292,7 +292,7 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
 /// What is asked for after the opening of a polite request in the form of a question: "Hi, could you please …".
 pub(super) fn polite_lead<'w, 't>(words: &'w [&'t Token]) -> Option<&'w [&'t Token]> {
     let own = pattern::strip_fillers(words);
-    let ends = POLITE.iter().filter_map(|opening| pattern::end(own, 0, opening));
+    let ends = POLITE.iter().chain(MINDS).filter_map(|opening| pattern::end(own, 0, opening));
     ends.max().and_then(|after| own.get(after..))
 }
 

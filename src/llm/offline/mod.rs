@@ -17,6 +17,7 @@ mod connectives;
 mod countries;
 mod cue_words;
 mod date_arguments;
+mod doubts;
 mod drafts;
 mod flow_choice;
 mod flow_path;

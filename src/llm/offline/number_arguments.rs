@@ -9,7 +9,7 @@ use super::numbers::Number;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
-use super::text::Token;
+use super::text::{Token, features};
 
 /// Cue words of arguments that count people.
 const PEOPLE: &[&str] = &[
@@ -35,6 +35,20 @@ const PEOPLE: &[&str] = &[
 /// Cue words of arguments for amounts of money.
 const MONEY: &[&str] =
     &["amount", "importo", "euro", "price", "prezzo", "cost", "budget", "eur", "cifra", "somma", "money"];
+
+/// Cue words of arguments that say by how much something changes.
+const DIFFERENCE: &[&str] = &[
+    "difference",
+    "increase",
+    "decrease",
+    "percent",
+    "percentage",
+    "discount",
+    "differenza",
+    "aumento",
+    "sconto",
+    "percentuale",
+];
 
 /// Cue words of arguments that count things of any kind.
 const QUANTITY: &[&str] = &[
@@ -68,6 +82,7 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
         }
         taken[pair.number] = true;
         out.values.insert(field.name.clone(), number_value(pair.value));
+        out.doubtful |= is_in_other_currency(source, field, &found[pair.number]);
         source.take(found[pair.number].first, found[pair.number].last);
         let which = field.identifies() || is_numbered(field, &found[pair.number], source);
         let listed = if which { listed_numbers(pair.number, &found, source) } else { Vec::new() };
@@ -134,6 +149,37 @@ fn is_quantity(source: &SourceText, number: &Number, alone: bool) -> bool {
     !pronoun || (alone && next.is_none()) || (counted && !points)
 }
 
+/// Whether a number says by how much something changes, and not to what: "by 5 euros", "abbassa … di 5 euro", "10 percent".
+fn is_difference(source: &SourceText, number: &Number) -> bool {
+    let before = number.first.checked_sub(1);
+    let is_before = |words: &[&str]| before.is_some_and(|at| source.is(at, words));
+    let changes = || {
+        let verbs = ["raise", "lower"].map(features);
+        source.tokens.iter().any(|t| t.word && verbs.iter().any(|verb| verb.similarity(&t.features()) > 0.8))
+    };
+    let after = source.tokens.get(number.last + 1);
+    after.is_some_and(|t| t.raw == "%" || t.is(&["percent", "percento", "prozent", "pourcent", "cento"]))
+        || (source.is(number.last + 1, &["per", "por", "pour"])
+            && source.is(number.last + 2, &["cent", "cento", "ciento"]))
+        || (is_before(&["per"]) && source.is(number.first, &["cento"]))
+        || is_before(&["by"])
+        || (is_before(&["di", "de", "um", "en", "another"]) && changes())
+}
+
+/// Whether the words name another currency for a number than the argument's description.
+fn is_in_other_currency(source: &SourceText, field: &ArgumentField, number: &Number) -> bool {
+    let near = [number.first.checked_sub(1), Some(number.last + 1)];
+    let said = near.into_iter().flatten().filter_map(|at| source.tokens.get(at));
+    let other = |t: &Token| matches!(t.raw.as_str(), "$" | "£") || is_currency(t) && !is_euro(t);
+    field.mentions(&["euro", "euros", "eur"])
+        && !field.mentions(&["dollars", "currency"])
+        && said.into_iter().any(other)
+}
+
+fn is_euro(token: &Token) -> bool {
+    token.raw == "€" || token.is(&["euro", "euros", "eur", "cent", "cents", "centesimi"])
+}
+
 /// Every possible assignment of a number to an argument, best score first.
 fn score_matches(
     numeric: &[&ArgumentField],
@@ -145,6 +191,9 @@ fn score_matches(
     for (f, field) in numeric.iter().enumerate() {
         for (n, number) in found.iter().enumerate() {
             let (score, value) = score_number(field, number, source, alone);
+            if !alone && field.named(MONEY) && is_difference(source, number) && !field.mentions(DIFFERENCE) {
+                continue;
+            }
             if matches!(field.kind, ArgumentKind::Number(true)) && value.fract() != 0.0 {
                 continue;
             }

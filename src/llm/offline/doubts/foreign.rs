@@ -1,0 +1,62 @@
+//! Cues in French, German and Spanish, whose clauses are not read: any of them leaves a write in doubt.
+
+use crate::llm::offline::text::Token;
+
+/// Negations, conditions, reports and possibilities that are words of no other language.
+const CUES: &str = "pas jamais aucun aucune sans sauf rien inutile interdit interdite interdiction evitez eviter arretez arreter quand \
+lorsque lorsqu dit disait demandait rappelle rappelez pourrais pourrait supposons hier \
+nicht kein keine keinen keinem keiner nie niemals ohne wenn falls sobald sofern solange nachdem bevor sagte gesagt gestern vielleicht \
+angenommen konnte vermeide verboten erinnere niemand weder \
+nunca jamas tampoco nadie ninguno ninguna ningun cuando dijo prohibido prefiero recuerdame recuerda ayer quizas quiza podria podriamos \
+ojala hemos";
+
+/// Further ones, which are also words of other languages: by the language of the request.
+const OWN_CUES: &[(&str, &str)] = &[
+    ("fr", "si ai avons avez ont ne n ni evite arrete non plus cas condition"),
+    ("de", "habe haben hat hast ob nein lieber"),
+    ("es", "no si sin he has ha han ni nada evita evite deja mejor salvo caso"),
+    ("pt", "no nao se sem nem nada evite quando disse ontem talvez"),
+];
+
+/// "N'oublie pas de …", "vergiss nicht, …", "no dudes en …", "¿por qué no …?": these ask for something.
+const URGES: &str = "oublie oubliez oublier hesite hesitez pourquoi vergiss vergessen zogere zogern warum olvides olvide dudes dude porque";
+
+/// Words of a negation that urges.
+const NEGATIONS: &[&str] = &["ne", "n", "pas", "nicht", "no"];
+
+/// How requests begin in these languages, beside the verb that is asked for.
+const LEADS: &str = "s il te vous plait svp peux pouvez pourriez voudrais veux aimerais oublie oubliez hesite hesitez pourquoi besoin \
+souhaite bonjour salut merci bitte kannst konnen konnten konntest mochte mochten will wollen brauche wurde wurden vergiss zogere warum \
+nicht hallo guten puedes puede podrias quiero quisiera queria necesito favor olvides olvide dudes dude hola buenos buenas gustaria no ne n \
+pas por que en me nous uns mir se lo la nos";
+
+/// Whether one of the words leaves a write in doubt, in a request of `language`.
+pub(super) fn has_foreign_cue(words: &[&Token], language: Option<&str>) -> bool {
+    let own = OWN_CUES.iter().find(|(code, _)| Some(*code) == language).map_or("", |(_, cues)| *cues);
+    let urges = words.iter().any(|word| word.among(URGES)) || has_why_not(words);
+    if !urges && forbids_in_spanish(words) {
+        return true;
+    }
+    words.iter().any(|word| {
+        let is_cue = word.among(CUES) || word.among(own);
+        let is_name = word.capital() && !word.first;
+        is_cue && !is_name && !(urges && word.is(NEGATIONS))
+    })
+}
+
+/// "No canceles …", also where the words are too few to tell their language.
+fn forbids_in_spanish(words: &[&Token]) -> bool {
+    let [first, second, ..] = words else { return false };
+    let is_form = second.norm.len() > 4 && ["es", "as"].iter().any(|end| second.norm.ends_with(end));
+    first.is(&["no"]) && is_form && !second.norm.ends_with("ies")
+}
+
+/// "¿Por qué no …?".
+fn has_why_not(words: &[&Token]) -> bool {
+    words.windows(3).any(|three| three[0].is(&["por"]) && three[1].is(&["que"]) && three[2].is(&["no"]))
+}
+
+/// Whether a word may stand before the verb of a request in one of these languages.
+pub(in crate::llm::offline) fn is_foreign_lead(word: &Token) -> bool {
+    word.among(LEADS)
+}
