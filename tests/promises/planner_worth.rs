@@ -9,7 +9,8 @@
 //! SOAK=1000 cargo test --test promises planner_worth -- --nocapture
 //! ```
 //!
-//! A plain run sends fewer requests.
+//! A plain run takes fewer requests, and of those whose first reply is not corrupted it sends one in ten: all settings
+//! handle them alike.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -164,8 +165,18 @@ impl Attempts {
     }
 }
 
-/// Sends requests `0..count` and returns for each its status, its answer and its number of model calls.
-async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, String, u32)> {
+/// Which of the requests `0..count` are sent: in a plain run those of which one of the first replies is corrupted, and one
+/// in ten of the others.
+fn sample(count: usize, seeds: &[u64]) -> Vec<usize> {
+    let is_first = |number: &usize| {
+        let mut seeds = seeds.iter();
+        number.is_multiple_of(10) || seeds.any(|seed| is_corrupted(&mut dice(*seed, *number, 0), SHARE))
+    };
+    (0..count).filter(|number| std::env::var_os("SOAK").is_some() || is_first(number)).collect()
+}
+
+/// Sends these requests and returns for each its number, its status, its answer and its number of model calls.
+async fn send(town: &Town, llm: &ScriptedLlm, numbers: &[usize]) -> Vec<(usize, (RunStatus, String, u32))> {
     let one = async |number: usize| {
         let request = town.engine.request(&format!("Look at number {number}"), None);
         let answer = town.engine.chat(request).await.unwrap();
@@ -174,9 +185,7 @@ async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, S
         }
         (number, (answer.status, answer.answer, answer.usage.llm_calls))
     };
-    let mut all: Vec<_> = stream::iter(0..count).map(one).buffer_unordered(TOGETHER).collect().await;
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, result)| result).collect()
+    stream::iter(numbers.iter().copied()).map(one).buffer_unordered(TOGETHER).collect().await
 }
 
 async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Town {
@@ -201,7 +210,7 @@ struct Row {
     plan_calls: usize,
 }
 
-async fn measure(reader: ReaderMode, retries: u32, requests: usize) -> Row {
+async fn measure(reader: ReaderMode, retries: u32, requests: &[usize]) -> Row {
     let tries = Attempts::default();
     let counted = tries.clone();
     let llm = ScriptedLlm::start(move |request, _| match question_kind(request) {
@@ -226,7 +235,7 @@ async fn measure(reader: ReaderMode, retries: u32, requests: usize) -> Row {
         executed.entry(arguments["number"].as_u64().unwrap() as usize).or_default().push(scene);
     }
     let mut row = Row { reader, retries, right: 0, wrong: 0, refused: 0, plan_calls: tries.all() };
-    for (number, (status, _, _)) in results.into_iter().enumerate() {
+    for (number, (status, _, _)) in results {
         let seen = executed.remove(&number).unwrap_or_default();
         if status == RunStatus::Failed && seen.is_empty() {
             row.refused += 1;
@@ -250,14 +259,19 @@ fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
 
 #[tokio::test]
 async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
-    let requests = size(200);
+    let all = size(200);
+    let numbers = sample(all, &[SEED]);
+    let requests = numbers.len();
     let mut rows = Vec::new();
     for reader in [ReaderMode::Strict, ReaderMode::Tolerant] {
         for retries in [0, 1, 3] {
-            rows.push(measure(reader, retries, requests).await);
+            rows.push(measure(reader, retries, &numbers).await);
         }
     }
-    println!("{requests} requests, {:.0}% of the planner's replies corrupted, fallback off", SHARE * 100.0);
+    println!(
+        "{requests} of {all} requests, {:.0}% of the planner's replies corrupted, fallback off",
+        SHARE * 100.0
+    );
     println!("| reader   | retries | right scenes | wrong scenes | refused | planner calls a request |");
     println!("| -------- | ------: | -----------: | -----------: | ------: | ----------------------: |");
     for row in &rows {
@@ -281,7 +295,7 @@ async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
     for rows in [strict, tolerant] {
         assert!(rows[0].right < rows[1].right && rows[1].right < rows[2].right, "retries help: {rows:?}");
     }
-    assert!(tolerant[2].right * 100 >= requests * 99, "{:?}", tolerant[2]);
+    assert!((requests - tolerant[2].right) * 100 <= all, "{:?}", tolerant[2]);
 }
 
 /// The check's reply: corrupted in form, or wrong in one of its fields.
@@ -320,9 +334,9 @@ fn answer(number: usize, attempt: usize) -> Scripted {
     Scripted::Text(part).finished(reason)
 }
 
-/// Right final answers and model calls of `count` requests, with corrupted replies of the check, and of the
-/// answer call if `both`.
-async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
+/// Right final answers and model calls of these requests, with corrupted replies of the check, and of the answer call if
+/// `both`.
+async fn answers(with_check: bool, both: bool, numbers: &[usize]) -> (usize, u32) {
     let (checks, words) = (Attempts::default(), Attempts::default());
     let llm = ScriptedLlm::start(move |request, _| {
         let number = number(request);
@@ -339,25 +353,31 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
         }
     });
     let town = open(&llm, |config| config.planning.answer_with_check = with_check).await;
-    let results = send(&town, &llm, count).await;
-    let calls = results.iter().map(|(_, _, calls)| calls).sum();
-    let is_right = |(number, (status, text, _)): &(usize, &(RunStatus, String, u32))| {
+    let results = send(&town, &llm, numbers).await;
+    let calls = results.iter().map(|(_, (_, _, calls))| calls).sum();
+    let is_right = |(number, (status, text, _)): &&(usize, (RunStatus, String, u32))| {
         *status == RunStatus::Completed && *text == answer_to(*number)
     };
-    (results.iter().enumerate().filter(is_right).count(), calls)
+    (results.iter().filter(is_right).count(), calls)
 }
 
 #[tokio::test]
 async fn planner_worth_check_answer_is_as_reliable_as_an_answer_call() {
-    let requests = size(100);
-    println!("{requests} requests, {:.0}% of the check's replies corrupted, fallback off", SHARE * 100.0);
+    let all = size(100);
+    // The answer call's replies have a seed of their own.
+    let numbers = sample(all, &[SEED, SEED.rotate_left(1)]);
+    let requests = numbers.len();
+    println!(
+        "{requests} of {all} requests, {:.0}% of the check's replies corrupted, fallback off",
+        SHARE * 100.0
+    );
     println!("| answer_with_check | answer calls corrupted too | right answers | model calls a request |");
     println!("| ----------------- | -------------------------- | ------------: | --------------------: |");
     for both in [false, true] {
         let mut right = [0; 2];
         let mut calls = [0; 2];
         for (i, with_check) in [true, false].into_iter().enumerate() {
-            (right[i], calls[i]) = answers(with_check, both, requests).await;
+            (right[i], calls[i]) = answers(with_check, both, &numbers).await;
             println!(
                 "| {with_check:17} | {both:26} | {:11.1} % | {:21.2} |",
                 right[i] as f64 * 100.0 / requests as f64,
@@ -365,7 +385,7 @@ async fn planner_worth_check_answer_is_as_reliable_as_an_answer_call() {
             );
         }
         assert!(right[0] >= right[1], "an answer with the check is no worse: {right:?}");
-        assert!(right[0] * 100 >= requests * 99, "{right:?}");
+        assert!((requests - right[0]) * 100 <= all, "{right:?}");
         assert!(calls[0] < calls[1], "it saves calls: {calls:?}");
     }
 }
