@@ -189,7 +189,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     let mut accepted: BTreeSet<String> = BTreeSet::new();
     let mut books: Vec<String> = Vec::new();
     let mut failures = 0;
-    let rounds = size(2);
+    let rounds = size(1);
     for (place, passed) in PLACES.repeat(rounds) {
         let skip: u32 = dice.random_range(0..=passed);
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];

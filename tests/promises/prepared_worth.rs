@@ -309,7 +309,7 @@ async fn measure(prepare: PrepareMode, requests: usize) -> Row {
 
 #[tokio::test]
 async fn prepared_worth_no_less_success_and_no_wrong_write_in_fewer_calls() {
-    let requests = size(200);
+    let requests = size(100);
     let rows = [measure(PrepareMode::Never, requests).await, measure(PrepareMode::Always, requests).await];
     println!("{requests} requests, {:.0}% of the planner's replies corrupted, fallback off", SHARE * 100.0);
     println!(

@@ -99,8 +99,8 @@ impl Score {
 fn step(files: &SampleFiles) -> usize {
     match (std::env::var_os("SOAK"), files.is_postgres()) {
         (Some(_), _) => 1,
-        (None, false) => 5,
-        (None, true) => 9,
+        (None, false) => 9,
+        (None, true) => 18,
     }
 }
 
