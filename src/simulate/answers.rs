@@ -11,6 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::embed;
+use super::forced;
 use super::profile::Profile;
 use super::question::{self, NodeTask, QuestionFacts, RefusedRequest};
 use super::reply::{ReplyPiece, SimulatedReply, SimulatedUsage};
@@ -162,6 +163,10 @@ fn chat(profile: &Profile, nodes: NodeReply, body: &[u8]) -> Result<Answered, Re
     let mut asked = question::read(body)?;
     let answer = match &asked.node {
         Some(task) => node_reply(nodes, task)?,
+        // The rules know no function of another program: they would ask for its arguments.
+        None if asked.facts.kind.is_none() => {
+            forced::obeying(&asked.request, OfflineModel.complete(&asked.request).reply)
+        }
         None => OfflineModel.complete(&asked.request).reply,
     };
     asked.facts.calls = !answer.calls.is_empty();
@@ -246,6 +251,28 @@ mod tests {
         let other = answers.answer(&profile, Endpoint::Chat, &body("good morning")).unwrap();
         let counts = [&first, &other, &again].map(|answered| answers.count(&answered.facts));
         assert_eq!(counts, [1, 1, 2]);
+    }
+
+    #[test]
+    fn forced_function_of_another_program_is_called() {
+        let (answers, profile) = (Answers::new(|_, _| None), Profile::default());
+        let colour = json!({"type": "string", "enum": ["red", "green"]});
+        let parameters = json!({"type": "object", "properties": {"colour": colour}, "required": ["colour"]});
+        let function = json!({"name": "PickColour", "parameters": parameters});
+        let mut asked: Value = serde_json::from_slice(&body("Good morning! How are you?")).unwrap();
+        let mut said = |name: &str, value: Value| {
+            asked[name] = value;
+            let body = asked.to_string().into_bytes();
+            answers.answer(&profile, Endpoint::Chat, &body).unwrap().reply.clone().unwrap().reply
+        };
+        said("tools", json!([{"type": "function", "function": function}]));
+        for choice in [json!("required"), json!({"type": "function", "function": {"name": "PickColour"}})] {
+            let reply = said("tool_choice", choice);
+            let [call] = reply.calls.as_slice() else { panic!("{reply:?}") };
+            assert_eq!((&*call.name, &*call.arguments), ("PickColour", r#"{"colour":"red"}"#));
+        }
+        let free = said("tool_choice", json!("none"));
+        assert!(free.calls.is_empty() && !free.text.is_empty(), "{free:?}");
     }
 
     #[test]

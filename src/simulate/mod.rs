@@ -11,6 +11,7 @@ mod answers;
 mod counts;
 mod embed;
 mod fate;
+mod forced;
 mod latency;
 mod profile;
 mod profile_file;

@@ -155,6 +155,23 @@ fn live_check_finds_how_to_force_a_model() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn live_check_finds_that_the_simulated_model_can_be_forced() {
+    let workspace = Workspace::bare();
+    let mut simulator = workspace.spawn(&["simulate-llm", "--addr", "127.0.0.1:0"]);
+    simulator.read_until("http://");
+    let address = format!("http://{}", simulator.output().rsplit("http://").next().unwrap().trim());
+    let ran = workspace.with("OPENAI_BASE_URL", &address).run(&["check", "--live"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    for forcing in ["named", "required", "json_schema"] {
+        let expected = format!("forcing = \"{forcing}\" works [");
+        assert!(ran.out.contains(&expected), "no {expected:?} in {}", ran.out);
+    }
+    simulator.signal("TERM");
+    assert_eq!(simulator.end().status, 0);
+}
+
 #[test]
 fn live_check_of_a_dead_address_says_that_the_connection_is_refused() {
     let workspace =
