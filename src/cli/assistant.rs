@@ -1,5 +1,7 @@
 //! The interface that the commands need of an engine, so that they can be tested without one.
 
+use std::io::Write;
+
 use async_trait::async_trait;
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::CommandAction;
@@ -8,6 +10,7 @@ use proscenium::{Answer, AnswerFlow};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
+use super::signals::Signals;
 
 /// An engine that is ready.
 #[async_trait(?Send)]
@@ -18,8 +21,14 @@ pub trait Assistant: Office {
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn FollowedTicket>, Failure>;
-    /// Makes a plan without executing it; with a flow, the path of the message through it.
-    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure>;
+    /// Makes a plan without executing it; with a flow, the path of the message through it. The first signal stops it at
+    /// its next safe point, which `errors` acknowledges.
+    async fn draft(
+        &self,
+        message: &str,
+        signals: &mut Signals,
+        errors: &mut dyn Write,
+    ) -> Result<PrintedDraft, Failure>;
     /// Flushes the journal and stops.
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }

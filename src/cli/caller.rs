@@ -1,6 +1,8 @@
 //! `chat` and `plan` while a server owns the data directory: the server answers, and its runs are shown as if
 //! they were executed here.
 
+use std::io::Write;
+
 use async_trait::async_trait;
 use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
@@ -19,9 +21,11 @@ use super::assistant::{
 };
 use super::document_file::DocumentFile;
 use super::failure::Failure;
+use super::follow::LEFT;
 use super::followed_run::FollowedRun;
 use super::remote::RemoteServer;
 use super::settings;
+use super::signals::Signals;
 use super::stored_runs;
 
 /// Sends requests to the server that owns the data directory.
@@ -108,6 +112,12 @@ fn run_of(response: &Response) -> Option<RunId> {
     response.headers().get("x-run-id")?.to_str().ok()?.parse().ok()
 }
 
+/// The error of a user who did not wait for the server's draft.
+fn left_draft() -> Failure {
+    Failure::new(LEFT, "left before the end; the server makes the plan and does not execute it")
+        .help("`proscenium plans list` shows it")
+}
+
 /// The server's reply to a request for a draft.
 #[derive(Deserialize)]
 struct Drafted {
@@ -162,7 +172,12 @@ impl Assistant for ServerClient {
         Ok(Box::new(FollowedRun::new(self.server.clone(), run, session, before, Some(response))))
     }
 
-    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
+    async fn draft(
+        &self,
+        message: &str,
+        signals: &mut Signals,
+        _: &mut dyn Write,
+    ) -> Result<PrintedDraft, Failure> {
         let mut body = json!({"message": message});
         // A server of an earlier release refuses fields that it does not know.
         if let Some(flow) = &self.asking.flow {
@@ -171,7 +186,12 @@ impl Assistant for ServerClient {
         if let Some(state) = &self.asking.guidance.current_state {
             body["current_state"] = state.clone();
         }
-        let response = self.server.send(Method::POST, "/api/planning/plan", Some(&body)).await?;
+        let response = tokio::select! {
+            biased;
+            response = self.server.send(Method::POST, "/api/planning/plan", Some(&body)) => response?,
+            // Its reply is the first that says which run it is.
+            _ = signals.next() => return Err(left_draft()),
+        };
         let Drafted { task_id, plan, flows, usage } = self.server.read(response).await?;
         let usage = Usage {
             calls: usage.llm_calls,

@@ -1,6 +1,7 @@
 //! The engine behind the commands.
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,7 +9,7 @@ use proscenium::config::{Config, LoadedConfig};
 use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::plan::Plan;
 use proscenium::planner::{Command, CommandRefusal, consent};
-use proscenium::run::{DocumentId, Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
+use proscenium::run::{DocumentId, Envelope, Event, Fault, RunId, RunState, RunStatus, SessionId, TenantId};
 use proscenium::sandbox;
 use proscenium::scene::Scene;
 use proscenium::tools::{DependencyReport, ToolError};
@@ -20,6 +21,8 @@ use super::check::{self, CheckReport, Finding, Level};
 use super::document_file::DocumentFile;
 use super::failure::Failure;
 use super::flows;
+use super::follow::{Show, follow, until_done};
+use super::signals::Signals;
 use crate::shipped;
 
 /// The engine with the scenes that the program ships.
@@ -294,12 +297,24 @@ impl Assistant for Ready {
         Ok(Box::new(PendingRun(ticket)))
     }
 
-    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
+    async fn draft(
+        &self,
+        message: &str,
+        signals: &mut Signals,
+        mut errors: &mut dyn Write,
+    ) -> Result<PrintedDraft, Failure> {
         let plan = self.asking.flow.as_ref().map(|flow| self.flow_plan(flow, message)).transpose()?;
         let guidance = self.asking.guidance.guidance();
         let request = ChatRequest { plan_only: true, plan, guidance, ..self.engine.request(message, None) };
-        let answer = self.engine.chat(request).await.map_err(failure)?;
+        let mut wish = None;
+        let submitted = async { self.engine.submit(request).await.map_err(failure) };
+        let ticket = until_done(submitted, signals, &mut wish, &mut errors).await?;
+        let answer =
+            follow(Box::new(PendingRun(ticket)), signals, wish, Show::Quiet, &mut errors).await?.answer;
         match (answer.plan, answer.error) {
+            _ if answer.status == RunStatus::Cancelled => {
+                Err(Failure::new("plan.cancelled", "the run that was to make the plan is cancelled"))
+            }
             (_, Some(error)) => Err(failure(error)),
             (Some(plan), None) => {
                 let state = self.engine.run(&self.tenant(), answer.run_id).await.map_err(failure)?;

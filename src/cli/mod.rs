@@ -135,7 +135,7 @@ async fn run<W: Write, E: Write>(
     }
     let (loaded, faults) = read(&cli);
     if let CliCommand::Check(check) = &cli.command {
-        return self::check(loaded, faults, check.live, out).await;
+        return checked(loaded, faults, check.live, out).await;
     }
     let telemetry = &loaded.config.telemetry;
     let beside = LoggedOutput::of(&cli.command);
@@ -159,7 +159,7 @@ async fn run<W: Write, E: Write>(
     log_warnings(&loaded);
     match cli.command.clone() {
         CliCommand::Chat(chat) => self::chat(chat, loaded, out, errors).await,
-        CliCommand::Plan(plan) => self::plan(plan, loaded, out).await,
+        CliCommand::Plan(plan) => self::plan(plan, loaded, out, errors).await,
         CliCommand::Runs(runs) => self::runs(runs, loaded, out).await,
         CliCommand::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
@@ -173,7 +173,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
         CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
-        CliCommand::Flows(flows) => self::flows(flows, loaded, out).await,
+        CliCommand::Flows(flows) => self::flows(flows, loaded, out, errors).await,
         CliCommand::Documents(documents) => self::documents::run(documents, &loaded, out).await,
         CliCommand::Load(load) => self::load::run(*load, out).await,
         CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
@@ -265,8 +265,7 @@ async fn chat<W: Write, E: Write>(
     }
     let show = Show::fitting(chat.json, chat.quiet, chat.message.is_some());
     let data_dir = loaded.config.store.data_dir.clone();
-    let mut signals = Signals::listen()
-        .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
+    let mut signals = listen("chat.signals")?;
     let options = RequestOptions {
         require_approval: chat.require_approval,
         dry_run: chat.dry_run,
@@ -307,26 +306,34 @@ async fn chat<W: Write, E: Write>(
     stopped.map(|()| exit)
 }
 
-async fn plan<W: Write>(
+/// Listens for signals to stop; `code` is of the failure to do so.
+fn listen(code: &str) -> Result<Signals, Failure> {
+    Signals::listen().map_err(|error| Failure::new(code, format!("Ctrl-C cannot be listened to: {error}")))
+}
+
+async fn plan<W: Write, E: Write>(
     plan: args::PlanArgs,
     loaded: LoadedConfig,
     out: &mut Output<W>,
+    errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
-    draft(&plan.message, args::Asking::default(), plan.json, loaded, out).await
+    draft(&plan.message, args::Asking::default(), plan.json, loaded, (out, errors)).await
 }
 
 /// Makes a plan, and prints it with the paths through its flows.
-async fn draft<W: Write>(
+async fn draft<W: Write, E: Write>(
     message: &str,
     asking: args::Asking,
     json: bool,
     loaded: LoadedConfig,
-    out: &mut Output<W>,
+    (out, errors): (&mut Output<W>, &mut Output<E>),
 ) -> Result<Exit, Failure> {
+    let mut signals = listen("plan.signals")?;
     let assistant = assistant(loaded, asking, false).await?;
-    let draft = assistant.draft(message).await;
-    assistant.stop().await?;
+    let draft = assistant.draft(message, &mut signals, errors).await;
+    let stopped = assistant.stop().await;
     let draft = draft?;
+    stopped?;
     if json {
         output::document(out, &draft, false)?;
     } else {
@@ -347,16 +354,17 @@ async fn draft<W: Write>(
     Ok(Exit::Completed)
 }
 
-async fn flows<W: Write>(
+async fn flows<W: Write, E: Write>(
     flows: args::FlowsArgs,
     loaded: LoadedConfig,
     out: &mut Output<W>,
+    errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
     match flows.what {
         args::FlowsCommand::Plan { name, message, current_state, json } => {
             let guidance = args::GuidanceArgs { current_state, ..args::GuidanceArgs::default() };
             let asking = args::Asking { flow: Some(name), guidance, ..args::Asking::default() };
-            draft(&message, asking, json, loaded, out).await
+            draft(&message, asking, json, loaded, (out, errors)).await
         }
         args::FlowsCommand::List { json } => self::flows::list(json, &loaded, out),
         args::FlowsCommand::Show { name, json } => self::flows::show(&name, json, &loaded, out).await,
@@ -402,6 +410,23 @@ async fn runs<W: Write>(
         }
     }
     Ok(Exit::Completed)
+}
+
+/// Checks until a signal ends it. Nothing is changed, so there is no safe point to wait for.
+async fn checked<W: Write>(
+    loaded: LoadedConfig,
+    faults: ConfigFaults,
+    live: bool,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
+    if !live {
+        return check(loaded, faults, live, out).await;
+    }
+    let mut signals = listen("check.signals")?;
+    tokio::select! {
+        checked = check(loaded, faults, live, out) => checked,
+        name = signals.next() => Err(Failure::new("check.interrupted", format!("stopped by {name}"))),
+    }
 }
 
 /// Scenes are checked even if the configuration has faults, so that everything is reported at once.

@@ -388,6 +388,47 @@ fn ctrl_c_stops_the_run_at_its_next_safe_point() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn signal_cancels_a_draft_and_leaves_nothing_to_resume() {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(8);
+    let llm = ScriptedLlm::start(move |_, _| {
+        sender.send(()).unwrap();
+        Scripted::Silence
+    });
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
+    for signal in ["INT", "TERM"] {
+        let plan = workspace.spawn(&["plan", "Che tempo fa a Milano?"]);
+        receiver.recv().unwrap();
+        plan.signal(signal);
+        let ran = plan.end();
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+        assert!(ran.err.contains("again to exit immediately"), "{ran:?}");
+        assert!(ran.err.contains("error[plan.cancelled]"), "{ran:?}");
+        let listed = workspace.run(&["runs", "list"]);
+        assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn signal_ends_a_live_check() {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(8);
+    let llm = ScriptedLlm::start(move |_, _| {
+        sender.send(()).unwrap();
+        Scripted::Silence
+    });
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
+    for (signal, name) in [("INT", "Ctrl-C"), ("TERM", "SIGTERM")] {
+        let check = workspace.spawn(&["check", "--live"]);
+        receiver.recv().unwrap();
+        check.signal(signal);
+        let ran = check.end();
+        assert_eq!(ran.status, 1, "{ran:?}");
+        assert!(ran.err.contains(&format!("error[check.interrupted]: stopped by {name}")), "{ran:?}");
+    }
+}
+
 #[test]
 fn question_ends_with_the_command_that_answers_it() {
     let workspace = Workspace::new();

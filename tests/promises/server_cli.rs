@@ -313,6 +313,19 @@ fn second_ctrl_c_exits_during_a_request_to_a_hanging_server() {
 }
 
 #[test]
+fn ctrl_c_ends_waiting_for_a_draft_of_the_server() {
+    let workspace = Workspace::new();
+    let server = SilentServer::at(&workspace);
+    let plan = workspace.spawn(&["plan", "Che tempo fa a Roma?"]);
+    let process = server.wait_for_request("POST /api/planning/plan");
+    plan.signal("TERM");
+    let ran = plan.end();
+    assert!(ran.status == 1 && ran.err.contains("error[chat.left]"), "{ran:?}");
+    assert!(ran.err.contains("does not execute it"), "{ran:?}");
+    drop(process);
+}
+
+#[test]
 fn second_ctrl_c_exits_a_run_of_a_hanging_server() {
     let (llm, _told) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());

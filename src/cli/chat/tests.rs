@@ -53,7 +53,7 @@ impl Assistant for Scripted {
         }
     }
 
-    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
+    async fn draft(&self, _: &str, _: &mut Signals, _: &mut dyn Write) -> Result<PrintedDraft, Failure> {
         Err(Failure::new("none", "no script"))
     }
 
@@ -239,7 +239,7 @@ impl Assistant for Stubborn {
         Ok(Box::new(Stubborn(self.0)))
     }
 
-    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
+    async fn draft(&self, _: &str, _: &mut Signals, _: &mut dyn Write) -> Result<PrintedDraft, Failure> {
         std::future::pending().await
     }
 

@@ -48,7 +48,7 @@ impl Assistant for Waits {
         Ok(self.follow(0))
     }
 
-    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
+    async fn draft(&self, _: &str, _: &mut Signals, _: &mut dyn Write) -> Result<PrintedDraft, Failure> {
         Err(Failure::new("none", "no script"))
     }
 
