@@ -29,8 +29,12 @@ pub async fn run<W: Write, E: Write>(
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
     let expires = loaded.config.approval.expires();
-    let stored = stored_runs::open(&loaded).await?;
-    match approvals.what.unwrap_or(ApprovalsCommand::List { all: false, limit: 50, json: false }) {
+    let what = approvals.what.unwrap_or(ApprovalsCommand::List { all: false, limit: 50, json: false });
+    if matches!(what, ApprovalsCommand::Decide { .. }) {
+        stored_runs::only_reads(approvals.tenant.as_ref())?;
+    }
+    let stored = stored_runs::open_of(&loaded, approvals.tenant).await?;
+    match what {
         ApprovalsCommand::List { all, limit, json } => {
             list(out, &stored, all, limit, json, &zone, expires).await?;
             Ok(Exit::Completed)

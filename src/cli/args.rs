@@ -230,6 +230,9 @@ pub struct Runs {
     /// Only runs that need a person: they wait, or the outcome of one of their writes is unknown
     #[arg(long)]
     pub parked: bool,
+    /// The tenant whose runs are shown [default: auth.default_tenant, or that of the key or the server]
+    #[arg(long, global = true, value_name = "ID", value_parser = tenant)]
+    pub tenant: Option<proscenium::run::TenantId>,
 }
 
 /// `runs list` and `runs show`

@@ -231,7 +231,8 @@ fn write_parked(out: &mut impl Write, parked: &[RestoredRun]) -> std::io::Result
     more(out, parked.len().saturating_sub(MAX_LINES) as u64)?;
     writeln!(
         out,
-        "`proscenium runs --parked` lists them; `proscenium plans resume` and `cancel` end the wait."
+        "`proscenium runs --parked` lists them (`--tenant`: of another tenant); `proscenium plans resume` and `cancel` end \
+         the wait."
     )
 }
 

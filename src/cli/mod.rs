@@ -377,7 +377,7 @@ async fn runs<W: Write>(
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
-    let stored = stored_runs::open(&loaded).await?;
+    let stored = stored_runs::open_of(&loaded, runs.tenant).await?;
     match runs.what.unwrap_or(RunsCommand::List { limit: 20, parked: false, json: false }) {
         RunsCommand::List { limit, parked, json } if parked || runs.parked => {
             let parked = stored.parked(limit).await?;
@@ -388,6 +388,7 @@ async fn runs<W: Write>(
                 if parked.is_empty() {
                     table::of_tenant(out, stored.tenant())?;
                 }
+                table::other_waiting(out, &stored.other_waiting_tenants().await?)?;
             }
         }
         RunsCommand::List { limit, json, .. } => {

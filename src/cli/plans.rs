@@ -37,7 +37,10 @@ pub async fn run<W: Write, E: Write>(
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
     let what = plans.what.unwrap_or(PlansCommand::List { status: None, limit: 20, json: false });
-    let stored = stored_runs::open(&loaded).await?;
+    if !matches!(what, PlansCommand::List { .. } | PlansCommand::Show { .. }) {
+        stored_runs::only_reads(plans.tenant.as_ref())?;
+    }
+    let stored = stored_runs::open_of(&loaded, plans.tenant).await?;
     let (task, wish, note, json) = match what {
         PlansCommand::List { status, limit, json } => {
             let rows = stored.plans(status, limit).await?;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use proscenium::plan::PlanStatus;
 use proscenium::planner::ApproverChoice;
-use proscenium::run::PlanScore;
+use proscenium::run::{PlanScore, TenantId};
 use serde_json::Value;
 
-use super::arg_values::user;
+use super::arg_values::{tenant, user};
 use super::ids::IdPrefix;
 
 /// `plans`
@@ -20,6 +20,9 @@ pub struct Plans {
     /// The user, instead of auth.default_user; a server takes it from the key
     #[arg(long, global = true, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
+    /// The tenant whose plans are shown [default: auth.default_tenant, or that of the key or the server]
+    #[arg(long, global = true, value_name = "ID", value_parser = tenant)]
+    pub tenant: Option<TenantId>,
 }
 
 /// The subcommands of `plans`.
@@ -148,6 +151,9 @@ pub struct Approvals {
     /// The user, instead of auth.default_user; a server takes it from the key
     #[arg(long, global = true, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
+    /// The tenant whose approvals are shown [default: auth.default_tenant, or that of the key or the server]
+    #[arg(long, global = true, value_name = "ID", value_parser = tenant)]
+    pub tenant: Option<TenantId>,
 }
 
 /// The subcommands of `approvals`.

@@ -1,5 +1,6 @@
 //! Reads runs from the store without owning it, also while another process works with it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proscenium::config::LoadedConfig;
@@ -31,6 +32,8 @@ pub struct StoredRuns {
     store: Store,
     data_dir: PathBuf,
     tenant: TenantId,
+    /// Whether an API key says which tenant it is.
+    by_key: bool,
 }
 
 /// Opens the store for reading. The tenant is the configured one; while a server owns the data directory, it is
@@ -42,7 +45,7 @@ pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
     let dir = &loaded.config.store.data_dir;
     let store = Store::open_read_only(dir).await.map_err(failure)?;
     let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());
-    let mut stored = StoredRuns { store, data_dir, tenant };
+    let mut stored = StoredRuns { store, data_dir, tenant, by_key: false };
     // Only the address file of the owner counts: without a server, the key has no meaning.
     let none = || Failure::new(ErrorCode::InUse.as_str(), String::new());
     if let Ok(address) = address::find(dir, none())
@@ -56,6 +59,36 @@ pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
     Ok(stored)
 }
 
+/// Opens the store for reading the runs of a tenant; of the one of [`open`] if none is named. Whoever can read the data
+/// directory can read every tenant's runs; an API key that a server asks for shows those of its own tenant alone.
+///
+/// # Errors
+/// `usage.tenant` if the API key is of another tenant; those of [`open`].
+pub async fn open_of(loaded: &LoadedConfig, tenant: Option<TenantId>) -> Result<StoredRuns, Failure> {
+    let stored = open(loaded).await?;
+    match tenant {
+        Some(tenant) if stored.by_key && tenant != stored.tenant => {
+            let what =
+                format!("the key in {} is of the tenant {}, not of {tenant}", remote::KEY, stored.tenant);
+            Err(Failure::usage("usage.tenant", what).help("set it to a key of that tenant, or unset it"))
+        }
+        Some(tenant) => Ok(StoredRuns { tenant, ..stored }),
+        None => Ok(stored),
+    }
+}
+
+/// Refuses `--tenant` for a command that changes something, which is done for the tenant of whoever asks.
+///
+/// # Errors
+/// `usage.tenant` if a tenant is named.
+pub fn only_reads(tenant: Option<&TenantId>) -> Result<(), Failure> {
+    let Some(tenant) = tenant else { return Ok(()) };
+    let key = remote::KEY;
+    Err(Failure::usage("usage.tenant", "--tenant is for commands that only show something").help(format!(
+        "set PROSCENIUM__AUTH__DEFAULT_TENANT={tenant}, or while a server runs {key} to a key of that tenant"
+    )))
+}
+
 impl StoredRuns {
     /// The runs of the key's tenant. An invalid key is refused as the server refuses it, so that no command shows
     /// another tenant's runs instead.
@@ -65,7 +98,7 @@ impl StoredRuns {
             Some(key) if key.is_expired(jiff::Timestamp::now()) => {
                 refused("auth.expired", "the API key has expired")
             }
-            Some(key) => Ok(StoredRuns { tenant: key.tenant, ..self }),
+            Some(key) => Ok(StoredRuns { tenant: key.tenant, by_key: true, ..self }),
             None => refused("auth.key", "the API key is unknown or was revoked"),
         }
     }
@@ -155,6 +188,17 @@ impl StoredRuns {
             parked.push((row, approvals));
         }
         Ok(parked)
+    }
+
+    /// The other tenants of which runs wait for a person, in the order of their names; none where an API key says which
+    /// tenant is shown.
+    pub async fn other_waiting_tenants(&self) -> Result<BTreeSet<TenantId>, Failure> {
+        if self.by_key {
+            return Ok(BTreeSet::new());
+        }
+        let rows = self.store.unfinished_runs().await.map_err(failure)?;
+        let waiting = rows.into_iter().filter(|row| row.status == RunStatus::Waiting);
+        Ok(waiting.map(|row| row.tenant).filter(|tenant| *tenant != self.tenant).collect())
     }
 
     /// The run with an id, or with a unique prefix of one.

@@ -60,8 +60,16 @@ pub fn runs(
 
 /// Writes below an empty list of runs whose runs it would show: those of other tenants may exist.
 pub fn of_tenant(out: &mut impl Write, tenant: &TenantId) -> io::Result<()> {
-    writeln!(out, "This is the tenant {tenant}. PROSCENIUM__AUTH__DEFAULT_TENANT names another one,")?;
-    writeln!(out, "or a key of it in PROSCENIUM_API_KEY while a server runs.")?;
+    writeln!(out, "This is the tenant {tenant}. --tenant names another one.")?;
+    out.flush()
+}
+
+/// Writes below a list of runs of which other tenants runs wait, too.
+pub fn other_waiting(out: &mut impl Write, tenants: &BTreeSet<TenantId>) -> io::Result<()> {
+    if !tenants.is_empty() {
+        let names: Vec<&str> = tenants.iter().map(TenantId::as_str).collect();
+        writeln!(out, "Runs of other tenants wait, too; --tenant names one: {}", names.join(", "))?;
+    }
     out.flush()
 }
 

@@ -379,6 +379,38 @@ fn key_determines_user_and_tenant_at_the_server() {
 }
 
 #[test]
+fn runs_of_another_tenant_are_shown_without_a_key_and_not_with_a_key_of_another() {
+    let workspace = Workspace::new();
+    let made = |tenant: &str| {
+        let made = document(&workspace.run(&["keys", "create", "--tenant", tenant, "--json"]));
+        [("PROSCENIUM_API_KEY", made["key"].as_str().unwrap().to_owned())]
+    };
+    let (acme, umbrella) = (made("acme"), made("umbrella"));
+    let server = serve(&workspace, &[]);
+    let ran = workspace.spawn_with(&["chat", "--require-approval", BOOK], &acme).end();
+    assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
+    let shows: [&[&str]; 3] = [&["runs", "list"], &["plans", "list"], &["approvals", "list"]];
+    for show in shows {
+        let line = [show, &["--json", "--tenant", "acme"]].concat();
+        assert_eq!(document(&workspace.run(&line)).as_array().map(Vec::len), Some(1), "{line:?}");
+        assert_eq!(document(&workspace.run(&[show, &["--json"]].concat())), json!([]), "{show:?}");
+        let own = workspace.spawn_with(&line, &acme).end();
+        assert_eq!(document(&own).as_array().map(Vec::len), Some(1), "{line:?}");
+        let refused = workspace.spawn_with(&line, &umbrella).end();
+        assert_refused(&refused, 2, "usage.tenant", &["is of the tenant umbrella, not of acme"]);
+    }
+    let task =
+        document(&workspace.run(&["plans", "list", "--json", "--tenant", "acme"]))[0]["task_id"].clone();
+    let approve = ["plans", "approve", task.as_str().unwrap(), "--tenant", "acme"];
+    assert_refused(&workspace.run(&approve), 2, "usage.tenant", &["PROSCENIUM_API_KEY"]);
+    let parked = workspace.run(&["runs", "--parked"]).out;
+    assert!(parked.contains("Runs of other tenants wait, too; --tenant names one: acme\n"), "{parked}");
+    let parked = workspace.spawn_with(&["runs", "--parked"], &umbrella).end().out;
+    assert!(!parked.contains("acme"), "{parked}");
+    stop(server);
+}
+
+#[test]
 fn invalid_key_is_refused_by_every_command_alike() {
     let workspace = Workspace::new();
     let made = |more: &[&str]| {
