@@ -99,7 +99,7 @@ async fn switch_command<W: Write>(
     if off && !known.contains_key(&name) {
         let word: &'static str = kind.into();
         let message = format!("there is no {word} {name:?}");
-        return Err(Failure::usage(&format!("{word}.unknown"), message)
+        return Err(Failure::new(&format!("{word}.unknown"), message)
             .help(format!("`proscenium {word}s list` lists them; name the server's configuration and scenes with --config and --scenes")));
     }
     change(kind, &name, off, &reason, loaded, out).await

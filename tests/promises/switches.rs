@@ -176,7 +176,7 @@ async fn lowered_level_holds_for_runs_that_start_after_a_reload() {
 fn switches_are_kept_and_listed_on_the_command_line() {
     let workspace = Workspace::new();
     let ran = workspace.run(&["tools", "disable", "Weather.Nothing"]);
-    assert!(ran.status == 2 && ran.problems().contains("tool.unknown"), "{ran:?}");
+    assert!(ran.status == 1 && ran.problems().contains("tool.unknown"), "{ran:?}");
     let ran = workspace.run(&[
         "tools",
         "disable",
