@@ -47,7 +47,14 @@ pub trait Turns {
 #[derive(Debug)]
 pub struct LineInput<R> {
     // Taken while a thread waits for a line.
-    reader: Option<BufReader<R>>,
+    reader: Option<NumberedLines<R>>,
+}
+
+#[derive(Debug)]
+struct NumberedLines<R> {
+    reader: BufReader<R>,
+    /// How many lines were read.
+    count: u64,
 }
 
 impl LineInput<Stdin> {
@@ -60,7 +67,7 @@ impl LineInput<Stdin> {
 impl<R: Read> LineInput<R> {
     /// The lines of `reader`.
     pub fn new(reader: R) -> Self {
-        Self { reader: Some(BufReader::new(reader)) }
+        Self { reader: Some(NumberedLines { reader: BufReader::new(reader), count: 0 }) }
     }
 }
 
@@ -73,7 +80,7 @@ impl<R: Read + Send + 'static> Turns for LineInput<R> {
     async fn next(&mut self) -> Result<NextInput, Failure> {
         let Some(mut reader) = self.reader.take() else { return Ok(NextInput::End) };
         let (reader, line) = aside(move || {
-            let line = line(&mut reader);
+            let line = reader.next_line();
             (reader, line)
         })
         .await?;
@@ -100,23 +107,26 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     result.await.map_err(|_| cannot("its thread stopped".to_owned()))
 }
 
-/// The next line that is not empty.
-fn line(reader: &mut impl BufRead) -> Result<Option<String>, Failure> {
-    loop {
-        let mut line = String::new();
-        let read = reader
-            .take(LONGEST + 1)
-            .read_line(&mut line)
-            .map_err(|error| Failure::usage("input.read", format!("the input cannot be read: {error}")))?;
-        if read == 0 {
-            return Ok(None);
-        }
-        if line.len() as u64 > LONGEST {
-            let message = format!("a line of the input has more than {LONGEST} bytes");
-            return Err(Failure::usage("input.too_long", message).help("split it into several requests"));
-        }
-        if !line.trim().is_empty() {
-            return Ok(Some(line.trim().to_owned()));
+impl<R: Read> NumberedLines<R> {
+    /// The next line that is not empty.
+    fn next_line(&mut self) -> Result<Option<String>, Failure> {
+        loop {
+            let mut line = String::new();
+            self.count += 1;
+            let count = self.count;
+            let read = (&mut self.reader).take(LONGEST + 1).read_line(&mut line).map_err(|error| {
+                Failure::usage("input.read", format!("line {count} of the input cannot be read: {error}"))
+            })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if line.len() as u64 > LONGEST {
+                let message = format!("line {count} of the input has more than {LONGEST} bytes");
+                return Err(Failure::usage("input.too_long", message).help("split it into several requests"));
+            }
+            if !line.trim().is_empty() {
+                return Ok(Some(line.trim().to_owned()));
+            }
         }
     }
 }
@@ -229,6 +239,15 @@ mod tests {
         }
         let lines = ["Che tempo fa?", "/new", "E a Roma?"];
         assert_eq!(turns, lines.map(|line| NextInput::Message(line.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn line_that_is_no_text_is_refused_by_its_number() {
+        let mut lines = LineInput::new(&b"Che tempo fa?\n\nE a Citt\xe0?\n"[..]);
+        assert_eq!(lines.next().await.unwrap(), NextInput::Message("Che tempo fa?".to_owned()));
+        let failure = lines.next().await.unwrap_err();
+        assert_eq!(failure.code, "input.read");
+        assert!(failure.message.starts_with("line 3 of the input cannot be read: "), "{}", failure.message);
     }
 
     #[tokio::test]

@@ -53,7 +53,9 @@ fn seconds(request: &RequestReport) -> f64 {
 }
 
 fn case(xml: &mut String, file: &str, request: &RequestReport) {
-    let (id, class) = (escaped(&request.id), escaped(&request.class));
+    let id = escaped(&request.id);
+    // Readers group test cases by it.
+    let class = escaped(if request.class.is_empty() { file } else { &request.class });
     let time = seconds(request);
     let head = format!(
         "    <testcase name=\"{id}\" classname=\"{class}\" file=\"{}\" line=\"{}\" time=\"{time:.3}\"",
@@ -122,6 +124,7 @@ mod tests {
     #[test]
     fn requests_are_test_cases_and_text_is_escaped() {
         let mut report = example();
+        report.requests[1].class.clear();
         report.requests[1].say = "Is 1 < 2 & \"3\" > 2?\u{1b}\u{ffff}".to_owned();
         let xml = junit(&report);
         let document = roxmltree::Document::parse(&xml).unwrap_or_else(|error| panic!("{error}\n{xml}"));
@@ -130,6 +133,8 @@ mod tests {
         let names: Vec<(&str, bool)> =
             cases.iter().map(|node| (node.attribute("name").unwrap(), failed(node))).collect();
         assert_eq!(names, [("send", false), ("cost", true), ("late", false)]);
+        let classes: Vec<_> = cases.iter().map(|node| node.attribute("classname")).collect();
+        assert_eq!(classes[..2], [Some("request"), cases[1].attribute("file")], "no class: its file");
         assert_eq!(document.root_element().attribute("failures"), Some("1"));
         assert_eq!(document.root_element().attribute("errors"), Some("1"));
         let failure = document.descendants().find(|node| node.has_tag_name("failure")).unwrap();
