@@ -39,6 +39,7 @@ mod plain_text;
 mod program;
 mod recall;
 pub mod recovery;
+mod refusal;
 mod restored;
 mod round;
 mod session;

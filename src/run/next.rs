@@ -640,7 +640,10 @@ impl RunState {
         let needs_input = self.open_steps().any(|s| s.status == StepStatus::NeedsInput);
         let status = if needs_input || (asks_user && self.cancel.is_none()) {
             RunStatus::NeedsInput
-        } else if let Some(step) = self.open_steps().next().filter(|_| !self.has_completed_work()) {
+        } else if let Some(step) = self.open_steps().next()
+            && !self.has_completed_work()
+            && !self.any_refused(self.open_steps())
+        {
             let error =
                 step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
             return Event::RunFailed { error };

@@ -120,7 +120,8 @@ pub struct Settings {
 /// | 7 | a write that the request forbids or only asks about is confirmed; an answer that denies nothing names the writes that failed, and says so where an expected write was not made; the thoughts of a model are no part of its words |
 /// | 8 | an answer is compared with what was done clause by clause, whatever verb it claims a write in, also where the plan only read; a read without a result makes the run partial, and the answer names it |
 /// | 9 | the end of a run that crashes its process is worded for users |
-pub const RULES_REVISION: u16 = 9;
+/// | 10 | what a tool or a person refused is an answer: a run without results is partial then, also where no model is asked after the plan; what constraints do not allow is said to be beyond them |
+pub const RULES_REVISION: u16 = 10;
 
 /// Which calls a plan prepares (`planning.prepare`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -244,3 +244,19 @@ async fn failed_run_shows_clients_no_address_of_a_back_end() {
         "{problem:#}"
     );
 }
+
+#[tokio::test]
+async fn write_that_a_back_end_refuses_is_answered_at_every_level() {
+    let backend = FaultyBackend::start(|_: &str, _: usize| Misbehaviour::Status(409, Vec::new()));
+    let (llm, scenes) = (model(), TempDir::new().unwrap());
+    write_scene(scenes.path(), backend.address(), "");
+    let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.confirm", "never");
+    let setup = setup.set("scenes.allow_private_addresses", true).set("execution.language", "en");
+    let served = ServedEngine::start(setup).await;
+    for (cell, level) in [json!("basic"), json!("adaptive"), json!(null)].into_iter().enumerate() {
+        let mut body = server_api::ask(&format!("Book cell c{cell}"));
+        body["level"] = level.clone();
+        let reply = served.post("/api/chat", &body).await;
+        assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("partial")), "{level}: {reply:#?}");
+    }
+}

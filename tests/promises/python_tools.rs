@@ -12,10 +12,11 @@ use proscenium::{Builder, Engine, StartError};
 use serde_json::{Value, json};
 
 use crate::process::{RunningProcess, Workspace};
+use crate::server_api::ask;
 use crate::support::faulty_backend::{FaultyBackend, Misbehaviour};
 use crate::support::model_script::ModelScript;
 use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
-use crate::support::{Backend, ScriptedLlm, eventually};
+use crate::support::{Backend, Reply, ScriptedLlm, ServedEngine, eventually};
 
 const REFERENCE: &str = include_str!("../../scenes/README.md");
 
@@ -88,6 +89,44 @@ async fn scene_of_the_reference_lends_books_and_a_changed_file_is_taken_by_a_rel
     let (refused, answer) = end(&test, "Lend Emma to Ada for 3 days").await;
     assert_eq!(refused, "python.refused");
     assert!(answer.contains("Ada has 1 books already."), "{answer}");
+}
+
+#[tokio::test]
+async fn refusal_of_a_function_is_answered_with_its_sentence_at_every_level() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "loans", loans());
+    for set in [None, Some(("execution.scenes", "prepared")), Some(("execution.mode", "strict"))] {
+        let mut setup = Setup::offline().alone().scenes(dir.path()).set("execution.confirm", "never");
+        if let Some((key, value)) = set {
+            setup = setup.set(key, value);
+        }
+        let served = ServedEngine::start(setup).await;
+        let mut body = ask("Lend Dune to Ada");
+        let lent = served.post("/api/chat", &body).await;
+        assert_eq!(lent.json()["status"], "completed", "{lent:#?}");
+        for level in [json!(null), json!("basic"), json!("adaptive")] {
+            body["level"] = level.clone();
+            let reply = served.post("/api/chat", &body).await;
+            let answer = reply.json();
+            assert_eq!(
+                (reply.status, &answer["status"]),
+                (200, &json!("partial")),
+                "{set:?} {level}: {answer:#}"
+            );
+            assert!(
+                answer["answer"].as_str().unwrap().contains("Dune is lent already."),
+                "{set:?} {level}: {answer:#}"
+            );
+        }
+        body.as_object_mut().unwrap().remove("level");
+        (body["model"], body["stream"]) = (json!("proscenium"), json!(true));
+        let streamed = served.request("POST", "/v1/chat/completions").header("x-execution-level", "basic");
+        let streamed = Reply::of(streamed.json(&body).send().await.unwrap()).await;
+        assert!(
+            streamed.body.contains("Dune is lent already.") && !streamed.body.contains("server_error"),
+            "{streamed:#?}"
+        );
+    }
 }
 
 #[tokio::test]

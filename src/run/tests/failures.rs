@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::script::Script;
-use crate::adapt::{ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
+use crate::adapt::{ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
 use crate::run::{
-    Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Repeat, Settings,
-    TimerSubject,
+    Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Repeat,
+    RequestedCall, RunStatus, Settings, TimerSubject, call_key,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -183,4 +183,53 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
         run.state.apply(&event).unwrap();
         assert_eq!(run.state.calls[&1].left_out, left_out);
     }
+}
+
+/// A run whose only step has a call in flight that its plan prepared, where no model is asked about it.
+fn calling_prepared(settings: Settings) -> Script {
+    let mut run = Script::new(settings);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    let arguments = json!({ "n": 1 });
+    let call = RequestedCall {
+        call: 1,
+        provider_id: "call_1".to_owned(),
+        tool: "look".to_owned(),
+        key: call_key("A", "look", &arguments, &[]),
+        arguments,
+        effect: Effect::Read,
+        repeat: Repeat::Never,
+        problem: None,
+        approval: None,
+        undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
+        policies: None,
+        definition: None,
+        scene: None,
+    };
+    run.record(Event::Prepared { step: 1, calls: vec![call], unprepared: Vec::new(), question: None });
+    run.settle();
+    run
+}
+
+#[test]
+fn refusal_of_a_tool_is_an_answer_and_no_failure_of_the_run() {
+    let basic = |rules| Settings {
+        rules,
+        level: Some(ExecutionLevel::Basic),
+        mode: Some(ExecutionMode::Adaptive),
+        ..Settings::default()
+    };
+    let refused = || Outcome::Refused { error: Fault::new("python.refused", "There is no item glue.") };
+    for (rules, status) in [(9, RunStatus::Failed), (10, RunStatus::Partial)] {
+        let mut run = calling_prepared(basic(rules));
+        run.outcome(1, refused());
+        assert_eq!(run.state.status, status, "revision {rules}");
+        let answer = &run.state.answer.as_ref().unwrap().text;
+        assert!(answer.contains("There is no item glue."), "{answer}");
+    }
+    let mut run = calling_prepared(basic(10));
+    run.outcome(1, Outcome::Failed { error: Fault::new("python.error", "line 3: ValueError") });
+    assert_eq!(run.state.status, RunStatus::Failed, "a failure of the tool stays one");
 }

@@ -143,8 +143,11 @@ impl SceneWork {
         };
         let missing: Vec<String> =
             self.unprepared.iter().map(|call| format!("{}: {}", call.tool, call.why)).collect();
-        let failed = step.round_calls.iter().find_map(|call| run.outcome(*call)?.fault());
-        let error = match failed.filter(|_| !run.asks_scene(step)) {
+        let mut calls = step.round_calls.iter();
+        let failed = calls.clone().find_map(|call| run.outcome(*call)?.fault());
+        let refused = calls.find_map(|call| run.calls.get(call)?.refusal());
+        let refused = refused.filter(|_| run.settings().has_rules(10));
+        let error = match failed.filter(|_| !run.asks_scene(step)).or(refused) {
             Some(fault) => fault.clone(),
             None if missing.is_empty() => {
                 Fault::new(code, format!("its calls did not complete it, and {why}"))
