@@ -16,6 +16,10 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 /// Default `Retry-After`, in seconds.
 const DEFAULT_RETRY_AFTER_S: u32 = 1;
 
+/// Codes of 429 and 503 after which waiting helps only where the fault says for how long: budgets that do not renew,
+/// attempts that are larger than a limit, and what people have to change.
+const WITHOUT_DEFAULT_WAIT: &[&str] = &["budget.exceeded", "limits.exceeded", "llm.disabled", "llm.quota"];
+
 /// An error reply (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
@@ -64,8 +68,9 @@ pub struct DifferenceLines(Vec<String>);
 impl Problem {
     /// A problem with this status, code and detail.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        let retry_after = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
-            .then_some(DEFAULT_RETRY_AFTER_S);
+        let is_short = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+            && !WITHOUT_DEFAULT_WAIT.contains(&code);
+        let retry_after = is_short.then_some(DEFAULT_RETRY_AFTER_S);
         Self {
             kind: format!("urn:proscenium:problem:{code}").into(),
             title: status.canonical_reason().unwrap_or("Error").into(),
@@ -253,5 +258,28 @@ impl ResponseError for Problem {
             response.insert_header(("x-should-retry", "false")).insert_header(("x-run-id", run.to_string()));
         }
         response.json(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn wait_is_only_stated_where_waiting_helps() {
+        let wait = |fault: Fault| Problem::from(fault).retry_after;
+        for code in WITHOUT_DEFAULT_WAIT {
+            let fault = || Fault::new(code, "no");
+            assert!(matches!(status_of(code).as_u16(), 429 | 503), "{code}");
+            assert_eq!(wait(fault()), None, "{code}");
+            // A budget of a day renews.
+            assert_eq!(wait(fault().after(Some(Duration::from_millis(7_100)))), Some(8), "{code}");
+        }
+        for code in ["llm.rate_limited", "engine.busy", "store.busy", "session.queue_full"] {
+            assert_eq!(wait(Fault::new(code, "later")), Some(DEFAULT_RETRY_AFTER_S), "{code}");
+        }
+        assert_eq!(wait(Fault::new("llm.malformed", "no JSON")), None);
     }
 }

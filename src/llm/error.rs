@@ -328,10 +328,7 @@ impl Error {
             ErrorKind::RateLimited { retry_after, .. } | ErrorKind::Status { retry_after, .. } => {
                 *retry_after
             }
-            ErrorKind::Budget(refusal) => {
-                let renews = refusal.renews.as_ref()?.timestamp();
-                Duration::try_from(renews.duration_since(jiff::Timestamp::now())).ok()
-            }
+            ErrorKind::Budget(refusal) => refusal.retry_after(jiff::Timestamp::now()),
             _ => None,
         }
     }

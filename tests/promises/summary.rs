@@ -252,6 +252,7 @@ async fn a_summary_that_costs_too_much_is_refused_before_it_is_begun() {
     let served = ServedEngine::start(priced(&llm).set("budget.run_usd", 0.06)).await;
     let id = add(&served, &document(12)).await;
     let refused = served.post("/api/chat", &about("Summarise it", &id)).await;
+    assert_eq!(refused.header("retry-after"), "", "the budget of a run does not renew: {refused:#?}");
     let refused = refused.assert_problem(429, "budget.exceeded");
     assert!(refused["detail"].as_str().unwrap().ends_with("nothing was asked"), "{refused:#}");
     assert_eq!(asked(&events(&served, &refused).await), 0);

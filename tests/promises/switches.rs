@@ -88,7 +88,11 @@ async fn disabled_model_is_not_asked() {
     let refused = world.ask_until("Look cell x", |reply| reply.status == 503).await;
     assert_eq!(refused.json()["code"], "llm.disabled", "{refused:#?}");
     let asked = world.llm.count();
-    world.served.post("/api/chat", &ask("Look cell x")).await.assert_problem(503, "llm.disabled");
+    // Waiting does not switch it on.
+    let refused = world.served.post("/api/chat", &ask("Look cell x")).await;
+    let problem = refused.assert_problem(503, "llm.disabled");
+    assert_eq!((refused.header("retry-after"), problem.get("retry_after")), ("", None), "{refused:#?}");
+    assert_eq!(refused.header("x-should-retry"), "false");
     assert_eq!(world.llm.count(), asked);
     world.switch(SwitchKind::Model, "scripted", false).await;
     world.ask_until("Look cell x", |reply| reply.status == 200).await;

@@ -172,7 +172,7 @@ impl Driver {
                     "the summary takes up to {questions} questions to models, and the remaining budget does not cover \
                      them: {refusal}; nothing was asked"
                 );
-                Err(Fault::new("budget.exceeded", what))
+                Err(Fault::new("budget.exceeded", what).after(refusal.retry_after(jiff::Timestamp::now())))
             }
             // Each question reserves its cost, so nothing is spent beyond the budget.
             Err(BudgetError::Unavailable(error)) => {

@@ -1,13 +1,17 @@
 //! The accounts and their rules. Pure: the caller passes the time.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use jiff::civil::Date;
-use jiff::{ToSpan, Zoned};
+use jiff::{Timestamp, ToSpan, Zoned};
 
 use super::Options;
 use crate::llm::Caller;
 use crate::run::{RunId, SessionId, TenantId};
+
+/// When calls in progress may have been settled, which mostly cost less than they reserve.
+const SETTLED_SOON: Duration = Duration::from_secs(1);
 
 /// Which budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
@@ -55,6 +59,18 @@ pub struct BudgetRefusal {
     pub wanted: u64,
     /// When it begins again; absent where it does not.
     pub renews: Option<Zoned>,
+}
+
+impl BudgetRefusal {
+    /// After how long such a call may pass: once calls in progress have been settled, or once the budget begins again.
+    /// Absent where it never does.
+    pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
+        if self.spent.saturating_add(self.wanted) <= self.limit {
+            return Some(SETTLED_SOON);
+        }
+        let renews = self.renews.as_ref()?.timestamp();
+        Duration::try_from(renews.duration_since(now)).ok()
+    }
 }
 
 impl std::fmt::Display for BudgetRefusal {
@@ -343,4 +359,27 @@ impl Ledger {
 
 fn next_midnight(now: &Zoned) -> Option<Zoned> {
     now.start_of_day().and_then(|day| day.checked_add(1.day())).and_then(|day| day.start_of_day()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_for_a_budget_is_until_it_renews_or_calls_in_progress_are_settled() {
+        let now: Zoned = "2026-05-04T23:59:50+02:00[Europe/Rome]".parse().unwrap();
+        let refusal = |spent, reserved, renews: Option<Zoned>| BudgetRefusal {
+            scope: BudgetScope::Day,
+            of: "acme".to_owned(),
+            limit: 100,
+            spent,
+            reserved,
+            wanted: 10,
+            renews,
+        };
+        let wait = |refusal: BudgetRefusal| refusal.retry_after(now.timestamp());
+        assert_eq!(wait(refusal(95, 0, None)), None);
+        assert_eq!(wait(refusal(95, 0, next_midnight(&now))), Some(Duration::from_secs(10)));
+        assert_eq!(wait(refusal(50, 45, None)), Some(SETTLED_SOON));
+    }
 }
