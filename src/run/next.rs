@@ -568,7 +568,11 @@ impl RunState {
         let planned = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_deref());
         let forbidden: Vec<&str> = self.forbidden_parts().collect();
         if !forbidden.is_empty() {
-            let told = sentences::not_allowed(self.language(), &forbidden.join("; "));
+            let sentence = match self.settings().has_rules(10) {
+                true => sentences::beyond_constraints,
+                false => sentences::not_allowed,
+            };
+            let told = sentence(self.language(), &forbidden.join("; "));
             let text = planned.map_or_else(|| told.clone(), |text| format!("{text}\n{told}"));
             return vec![record(answered(text, false))];
         }

@@ -37,6 +37,21 @@ pub(crate) fn unchanged(language: Option<&str>) -> &'static str {
 }
 
 /// Says that the request's own constraints do not allow `parts` of it.
+pub(crate) fn beyond_constraints(language: Option<&str>, parts: &str) -> String {
+    let lead = pick(
+        language,
+        [
+            "Not done, since the constraints of the request do not allow it:",
+            "Non fatto, perché i vincoli della richiesta non lo consentono:",
+            "Nicht gemacht, weil die Vorgaben der Anfrage es nicht erlauben:",
+            "Pas fait, car les contraintes de la demande ne le permettent pas :",
+            "No se ha hecho, porque las restricciones de la petición no lo permiten:",
+        ],
+    );
+    format!("{lead} «{parts}».")
+}
+
+/// The same in runs with rules before revision 10.
 pub(crate) fn not_allowed(language: Option<&str>, parts: &str) -> String {
     let lead = pick(
         language,

@@ -160,7 +160,7 @@ fn request_of_which_nothing_is_allowed_says_so() {
         let ran = workspace.run(&["chat", "--json", "--constraints", given, words]);
         let answer: Value = serde_json::from_str(&ran.out).unwrap();
         let text = answer["answer"].as_str().unwrap();
-        let says = text.contains("la richiesta stessa non lo consente");
+        let says = text.contains("i vincoli della richiesta non lo consentono");
         assert_eq!(says, told.is_some(), "{words}: {text}");
         assert!(text.contains(told.unwrap_or_default()), "{words}: {text}");
         assert_eq!(answer["status"], if says { "partial" } else { "completed" }, "{words}");
@@ -182,7 +182,8 @@ async fn plan_of_a_model_that_names_forbidden_parts_is_reported_after_its_answer
         let told =
             town.engine.chat(request(&town.engine, "Hello. Book a parking space.", guidance)).await.unwrap();
         assert_eq!(told.status, RunStatus::Partial, "{told:#?}");
-        let sentence = "Not done, since the request itself does not allow it: «Book a parking space».";
+        let sentence =
+            "Not done, since the constraints of the request do not allow it: «Book a parking space».";
         let expected = match answer.as_str() {
             Some(answer) => format!("{answer}\n{sentence}"),
             None => sentence.to_owned(),
