@@ -41,7 +41,7 @@ pub fn describe(
 ) -> io::Result<()> {
     match put.matter {
         ApprovalSubject::Plan { version } => {
-            writeln!(out, "Waits for a person's yes: plan {version}, to be carried out as it is")?;
+            writeln!(out, "Waits for a person's yes: plan {version}, executed as shown")?;
             let made = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
             let made = made.filter(|_| shown_plan != Some(version));
             for step in made.map(|made| steps_of(&made.plan)).unwrap_or_default() {

@@ -20,7 +20,7 @@ use crate::flow::Flow;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
     Approval, ApprovalSubject, CallStatus, Decision, EXPIRY, EditedCall, Event, PlanCause, PlanMade,
-    PlanMaker, PlanScore, RESTORED, RequiredApproval, RunState, call_key,
+    PlanMaker, PlanScore, RESTORED, RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
@@ -511,10 +511,14 @@ fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
     let event = Event::RunReopened { by: by.to_owned() };
     match state.check(&event) {
         Ok(()) => Ok(event),
-        Err(illegal) => Err(refusal(
-            "run.not_resumable",
-            format!("a run that is {} cannot be resumed: {}", name(&state.status), illegal.why),
-        )),
+        Err(_) if !matches!(state.status, RunStatus::Failed | RunStatus::Partial) => {
+            let status = name(&state.status);
+            let why = format!("this run is {status}, and only a failed or partial run can be resumed");
+            Err(refusal("run.not_resumable", why))
+        }
+        Err(illegal) => {
+            Err(refusal("run.not_resumable", format!("this run cannot be resumed: {}", illegal.why)))
+        }
     }
 }
 

@@ -230,7 +230,7 @@ async fn postponed_question_is_shown_with_its_commands() {
     assert_eq!((chat.exit, waits.orders.borrow().len()), (Exit::NeedsInput, 0));
     let (_, last_paragraph) = chat.errors.rsplit_once("\n\n").unwrap();
     insta::assert_snapshot!(last_paragraph, @r#"
-    Waits for a person's yes: plan 1, to be carried out as it is
+    Waits for a person's yes: plan 1, executed as shown
     why: step 1: MakeRequest of VacationManagement writes
     To decide:
       proscenium plans approve 01976c8e-0000-7000-8000-000000000002 --version 1 --hash hash-1

@@ -205,7 +205,10 @@ fn first_of_two_conflicting_decisions_counts() {
     assert_eq!(code(&state, approve(false)), "plan.illegal_transition");
     assert_eq!(code(&state, say(1, ApproverChoice::Yes)), "approval.decided");
     assert_eq!(code(&state, CommandAction::Cancel), "run.ended");
-    assert_eq!(code(&state, CommandAction::Reopen), "run.not_resumable");
+    let refused = events_for_command(&state, &scenes(), &by("hockney", CommandAction::Reopen)).unwrap_err();
+    assert_eq!(refused.fault.code, "run.not_resumable");
+    let why = "this run is cancelled, and only a failed or partial run can be resumed";
+    assert_eq!(refused.fault.message, why);
 }
 
 #[test]
