@@ -96,11 +96,26 @@ fn require_json(request: &HttpRequest) -> Result<(), Problem> {
         let detail = "the body must be JSON: send `Content-Type: application/json`";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
     }
+    if !media.split(';').skip(1).all(is_utf8) {
+        let detail = "the body must be JSON in UTF-8: send `Content-Type: application/json`";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
+    }
     if !is_uncompressed(request) {
         let detail = "the body must not be compressed: send it without `Content-Encoding`";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
     }
     Ok(())
+}
+
+/// Whether a parameter of a media type names no other character set than UTF-8.
+pub(super) fn is_utf8(parameter: &str) -> bool {
+    match parameter.split_once('=') {
+        Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+            let charset = value.trim().trim_matches('"').to_ascii_lowercase();
+            matches!(charset.as_str(), "utf-8" | "utf8" | "us-ascii")
+        }
+        _ => true,
+    }
 }
 
 /// Whether the body is sent as it is: no request is decompressed, since a small one could become a large one.

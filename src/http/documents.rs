@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::body::{AuthenticatedPayload, is_uncompressed};
+use super::body::{AuthenticatedPayload, is_uncompressed, is_utf8};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
@@ -135,15 +135,6 @@ fn media_type(request: &HttpRequest) -> Result<DocumentMedia, Problem> {
     let value = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mut parts = value.unwrap_or_default().split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase().parse::<DocumentMedia>().ok();
-    let is_utf8 = |part: &str| match part.split_once('=') {
-        Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
-            matches!(
-                value.trim().trim_matches('"').to_ascii_lowercase().as_str(),
-                "utf-8" | "utf8" | "us-ascii"
-            )
-        }
-        _ => true,
-    };
     media.filter(|_| is_uncompressed(request) && parts.all(is_utf8)).ok_or_else(|| {
         let detail =
             "a document is text in UTF-8: send `Content-Type: text/plain` or `text/markdown`, uncompressed";

@@ -14,6 +14,9 @@ use crate::LearnedDocument;
 use crate::access::AccessAction;
 use crate::store::MAX_PAGE;
 
+/// Length of an id: SHA-256 in hex.
+const ID_CHARS: usize = 64;
+
 /// A page of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -45,10 +48,16 @@ pub(crate) async fn list(
     QueryParameters(query): QueryParameters<LearnedQuery>,
 ) -> Result<HttpResponse, Problem> {
     who.authorize_learned(AccessAction::ReadLearned)?;
-    let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), |after| Ok(after.to_owned()))?;
+    let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), cursor)?;
     let learned = app.engine.learned_plans(&who.tenant, page.after.as_deref(), page.limit).await?;
     let next = next_cursor(&learned, page.limit).map(|last| last.id.clone());
     Ok(HttpResponse::Ok().json(LearnedList { learned, next }))
+}
+
+/// The id of a learned plan, which may have been deleted since.
+fn cursor(after: &str) -> Result<String, Problem> {
+    let is_id = after.len() == ID_CHARS && after.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    if is_id { Ok(after.to_owned()) } else { Err(unknown(after)) }
 }
 
 fn unknown(id: &str) -> Problem {

@@ -193,6 +193,10 @@ async fn bad_rating_ends_the_reuse_and_a_good_one_lifts_that() {
     send(&auditor, "POST", &path, json!({"score": 1})).await.assert_problem(403, "auth.role");
     let list = send(&auditor, "GET", "/api/learned", Value::Null).await.json();
     assert_eq!(list["learned"][0]["standing"], "proven", "{list:#}");
+    let after = format!("/api/learned?after={}", list["learned"][0]["id"].as_str().unwrap());
+    let next = send(&auditor, "GET", &after, Value::Null).await.json();
+    assert_eq!(next["learned"], json!([]), "{next:#}");
+    send(&auditor, "GET", "/api/learned?after=zz", Value::Null).await.assert_problem(404, "learned.unknown");
     let rated = send(&ada, "POST", &path, json!({"score": -1, "note": "not what I meant"})).await;
     assert_eq!(rated.status, 200, "{rated:#?}");
     let ratings = &rated.json()["ratings"];

@@ -443,7 +443,13 @@ async fn invalid_bodies_are_reported_with_their_location() {
         let request = served.request("POST", "/api/chat").header("content-type", media).body(body.to_owned());
         Reply::of(request.send().await.unwrap()).await
     };
-    for media in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""] {
+    for media in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/jsonp",
+        "application/json; charset=utf-16",
+        "",
+    ] {
         post(media, &ask("look").to_string()).await.assert_problem(415, "request.media_type");
     }
     let packed = served.request("POST", "/api/chat").header("content-encoding", "gzip").json(&ask("look"));
