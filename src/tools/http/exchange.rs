@@ -258,6 +258,11 @@ impl HttpTool {
             outgoing
                 .headers
                 .retain(|header| header.name != CONTENT_TYPE && header.name != IDEMPOTENCY_HEADER);
+        } else if self.write && !self.may_send_again(&outgoing.method, status) {
+            let message = format!(
+                "{place} answered {status}: it may have been done, and without an idempotency key it is not sent again"
+            );
+            return Err(refuse("http.redirect", FaultClass::Other, message));
         } else if !same_origin && outgoing.method != Method::GET {
             let host = next.host_str().unwrap_or_default();
             let message =
@@ -269,6 +274,12 @@ impl HttpTool {
         }
         outgoing.url = next;
         Ok(taken)
+    }
+
+    /// Whether a write may be sent to the address of this redirect, too: the redirect says that nothing was done, the
+    /// request has an idempotency key, or it only fetches.
+    fn may_send_again(&self, method: &Method, status: StatusCode) -> bool {
+        !may_follow_execution(status) || self.keyed || method == Method::GET
     }
 }
 

@@ -48,6 +48,10 @@ fn post(url: String) -> HttpSpec {
 
 fn build(spec: &HttpSpec, effect: Effect) -> Result<HttpTool, Vec<HttpSpecProblem>> {
     let repeat = if effect == Effect::Write { Repeat::Key } else { Repeat::Never };
+    build_with(spec, effect, repeat)
+}
+
+fn build_with(spec: &HttpSpec, effect: Effect, repeat: Repeat) -> Result<HttpTool, Vec<HttpSpecProblem>> {
     let parameters = parameters();
     let terms = HttpToolTerms { parameters: &parameters, effect, repeat, timeout_ms: 1000 };
     HttpTool::new(spec, terms, &network(), &environment)
@@ -225,6 +229,40 @@ async fn redirected_write_that_reaches_nobody_is_unknown_if_it_may_have_been_don
     let server = serve([Reply::last_redirect(302, "/b")]).await;
     let error = read(&get(server.url("/a")), json!({})).await.unwrap_err();
     assert_eq!((error.kind, error.code.as_str()), (Failed, "http.unreachable"));
+}
+
+#[tokio::test]
+async fn redirected_write_is_sent_again_only_if_nothing_was_done_or_with_a_key() {
+    let never = Repeat::Never;
+    for (method, status, repeat, is_sent_again) in [
+        ("PUT", 301, never, false),
+        ("PATCH", 302, never, false),
+        ("DELETE", 302, never, false),
+        ("PUT", 307, never, true),
+        ("DELETE", 308, never, true),
+        ("PUT", 302, Repeat::Key, true),
+        // Its result is fetched.
+        ("POST", 302, never, true),
+        ("DELETE", 303, never, true),
+    ] {
+        let case = format!("{method} {status} {repeat:?}");
+        let server = serve([Reply::redirect(status, "/b"), Reply::json("1")]).await;
+        let spec = HttpSpec { method: method.into(), ..get(server.url("/a")) };
+        let result =
+            build_with(&spec, Effect::Write, repeat).unwrap().call(context(), json!({"id": "1"})).await;
+        assert_eq!(server.requests().len(), 1 + usize::from(is_sent_again), "{case}");
+        match is_sent_again {
+            true => assert_eq!(result, Ok(json!(1)), "{case}"),
+            false => {
+                let error = result.unwrap_err();
+                assert_eq!(
+                    (error.kind, error.code.as_str()),
+                    (ToolErrorKind::Unknown, "http.redirect"),
+                    "{case}"
+                );
+            }
+        }
+    }
 }
 
 #[tokio::test]
