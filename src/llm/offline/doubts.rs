@@ -236,9 +236,9 @@ fn silent_tokens(request: &str, tokens: &[Token], quoted: &[bool]) -> Vec<bool> 
     for expression in &found.date_expressions {
         silent[expression.first..=expression.last].fill(true);
     }
-    // "Mai" is a month, and a refusal in Italian.
+    // "Mai" is a month, and a refusal in Italian. "Ayer" is a day, and a cue of a report in a language whose clauses are not read.
     for (token, silent) in tokens.iter().zip(&mut silent) {
-        *silent &= !token.is(&["mai"]);
+        *silent &= !token.is(&["mai", "ayer", "hier", "gestern"]);
     }
     silent
 }

@@ -68,6 +68,7 @@ fn request_that_leaves_a_write_open_is_in_doubt() {
         "J'ai demandé des congés du 8 au 10 février",
         "Storniere meinen Urlaubsantrag Nummer 5 nicht",
         "Beantrage Urlaub vom 8. bis 10. Februar, wenn es regnet",
+        "Ayer cancelé mi solicitud de vacaciones número 5",
         "Jamás solicites vacaciones del 8 al 10 de febrero",
         "No canceles mi solicitud de vacaciones número 5",
         "Cuando llame Marco, cancela mi solicitud de vacaciones número 5",
