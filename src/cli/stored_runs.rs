@@ -59,7 +59,7 @@ pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
     Ok(stored)
 }
 
-/// Opens the store for reading the runs of a tenant; of the one of [`open`] if none is named. Whoever can read the data
+/// Opens the store for reading the runs of a tenant; of the one of [`open`] if none is named. A user who can read the data
 /// directory can read every tenant's runs; an API key that a server asks for shows those of its own tenant alone.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub async fn open_of(loaded: &LoadedConfig, tenant: Option<TenantId>) -> Result<
     }
 }
 
-/// Refuses `--tenant` for a command that changes something, which is done for the tenant of whoever asks.
+/// Refuses `--tenant` for a command that changes something, which is done for the caller's own tenant.
 ///
 /// # Errors
 /// `usage.tenant` if a tenant is named.

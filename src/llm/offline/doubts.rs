@@ -134,7 +134,7 @@ const REFUSALS: &[&str] = &[
     "plan/intention/idea/proposal/attempt to <verb>",
 ];
 
-/// What only sounds like a wish, or tells of others or of an example.
+/// What only sounds like a wish, or is about other people or an example.
 const NO_ORDERS: &[&str] = &[
     "i/we love/enjoy/hate/like/adore/miss <ing>",
     "someone/somebody/anybody/anyone/everybody/everyone/one/people ought/should/must/needs/need/could/can",
