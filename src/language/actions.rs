@@ -1,8 +1,9 @@
 //! Whether somebody's words name an action.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::text::{self, Features};
+use super::text::{self, Features, Token};
 use super::{lexicon, pattern};
 
 /// From this similarity on, two words mean the same.
@@ -12,16 +13,21 @@ const SAME: f64 = 0.8;
 /// Where no word of it is known to be an action, any of its words will do.
 pub(crate) fn names_action<'a>(said: &str, name: &str, about: impl Iterator<Item = &'a str>) -> bool {
     let words = |text: &str| -> Vec<Rc<Features>> {
-        let norms = text::norms(text).filter(|word| !lexicon::is_stop_word(word));
-        norms.map(|word| text::features(&word)).collect()
+        let tokens = text::tokens(text);
+        let said = tokens.iter().filter(|token| token.word && !lexicon::is_stop_word(&token.norm));
+        said.map(Token::features).collect()
     };
+    let said = words(said);
+    if said.is_empty() {
+        return false;
+    }
     let mut described: Vec<Rc<Features>> =
         text::name_words(name).iter().map(|word| text::features(word)).collect();
     described.extend(about.flat_map(words));
-    let actions: Vec<&Rc<Features>> =
-        described.iter().filter(|word| lexicon::may_be_action(&word.concepts)).collect();
-    let expected = if actions.is_empty() { described.iter().collect() } else { actions };
-    words(said).iter().any(|word| expected.iter().any(|one| one.similarity(word) > SAME))
+    let is_action = |word: &Rc<Features>| lexicon::may_be_action(&word.concepts);
+    let has_actions = described.iter().any(is_action);
+    let mut expected = described.iter().filter(|word| !has_actions || is_action(word));
+    expected.any(|one| said.iter().any(|word| one.similarity(word) > SAME))
 }
 
 /// Verbs that carry no action of their own: "make a transfer", "please help me send it".
@@ -36,11 +42,30 @@ sapere racconta raccontami leggi";
 /// be told something.
 pub(crate) fn asked_verb(clause: &str) -> Option<String> {
     let tokens = text::tokens(clause);
-    let is_told =
-        |token: &text::Token| token.among(TELLING) || lexicon::is_lookup(&token.features().concepts);
-    let is_verb = |token: &text::Token| pattern::is_verb(token) || token.among(TELLING);
-    let verb = tokens.iter().find(|token| token.word && is_verb(token) && !token.among(LIGHT));
-    verb.filter(|token| !is_told(token)).map(|token| token.norm.clone())
+    let verb = tokens.iter().find(|token| may_be_asked(token));
+    verb.filter(|token| !asks_to_be_told(token)).map(|token| token.norm.clone())
+}
+
+/// The verbs of a text of which [`asked_verb`] may find one in a clause of the text, each once, with blanks between; `None` where
+/// only reading the clauses can tell, since a part of a mail or web address reads differently.
+pub(crate) fn possible_verbs(text: &str) -> Option<String> {
+    if text.contains('@') || text.contains("://") {
+        return None;
+    }
+    let tokens = text::tokens(text);
+    let verbs = tokens.iter().filter(|token| may_be_asked(token) && !asks_to_be_told(token));
+    let verbs: BTreeSet<&str> = verbs.map(|token| token.norm.as_str()).collect();
+    Some(verbs.into_iter().collect::<Vec<_>>().join(" "))
+}
+
+/// Whether a token is a verb with an action of its own.
+fn may_be_asked(token: &Token) -> bool {
+    token.word && (pattern::is_verb(token) || token.among(TELLING)) && !token.among(LIGHT)
+}
+
+/// Whether a verb asks to be told something.
+fn asks_to_be_told(verb: &Token) -> bool {
+    verb.among(TELLING) || lexicon::is_lookup(&verb.features().concepts)
 }
 
 #[cfg(test)]

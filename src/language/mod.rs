@@ -24,7 +24,7 @@ pub(crate) mod times;
 
 use serde_json::Value;
 
-pub(crate) use actions::{asked_verb, names_action};
+pub(crate) use actions::{asked_verb, names_action, possible_verbs};
 pub(crate) use denials::{ActReport, denies};
 pub use detection::{detect, of_request};
 pub use number_words::number_word;
