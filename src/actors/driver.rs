@@ -58,8 +58,9 @@ use wait_timer::WaitTimer;
 
 /// The maximum number of events of one run. Every loop has its own bound; this is the safety net.
 const MAX_EVENTS: u64 = 20_000;
-/// How many events a slow subscriber may lag behind before it has to read the journal.
-pub(crate) const EVENT_BUFFER_CAPACITY: usize = 256;
+/// How many events a slow subscriber may lag behind before it has to read the journal. Each run has room for them from its
+/// start.
+pub(crate) const EVENT_BUFFER_CAPACITY: usize = 64;
 
 /// The services that every run uses.
 #[derive(Clone)]

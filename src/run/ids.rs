@@ -1,5 +1,7 @@
 //! Ids of runs, approvals, sessions and tenants.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -69,15 +71,15 @@ impl<'de> Deserialize<'de> for ApprovalId {
 }
 
 /// The name of one conversation: chosen by the client (1 to 128 characters from `A-Z a-z 0-9 . _ : -`) or
-/// generated.
+/// generated. Copies share one text: each event and row has one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct SessionId(String);
+pub struct SessionId(Arc<str>);
 
-/// The tenant that is billed. All data is isolated by tenant.
+/// The tenant that is billed. All data is isolated by tenant. Copies share one text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct TenantId(String);
+pub struct TenantId(Arc<str>);
 
 /// An id with characters or a length that are not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,14 +89,10 @@ pub struct InvalidId {
     given: String,
 }
 
-fn allowed(what: &'static str, given: &str) -> Result<String, InvalidId> {
+fn allowed(what: &'static str, given: &str) -> Result<Arc<str>, InvalidId> {
     let fits = (1..=128).contains(&given.len())
         && given.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b));
-    if fits {
-        Ok(given.to_owned())
-    } else {
-        Err(InvalidId { what, given: given.chars().take(140).collect() })
-    }
+    if fits { Ok(given.into()) } else { Err(InvalidId { what, given: given.chars().take(140).collect() }) }
 }
 
 macro_rules! named {
@@ -132,7 +130,7 @@ impl SessionId {
     /// Whether the id is a dot segment of a URL path. Clients normalise `..` away, so such a conversation
     /// could be neither read nor erased. Old journals may contain one.
     pub fn is_path_step(&self) -> bool {
-        matches!(self.0.as_str(), "." | "..")
+        matches!(&*self.0, "." | "..")
     }
 }
 
