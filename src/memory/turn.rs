@@ -4,8 +4,8 @@ use super::quotes::summary_quotes;
 use crate::language::text;
 use crate::plan::{StepKind, StepStatus};
 use crate::run::{
-    CallOrigin, CallStatus, ConfirmedCall, Outcome, PendingQuestion, Question, RunState, RunStatus,
-    SessionEvent, Turn, TurnCall, TurnOrigin,
+    CallOrigin, CallStatus, ConfirmedCall, Event, Fault, Outcome, PendingQuestion, Question, RunState,
+    RunStatus, SessionEvent, Turn, TurnCall, TurnOrigin,
 };
 
 /// Most characters of a tool's sentence that a turn's origin holds.
@@ -14,28 +14,49 @@ const MAX_SAY_CHARS: usize = 300;
 /// The session event for the run's end; `None` if there is nothing to remember, because the run has not
 /// ended or only a plan was requested.
 pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
-    if !state.status.is_terminal() || state.is_plan_only() {
+    turn_with(state, state.status, state.error.as_ref())
+}
+
+/// [`turn_ended`] of the run after `end`, its terminal event that is not folded yet; `None` also if that is not valid now.
+pub(crate) fn turn_after(state: &RunState, end: &Event) -> Option<SessionEvent> {
+    // The end of a run changes its calls only where some have not ended.
+    if state.calls.open().next().is_some() {
+        return turn_after_fold(state, end);
+    }
+    state.check(end).ok()?;
+    match end {
+        Event::RunCompleted { status } => turn_with(state, *status, state.error.as_ref()),
+        Event::RunFailed { error } => turn_with(state, RunStatus::Failed, Some(error)),
+        Event::RunCancelled { .. } => turn_with(state, RunStatus::Cancelled, state.error.as_ref()),
+        _ => turn_after_fold(state, end),
+    }
+}
+
+/// [`turn_after`] by definition. It copies the state.
+fn turn_after_fold(state: &RunState, end: &Event) -> Option<SessionEvent> {
+    let mut ended = state.clone();
+    ended.apply_at(end, state.at).ok()?;
+    turn_ended(&ended)
+}
+
+/// The turn of a run with this status and fault in place of those of its state.
+fn turn_with(state: &RunState, status: RunStatus, error: Option<&Fault>) -> Option<SessionEvent> {
+    if !status.is_terminal() || state.is_plan_only() {
         return None;
     }
     let (calls, places) = remembered_calls(state);
-    let answer = match (&state.answer, &state.error) {
+    let answer = match (&state.answer, error) {
         (Some(answer), _) => answer.text.clone(),
         (None, Some(error)) => error.message.clone(),
         (None, None) => String::new(),
     };
-    let turn = Turn {
-        run: Some(state.run),
-        request: state.request().to_owned(),
-        answer,
-        status: state.status,
-        calls,
-    };
+    let turn = Turn { run: Some(state.run), request: state.request().to_owned(), answer, status, calls };
     // A resumed run already has a turn with its usage up to its earlier end.
     let before = state.usage_at_last_end.unwrap_or_default();
     let usage = state.usage.since(before);
     Some(SessionEvent::TurnEnded {
         turn,
-        pending: pending_question(state),
+        pending: question_with(state, status),
         usage,
         origin: origin(state, places),
     })
@@ -88,8 +109,8 @@ fn origin(state: &RunState, calls: Vec<CallOrigin>) -> Option<TurnOrigin> {
 
 /// The writes that the run ended with a question about. Users never see the questions of a run that ended
 /// otherwise.
-fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
-    if state.status != RunStatus::NeedsInput {
+fn unconfirmed(state: &RunState, status: RunStatus) -> Vec<ConfirmedCall> {
+    if status != RunStatus::NeedsInput {
         return Vec::new();
     }
     let asks = state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
@@ -114,8 +135,13 @@ fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
 
 /// The question that the run ended with, if a scene asked one or a write must be confirmed.
 pub fn pending_question(state: &RunState) -> Option<PendingQuestion> {
+    question_with(state, state.status)
+}
+
+fn question_with(state: &RunState, status: RunStatus) -> Option<PendingQuestion> {
+    // A step that asks has ended: the end of the run leaves it as it is.
     let asks = || state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
-    let unconfirmed = unconfirmed(state);
+    let unconfirmed = unconfirmed(state, status);
     let asked = asks().next_back()?;
     let question = match (&asked.question, unconfirmed.last()) {
         (Some(question), _) => question.clone(),
@@ -139,4 +165,23 @@ pub fn pending_question(state: &RunState) -> Option<PendingQuestion> {
         unconfirmed,
         documents: state.documents(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::run::tests::{ends, worlds};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn turn_of_an_end_is_that_of_the_folded_state(world in worlds()) {
+            for (before, end) in ends(world, 3) {
+                prop_assert_eq!(turn_after(&before, &end), turn_after_fold(&before, &end));
+            }
+        }
+    }
 }

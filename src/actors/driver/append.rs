@@ -155,9 +155,7 @@ impl Driver {
     }
 
     fn ended_turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
-        let mut ended = self.state.clone();
-        ended.apply_at(&last.body, last.at).ok()?;
-        let body = memory::turn_ended(&ended)?;
+        let body = memory::turn_after(&self.state, &last.body)?;
         Some(Envelope {
             seq,
             run: None,

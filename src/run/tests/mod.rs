@@ -25,4 +25,24 @@ mod state_view;
 mod substitutes;
 mod world;
 
-pub(crate) use world::Dice;
+pub(crate) use world::{Dice, worlds};
+
+use crate::run::{Event, Fault, RunState, RunStatus};
+
+/// The ends of a run of this world with the states that they came in, and after each `every`th of its events ends that mostly
+/// are not valid there.
+pub(crate) fn ends(world: world::World, every: usize) -> Vec<(RunState, Event)> {
+    let mut state = sim::new_run();
+    let mut ends = Vec::new();
+    for (at, event) in sim::Sim::run(world).events.iter().enumerate() {
+        if event.is_terminal() {
+            ends.push((state.clone(), event.clone()));
+        } else if at % every == 0 {
+            let completed = Event::RunCompleted { status: RunStatus::Partial };
+            let failed = Event::RunFailed { error: Fault::new("test.end", "the run was ended") };
+            ends.extend([completed, failed].map(|end| (state.clone(), end)));
+        }
+        state.apply_checked(event, state.at);
+    }
+    ends
+}
