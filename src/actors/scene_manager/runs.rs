@@ -209,8 +209,11 @@ impl SceneManager {
             (Some(fault), _) => Err(fault),
             (None, None) => Err(Fault::new("run.lost", "the run stopped without an answer")),
         };
-        for caller in callers {
-            self.answer(caller, result.clone());
+        // Mostly there is one, whose document need not be copied.
+        let Some((last, others)) = callers.split_last() else { return };
+        for caller in others {
+            self.answer(*caller, result.clone());
         }
+        self.answer(*last, result);
     }
 }
