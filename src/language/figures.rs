@@ -31,6 +31,11 @@ impl KnownFigures {
 
 /// Figures of `answer`, as written, that `shown` does not contain ([`KnownFigures::untraced`]).
 pub(crate) fn untraced_figures(answer: &str, shown: &str) -> Vec<String> {
+    untraced_among(answer, [shown])
+}
+
+/// Figures of `answer`, as written, that none of the `shown` texts contains.
+pub(crate) fn untraced_among<'t>(answer: &str, shown: impl IntoIterator<Item = &'t str>) -> Vec<String> {
     let mut wanted: Vec<&str> = Vec::new();
     for run in runs(answer).filter(|run| bare(run).len() > 1) {
         if !wanted.contains(&run) {
@@ -38,7 +43,7 @@ pub(crate) fn untraced_figures(answer: &str, shown: &str) -> Vec<String> {
         }
     }
     // An answer has few figures, and what was shown may have thousands.
-    for figure in figures(shown) {
+    for figure in shown.into_iter().flat_map(figures) {
         if wanted.is_empty() {
             break;
         }
@@ -96,6 +101,9 @@ mod tests {
                 known.0.insert(bare(run).to_owned());
             }
             proptest::prop_assert_eq!(untraced_figures(&answer, &shown), known.untraced(&answer));
+            // Texts are searched as if they were one.
+            let texts: Vec<&str> = shown.split('a').collect();
+            proptest::prop_assert_eq!(untraced_among(&answer, texts), known.untraced(&answer));
             let mut added = KnownFigures::default();
             added.add(&shown);
             proptest::prop_assert_eq!(added.0, known.0);

@@ -187,10 +187,14 @@ const NEGATIONS: &[&str] = &[
 
 /// The statements of a request, as said on `today`.
 pub(crate) fn statements(request: &str, today: Date) -> Vec<Statement> {
-    if is_background_task(request, "") {
-        return Vec::new();
-    }
-    let request = text::cut(request);
+    let found = stated_in(request, today);
+    // Most requests state nothing, and need not be searched for a task.
+    if found.is_empty() || is_background_task(request, "") { Vec::new() } else { found }
+}
+
+/// The statements of a text that is no task on a text.
+fn stated_in(text: &str, today: Date) -> Vec<Statement> {
+    let request = text::cut(text);
     let mut is_code = false;
     let mut found = Vec::new();
     for line in request.lines() {

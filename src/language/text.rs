@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -102,6 +103,8 @@ pub(crate) struct Features {
     pub en: String,
     /// Rows of the lexicon.
     pub concepts: Vec<u16>,
+    /// Hashes of its stems and meanings: words that share one are alike.
+    pub hashes: Box<[u32]>,
 }
 
 impl Features {
@@ -161,7 +164,9 @@ pub(crate) fn features(norm: &str) -> Rc<Features> {
     }
     let (it, en) = stems(norm);
     let concepts = lexicon::concepts(norm, &it, &en);
-    let made = Rc::new(Features { norm: norm.to_owned(), it, en, concepts });
+    let hashes = [hash_of(0, &en), hash_of(0, &it)];
+    let hashes = hashes.into_iter().chain(concepts.iter().map(|concept| hash_of(1, concept))).collect();
+    let made = Rc::new(Features { norm: norm.to_owned(), it, en, concepts, hashes });
     FEATURES.with(|cache| {
         let mut cache = cache.borrow_mut();
         if cache.len() >= MAX_CACHED_FEATURES {
@@ -170,6 +175,14 @@ pub(crate) fn features(norm: &str) -> Rc<Features> {
         cache.insert(norm.to_owned(), Rc::clone(&made));
     });
     made
+}
+
+/// A hash of a stem (`kind` 0) or a meaning (`kind` 1) of a word.
+fn hash_of<T: Hash + ?Sized>(kind: u8, feature: &T) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    kind.hash(&mut hasher);
+    feature.hash(&mut hasher);
+    hasher.finish() as u32
 }
 
 /// The first [`MAX_CHARS`] characters.
@@ -231,6 +244,12 @@ pub(crate) fn tokens(text: &str) -> Rc<Vec<Token>> {
     let tokens = Rc::new(Tokenizer::new(text).tokenize());
     TOKENS.with(|cache| cache.borrow_mut().put((), text, &tokens));
     tokens
+}
+
+/// The words and numbers of a text that is read once, without accents; as [`norms`] of it, beside the cache.
+pub(crate) fn norms_once(text: &str) -> impl Iterator<Item = String> {
+    let tokens = Tokenizer::new(cut(text)).tokenize();
+    tokens.into_iter().filter(|token| token.word).map(|token| token.norm)
 }
 
 /// The words and numbers of a text, without accents.

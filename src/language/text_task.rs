@@ -258,8 +258,7 @@ pub(crate) fn detect_text_task(request: &str, instructions: &str) -> Option<Text
     if !instructions.trim().is_empty() && describes_text_tool(instructions) {
         return Some(TextTask { tool_verb: None, for_program: true });
     }
-    let lower = text::shorten(request, 16_000).to_lowercase();
-    let marked = PROMPT_MARKERS.iter().any(|mark| lower.contains(mark));
+    let marked = has_prompt_marker(request);
     let tokens = text::tokens(request);
     let sentences = sentences(&tokens);
     // A program's prompt may state its task anywhere; a user starts with it.
@@ -272,6 +271,15 @@ pub(crate) fn detect_text_task(request: &str, instructions: &str) -> Option<Text
     };
     let found = found.map(|task| TextTask { for_program: marked || task.for_program, ..task });
     found.or_else(|| (marked || role()).then_some(TextTask { tool_verb: None, for_program: true }))
+}
+
+/// Whether a text has a tag or heading of prompts written by programs.
+fn has_prompt_marker(text: &str) -> bool {
+    // All of them begin with one of these, and most texts have neither.
+    let may_have = |text: &str| text.bytes().any(|byte| matches!(byte, b'#' | b'<'));
+    let text = text::shorten(text, 16_000);
+    let lower = may_have(text).then(|| text.to_lowercase());
+    lower.is_some_and(|lower| PROMPT_MARKERS.iter().any(|mark| lower.contains(mark)))
 }
 
 /// Whether the instructions make the chatbot a text tool, so that the user's words are its object.
@@ -575,4 +583,27 @@ fn generates_short_text(own: &[&Token], sentence: &[Token]) -> bool {
     of_text
         || colon
         || own[at].is(PROGRAM_ONLY_NOUNS) && !own[0].is(&["give", "make", "dammi", "dai", "name"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn markers_are_found_in_any_text(
+            text in "([#< ]{0,4}(TASK|guidelines|chat_history|Transcript|chat|Messages|İK)[> ]{0,2}){0,4}|(?s).{0,40}"
+        ) {
+            let lower = text.to_lowercase();
+            let marked = PROMPT_MARKERS.iter().any(|mark| lower.contains(mark));
+            proptest::prop_assert_eq!(has_prompt_marker(&text), marked);
+        }
+    }
+
+    #[test]
+    fn programs_mark_their_prompts() {
+        for marker in PROMPT_MARKERS {
+            assert!(has_prompt_marker(&format!("Please. {} now", marker.to_uppercase())), "{marker}");
+        }
+    }
 }
