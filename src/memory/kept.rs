@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_TURN_TOKENS, estimate, truncate};
+use super::{MAX_TURN_TOKENS, truncate};
 use crate::run::{CompactJson, RunId, RunStatus, Turn, TurnCall};
 
 /// A turn, truncated to [`MAX_TURN_TOKENS`].
@@ -28,8 +28,7 @@ struct KeptCall {
 
 impl KeptTurn {
     pub(super) fn of(turn: &Turn) -> Self {
-        let turn = truncate::turn(turn, MAX_TURN_TOKENS * 4);
-        let size = estimate::json_size(&turn) + 1;
+        let (turn, size) = truncate::turn(turn, MAX_TURN_TOKENS * 4);
         let Turn { run, request, answer, status, calls } = turn;
         let call = |TurnCall { scene, tool, arguments, result, stale }: TurnCall| KeptCall {
             scene: scene.into(),
@@ -39,7 +38,7 @@ impl KeptTurn {
             stale,
         };
         let calls = calls.into_iter().map(call).collect();
-        Self { run, request: request.into(), answer: answer.into(), status, calls, size }
+        Self { run, request: request.into(), answer: answer.into(), status, calls, size: size + 1 }
     }
 
     /// The turn.
@@ -66,9 +65,8 @@ impl KeptTurn {
         if self.size <= most.saturating_add(1) {
             return (self.turn(), self.size);
         }
-        let turn = truncate::turn(&self.turn(), most);
-        let size = estimate::json_size(&turn) + 1;
-        (turn, size)
+        let (turn, size) = truncate::turn(&self.turn(), most);
+        (turn, size + 1)
     }
 
     /// Its size in quarters of a token, with the comma after it.

@@ -69,18 +69,20 @@ fn shortened_value(value: &Value, max: usize) -> Option<Value> {
 
 /// `turn` in at most `max`, which must be at least 200. Shortens results and arguments first, then the
 /// texts, then omits calls, oldest first.
-pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
+/// Returns its size, too.
+pub(super) fn turn(turn: &Turn, max: usize) -> (Turn, usize) {
     let mut out = turn.clone();
     values(&mut out, VALUE);
-    if json_size(&out) <= max {
-        return out;
+    let now = json_size(&out);
+    if now <= max {
+        return (out, now);
     }
     values(&mut out, SMALL_VALUE);
     out.request = text(&out.request, max / 4);
     out.answer = text(&out.answer, max / 3);
     let mut now = json_size(&out);
     if now <= max {
-        return out;
+        return (out, now);
     }
     let target = max.saturating_sub(OMISSION_NOTE);
     let mut left_out = 0;
@@ -101,7 +103,8 @@ pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
     if left_out > 0 {
         out.answer.push_str(&format!(" [{left_out} calls left out]"));
     }
-    out
+    let size = json_size(&out);
+    (out, size)
 }
 
 fn values(turn: &mut Turn, max: usize) {

@@ -1,7 +1,6 @@
 //! Which facts a run should know: those that share words with its request, the rarer the better, within a bound of tokens.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
@@ -19,23 +18,9 @@ const LEAST_SHARE: f64 = 0.15;
 
 /// The words of a text by stem and meaning, as sorted hashes.
 pub(super) fn terms(text: &str) -> Box<[u32]> {
-    let hash = |kind: u8, of: &dyn Fn(&mut DefaultHasher)| {
-        let mut hasher = DefaultHasher::new();
-        kind.hash(&mut hasher);
-        of(&mut hasher);
-        hasher.finish() as u32
-    };
     let mut terms = Vec::new();
-    for word in text::norms(text).filter(|word| !lexicon::is_stop_word(word)) {
-        let features = text::features(&word);
-        terms.push(hash(0, &|hasher: &mut DefaultHasher| features.en.hash(hasher)));
-        terms.push(hash(0, &|hasher: &mut DefaultHasher| features.it.hash(hasher)));
-        terms.extend(
-            features
-                .concepts
-                .iter()
-                .map(|concept| hash(1, &|hasher: &mut DefaultHasher| concept.hash(hasher))),
-        );
+    for word in text::norms_once(text).filter(|word| !lexicon::is_stop_word(word)) {
+        terms.extend_from_slice(&text::features(&word).hashes);
     }
     terms.sort_unstable();
     terms.dedup();
@@ -50,22 +35,29 @@ pub(super) fn select(
     user: &str,
     budget: usize,
 ) -> Vec<KnownFact> {
+    if entries.is_empty() {
+        return Vec::new();
+    }
     let shown: Vec<ShownTurn> = context.turns.iter().map(ShownTurn::of).collect();
     let is_shown = |entry: &LedgerEntry| shown.iter().any(|turn| turn.shows(entry));
     let candidates: Vec<&LedgerEntry> =
         entries.iter().filter(|entry| entry.is_current() && !is_shown(entry)).collect();
     let scores = scores(&candidates, &terms(request));
     let best = scores.iter().copied().fold(0.0, f64::max);
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
-    // Of two equal scores, the later fact.
-    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));
     let is_related = |at: &usize| scores[*at] > 0.0 && scores[*at] >= best * LEAST_SHARE;
+    let mut order: Vec<usize> = (0..candidates.len()).filter(is_related).collect();
+    // Of two equal scores, the later fact.
+    order.sort_unstable_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));
     let lasting = (0..candidates.len()).rev().filter(|at| candidates[*at].is_lasting);
     let mut rest = budget.saturating_mul(4).saturating_sub(SECTION);
     let mut chosen: Vec<(usize, KnownFact)> = Vec::new();
     let mut seen = HashSet::new();
-    for at in order.into_iter().filter(is_related).chain(lasting) {
+    for at in order.into_iter().chain(lasting) {
         if !seen.insert(at) {
+            continue;
+        }
+        // Once the budget is spent, the rest of a long ledger is not written only to be measured.
+        if least_size(candidates[at]) > rest {
             continue;
         }
         let known = known(candidates[at], user);
@@ -77,6 +69,15 @@ pub(super) fn select(
     }
     chosen.sort_unstable_by_key(|(at, _)| *at);
     chosen.into_iter().map(|(_, known)| known).collect()
+}
+
+/// At most what a fact takes as it is frozen, in quarters of a token: its texts, each byte of which counts one or more.
+fn least_size(entry: &LedgerEntry) -> usize {
+    let fact = &entry.fact;
+    r#"{"id":"","kind":"","claim":""}"#.len()
+        + fact.id.len()
+        + fact.claim.len()
+        + entry.instead_of.as_ref().map_or(0, String::len)
 }
 
 fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
@@ -95,33 +96,62 @@ fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
     }
 }
 
+/// The sorted terms of a request, as they are looked for in thousands of facts.
+struct AskedTerms<'a> {
+    terms: &'a [u32],
+    /// Whether a term with these last bits is among them.
+    last_bits: [bool; 1024],
+}
+
+impl<'a> AskedTerms<'a> {
+    fn of(terms: &'a [u32]) -> Self {
+        let mut last_bits = [false; 1024];
+        for term in terms {
+            last_bits[*term as usize % 1024] = true;
+        }
+        Self { terms, last_bits }
+    }
+
+    /// The places of those that are among `terms`.
+    fn among(&self, terms: &[u32]) -> impl Iterator<Item = usize> {
+        // Nearly all are none of them.
+        let may_be = terms.iter().filter(|term| self.last_bits[**term as usize % 1024]);
+        may_be.filter_map(|term| self.terms.binary_search(term).ok())
+    }
+}
+
 /// How much each fact is about the words of the request.
 fn scores(candidates: &[&LedgerEntry], asked: &[u32]) -> Vec<f64> {
-    let mut scores = vec![0.0; candidates.len()];
-    for term in asked {
-        let has = |terms: &[u32]| terms.binary_search(term).is_ok();
-        let weights: Vec<f64> = candidates
-            .iter()
-            .map(|entry| match (has(&entry.terms), has(&entry.topic)) {
-                (true, _) => 1.0,
-                (false, true) => TOPIC_WEIGHT,
-                (false, false) => 0.0,
-            })
-            .collect();
-        let having = weights.iter().filter(|weight| **weight > 0.0).count() as f64;
-        let rarity = (1.0 + candidates.len() as f64 / (1.0 + having)).ln();
-        scores.iter_mut().zip(weights).for_each(|(score, weight)| *score += weight * rarity);
+    let terms = AskedTerms::of(asked);
+    let mut having = vec![0_u32; asked.len()];
+    // How much each fact is about each word, fact by fact.
+    let mut weights = vec![0.0; candidates.len() * asked.len()];
+    let rows = || 0..candidates.len();
+    for (row, entry) in rows().zip(candidates) {
+        let weights = &mut weights[row * asked.len()..][..asked.len()];
+        terms.among(&entry.topic).for_each(|at| weights[at] = TOPIC_WEIGHT);
+        terms.among(&entry.terms).for_each(|at| weights[at] = 1.0);
+        having.iter_mut().zip(weights).for_each(|(count, weight)| *count += u32::from(*weight > 0.0));
     }
-    for (score, entry) in scores.iter_mut().zip(candidates) {
-        *score *= match entry.fact.kind {
-            FactKind::Given => 1.2,
-            FactKind::Verified => 1.1,
-            FactKind::Quoted => 0.9,
-            FactKind::Derived => 0.7,
-            FactKind::Guess => 0.5,
-        };
+    let rarity = |having: &u32| (1.0 + candidates.len() as f64 / (1.0 + f64::from(*having))).ln();
+    let rarities: Vec<f64> = having.iter().map(rarity).collect();
+    let score = |(row, entry): (usize, &&LedgerEntry)| {
+        let weights = &weights[row * asked.len()..][..asked.len()];
+        let parts = weights.iter().zip(&rarities).map(|(weight, rarity)| weight * rarity);
+        parts.fold(0.0, |score, part| score + part) * kind_weight(entry.fact.kind)
+    };
+    rows().zip(candidates).map(score).collect()
+}
+
+/// What a score counts by the kind of its fact.
+fn kind_weight(kind: FactKind) -> f64 {
+    match kind {
+        FactKind::Given => 1.2,
+        FactKind::Verified => 1.1,
+        FactKind::Quoted => 0.9,
+        FactKind::Derived => 0.7,
+        FactKind::Guess => 0.5,
     }
-    scores
 }
 
 /// A turn that the prompt has anyway.
@@ -167,4 +197,107 @@ fn value_texts(values: &Value) -> Vec<String> {
         }
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::hash::{DefaultHasher, Hash, Hasher};
+
+    use proptest::collection::{btree_set, vec};
+    use proptest::strategy::Strategy;
+
+    use super::super::LedgerFact;
+    use super::*;
+    use crate::run::FactSource;
+
+    /// [`terms`] by definition: each feature hashed where it is met.
+    fn plain_terms(text: &str) -> Box<[u32]> {
+        fn hash<T: Hash>(kind: u8, of: &T) -> u32 {
+            let mut hasher = DefaultHasher::new();
+            (kind, of).hash(&mut hasher);
+            hasher.finish() as u32
+        }
+        let mut terms = Vec::new();
+        for word in text::norms(text).filter(|word| !lexicon::is_stop_word(word)) {
+            let features = text::features(&word);
+            terms.extend([hash(0, &features.en), hash(0, &features.it)]);
+            terms.extend(features.concepts.iter().map(|concept| hash(1, concept)));
+        }
+        terms.sort_unstable();
+        terms.dedup();
+        terms.into()
+    }
+
+    /// [`scores`] by definition: each word of the request looked for in each fact.
+    fn plain_scores(candidates: &[&LedgerEntry], asked: &[u32]) -> Vec<f64> {
+        let mut scores = vec![0.0; candidates.len()];
+        for term in asked {
+            let weight = |entry: &&LedgerEntry| match (entry.terms.contains(term), entry.topic.contains(term))
+            {
+                (true, _) => 1.0,
+                (false, true) => TOPIC_WEIGHT,
+                (false, false) => 0.0,
+            };
+            let weights: Vec<f64> = candidates.iter().map(weight).collect();
+            let having = weights.iter().filter(|weight| **weight > 0.0).count() as f64;
+            let rarity = (1.0 + candidates.len() as f64 / (1.0 + having)).ln();
+            scores.iter_mut().zip(weights).for_each(|(score, weight)| *score += weight * rarity);
+        }
+        let kinds = candidates.iter().map(|entry| kind_weight(entry.fact.kind));
+        scores.iter_mut().zip(kinds).for_each(|(score, weight)| *score *= weight);
+        scores
+    }
+
+    fn entry(kind: FactKind, terms: BTreeSet<u32>, topic: BTreeSet<u32>) -> LedgerEntry {
+        let fact = LedgerFact {
+            id: String::new(),
+            claim: String::new(),
+            kind,
+            source: FactSource::default(),
+            hash: String::new(),
+            supersedes: None,
+            is_unresolved: false,
+            superseded_by: None,
+            confidence: 100,
+            at: None,
+        };
+        let (terms, topic) = (terms.into_iter().collect(), topic.into_iter().collect());
+        let (evidence, call, instead_of) = (None, None, None);
+        LedgerEntry { fact, evidence, call, instead_of, is_outdated: false, is_lasting: false, terms, topic }
+    }
+
+    /// Few terms, of which some end alike.
+    fn some_terms() -> impl Strategy<Value = BTreeSet<u32>> {
+        btree_set((0_u32..3, 0_u32..12).prop_map(|(first, last)| first * 1024 + last), 0..9)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn scores_are_those_of_each_word_in_each_fact(
+            facts in vec((0_usize..5, some_terms(), some_terms()), 0..12), asked in some_terms()
+        ) {
+            let entries = facts.into_iter().map(|(kind, terms, topic)| entry(FactKind::ALL[kind], terms, topic));
+            let entries: Vec<LedgerEntry> = entries.collect();
+            let (candidates, asked) = (entries.iter().collect::<Vec<_>>(), asked.into_iter().collect::<Vec<_>>());
+            proptest::prop_assert_eq!(scores(&candidates, &asked), plain_scores(&candidates, &asked));
+        }
+
+        #[test]
+        fn fact_takes_no_less_than_its_least_size(
+            claim in "(?s).{0,30}|[é東🎭\"\\\\\n]{0,9}", before in "(?s).{0,9}", kind in 0_usize..5
+        ) {
+            let mut entry = entry(FactKind::ALL[kind], BTreeSet::new(), BTreeSet::new());
+            (entry.fact.id, entry.fact.claim) = ("0123456789ab".to_owned(), claim);
+            entry.instead_of = (!before.is_empty()).then_some(before);
+            proptest::prop_assert!(least_size(&entry) <= estimate::json_size(&known(&entry, "ada")));
+        }
+
+        #[test]
+        fn terms_are_the_hashes_of_all_words(
+            text in "(?s).{0,80}|([A-Za-zàèìù0-9'’.,:/@€-]{1,9} ){0,12}|(my |leave |ferie |permessi |balance |e' ){0,9}"
+        ) {
+            proptest::prop_assert_eq!(terms(&text), plain_terms(&text));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The facts of one turn: what its request states, its calls found, and its answer says beyond that.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -165,6 +166,17 @@ fn quoted(origin: &TurnOrigin, of_run: &FactSource, at: Option<Timestamp>) -> Ve
     origin.quotes.iter().enumerate().map(fact).collect()
 }
 
+/// The texts of a turn whose figures its answer may have.
+fn shown_texts<'t>(turn: &'t Turn, origin: Option<&'t TurnOrigin>) -> Vec<Cow<'t, str>> {
+    let calls = turn.calls.iter().flat_map(|call| [call.arguments.text(), call.result.text()]);
+    let says = origin.into_iter().flat_map(|origin| &origin.calls).filter_map(|call| call.say.as_deref());
+    let quotes = origin.into_iter().flat_map(|origin| &origin.quotes).map(|quote| quote.claim.as_str());
+    let quotes = quotes.collect::<Vec<_>>().join("\n");
+    let now = origin.map(|origin| origin.now.date().to_string()).unwrap_or_default();
+    let texts = [turn.request.as_str()].into_iter().chain(calls).chain(says);
+    texts.map(Cow::from).chain([now.into(), quotes.into()]).collect()
+}
+
 /// The sentences of an answer with figures that nothing in the turn, and none of the `known` claims, has.
 fn concluded(
     turn: &Turn,
@@ -177,17 +189,11 @@ fn concluded(
     if !is_worded || !matches!(turn.status, RunStatus::Completed | RunStatus::Partial) {
         return Vec::new();
     }
-    let calls: Vec<String> =
-        turn.calls.iter().map(|call| format!("{} {}", call.arguments, call.result)).collect();
-    let says = origin.into_iter().flat_map(|origin| &origin.calls).filter_map(|call| call.say.as_deref());
-    let says = says.collect::<Vec<_>>().join("\n");
-    let now = origin.map(|origin| origin.now.date().to_string()).unwrap_or_default();
-    let quotes = origin.into_iter().flat_map(|origin| &origin.quotes).map(|quote| quote.claim.as_str());
-    let quotes = quotes.collect::<Vec<_>>().join("\n");
-    let mut shown = format!("{}\n{}\n{says}\n{now}\n{quotes}", turn.request, calls.join("\n"));
-    if figures::untraced_figures(&turn.answer, &shown).is_empty() {
+    let shown = shown_texts(turn, origin);
+    if figures::untraced_among(&turn.answer, shown.iter().map(AsRef::as_ref)).is_empty() {
         return Vec::new();
     }
+    let mut shown = shown.join("\n");
     shown.push_str(&known());
     let has_made_values = origin.is_some_and(|origin| origin.has_made_values);
     let lines = text::shorten(&turn.answer, text::MAX_CHARS).lines();
@@ -226,6 +232,8 @@ struct ResultReading<'a> {
     given: Vec<&'a Value>,
     /// `Tool(argument: value)`.
     head: String,
+    /// The words of the names of its scene and tool.
+    words: String,
     facts: Vec<FoundFact>,
     left_out: u64,
 }
@@ -248,14 +256,16 @@ impl<'a> ResultReading<'a> {
             key: call_key(&call.scene, &call.tool, &call.arguments, &[]),
             scene: call.scene.clone(),
             is_read: effect == Some(Effect::Read),
-            result: content_hash(&call.result.to_string()),
+            result: content_hash(call.result.text()),
         };
         let given = if effect == Some(Effect::Write) { Vec::new() } else { plain_leaves(&call.arguments) };
         let arguments = call.arguments.as_object().map(named_values).unwrap_or_default();
         let arguments = text::shorten_to_words(&arguments, MAX_ARGUMENT_CHARS);
         let head = format!("{}({arguments})", call.tool);
+        let words = text::name_words(&format!("{} {}", call.scene, call.tool)).join(" ");
         let (facts, left_out) = (Vec::new(), 0);
-        let mut reading = Self { call, place, origin, source, at, finding, given, head, facts, left_out };
+        let mut reading =
+            Self { call, place, origin, source, at, finding, given, head, words, facts, left_out };
         reading.read(&call.result, &mut String::new(), 0);
         let quotes_documents = origin.is_some_and(|origin| origin.quotes_documents);
         if !quotes_documents && !reading.facts.iter().any(|fact| fact.kind == FactKind::Verified) {
@@ -366,8 +376,10 @@ impl<'a> ResultReading<'a> {
         evidence: Option<FactEvidence>,
         document: Option<DocumentSpan>,
     ) {
-        let value = self.call.result.pointer(&pointer).unwrap_or(&Value::Null).to_string();
-        let names = format!("{} {}", self.call.scene, self.call.tool);
+        let hash = match pointer.as_str() {
+            "" => self.finding.result.clone(),
+            part => content_hash(&self.call.result.pointer(part).unwrap_or(&Value::Null).to_string()),
+        };
         // What documents say is quoted, also where it looks like a value.
         let (kind, evidence) = match self.origin.is_some_and(|origin| origin.quotes_documents) {
             true => (FactKind::Quoted, None),
@@ -378,12 +390,12 @@ impl<'a> ResultReading<'a> {
             place: format!("call {} {} {}", self.place, kind.name(), pointer),
             claim: clip(claim),
             source: FactSource { pointer: Some(pointer), document, ..self.source.clone() },
-            hash: content_hash(&value),
+            hash,
             at: self.at,
             evidence,
             call: Some(self.finding.clone()),
             is_lasting: false,
-            words: text::name_words(&names).join(" "),
+            words: self.words.clone(),
         });
     }
 }
