@@ -26,7 +26,9 @@ use super::recovery_gate::RecoveryGate;
 use super::session_registry;
 use super::stream_end::SharedStreamEnd;
 use super::summary_places::SummaryPlaces;
-use crate::conversation::{self, CallerId, ConversationLimits, ConversationState, Input, SideEffect};
+use crate::conversation::{
+    self, CallerId, ConversationLimits, ConversationState, Input, OpenHistories, SideEffect,
+};
 use crate::llm::Purpose;
 use crate::llm::budget::{AccountKey, Hold};
 use crate::memory::{self, FactCounts};
@@ -49,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) shared: Arc<ArcSwap<RunServices>>,
     pub(crate) store: Store,
     pub(crate) memory: memory::Options,
+    /// What the conversations that were used last remember.
+    pub(crate) open: OpenHistories,
     /// The maximum number of waiting requests of one conversation.
     pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
@@ -108,8 +112,12 @@ impl SceneManager {
         is_new: bool,
     ) -> Addr<Self> {
         let window = options.window();
-        let limits =
-            ConversationLimits { max_queued: options.max_queued, memory: options.memory.clone(), window };
+        let limits = ConversationLimits {
+            max_queued: options.max_queued,
+            memory: options.memory.clone(),
+            window,
+            open: options.open.clone(),
+        };
         let (state, first) = ConversationState::new(session.clone(), limits, is_new);
         let mut manager = Self {
             tenant,

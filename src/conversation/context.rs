@@ -1,9 +1,9 @@
 //! What a run knows of the conversation when it starts.
 
-use super::history::RememberedHistory;
+use super::waiting_history::RememberedHistory;
 use super::{ConversationState, document_choice};
 use crate::memory::{self, Memory};
-use crate::run::{Context, NamedDocument, RunState, SessionEvent, Usage};
+use crate::run::{Context, NamedDocument, RunQueued, RunState, SessionEvent, Usage};
 
 /// Tokens of the words around the facts in a prompt.
 const FACTS_SECTION: usize = 96;
@@ -21,7 +21,7 @@ impl ConversationState {
     /// The context of a run that starts now; empty for one that started before, whose context is in its
     /// journal. A client that keeps its conversation itself sends the turns with its request. `None` if what the conversation
     /// remembers cannot be read.
-    pub(crate) fn context_for(&self, run: &RunState) -> Option<StartingContext> {
+    pub(crate) fn context_for(&mut self, run: &RunState) -> Option<StartingContext> {
         let Some(queued) = run.queued.as_ref().filter(|_| run.started.is_none()) else {
             return Some(StartingContext::default());
         };
@@ -43,24 +43,44 @@ impl ConversationState {
                 memory.context(budget)
             }
             None => {
-                let RememberedHistory { memory, ledger } = self.history.remembered()?;
-                let most = self.limits.memory.facts_tokens;
-                // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
-                let reserved = if ledger.facts().len() > 0 && budget >= 8 * most { most } else { 0 };
                 // A question that waits for a person's decision is the newer one.
                 let asks_again =
-                    self.runs.parked().next().is_none() && document_choice::asks_again(&queued.request);
-                let again = asks_again.then(|| memory.listing_again()).flatten();
-                let memory = again.as_ref().unwrap_or(&memory);
-                let mut context = memory.context(budget - reserved);
-                listed.extend(memory.pending().into_iter().flat_map(|asked| asked.question.choices.clone()));
-                let held = memory::tokens(&serde_json::to_string(&context).unwrap_or_default());
-                let tokens = most.min(budget.saturating_sub(held + FACTS_SECTION));
-                ledger.inform(&mut context, &queued.request, &queued.user, tokens);
+                    || self.runs.parked().next().is_none() && document_choice::asks_again(&queued.request);
+                let options = &self.limits.memory;
+                let read =
+                    |known: &RememberedHistory| own_context(known, queued, options, budget, asks_again);
+                let (context, choices) = self.history.remembered(read)?;
+                listed = choices;
                 context
             }
         };
         let context = memory::with_instructions(context, queued.instructions.as_deref());
         Some(StartingContext { context, listed })
     }
+}
+
+/// What a run is told of what its conversation remembers, in at most `budget` tokens, and the documents that the pending question
+/// lists.
+fn own_context(
+    known: &RememberedHistory,
+    queued: &RunQueued,
+    options: &memory::Options,
+    budget: usize,
+    asks_again: impl FnOnce() -> bool,
+) -> (Context, Vec<NamedDocument>) {
+    let RememberedHistory { memory, ledger } = known;
+    let most = options.facts_tokens;
+    let has_facts = ledger.facts().len() > 0;
+    // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
+    let reserved = if has_facts && budget >= 8 * most { most } else { 0 };
+    let again = (memory.may_list_again() && asks_again()).then(|| memory.listing_again()).flatten();
+    let memory = again.as_ref().unwrap_or(memory);
+    let mut context = memory.context(budget - reserved);
+    let listed = memory.pending().into_iter().flat_map(|asked| asked.question.choices.clone()).collect();
+    // Without facts there is nothing to find room for.
+    let room =
+        |context: &Context| most.min(budget.saturating_sub(memory::json_tokens(context) + FACTS_SECTION));
+    let tokens = if has_facts { room(&context) } else { 0 };
+    ledger.inform(&mut context, &queued.request, &queued.user, tokens);
+    (context, listed)
 }

@@ -52,7 +52,7 @@ impl ConversationState {
         };
         let is_erased = result == Ok(true);
         if is_erased {
-            self.history = SessionHistory::new(self.limits.memory.clone());
+            self.history = SessionHistory::new(self.limits.memory.clone(), self.limits.open.clone());
             self.runs.clear();
             out.push(SideEffect::Reset);
         }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::memory::{self, FactCounts, FactLedger, Memory, MemoryFill, PackedHistory, SummaryJob};
+use super::waiting_history::{OpenHistories, RememberedHistory, WaitingHistory};
+use crate::memory::{self, FactCounts, FactLedger, Memory, MemoryFill, SummaryJob};
 use crate::run::{RunId, SessionEvent};
 
-/// The folds are packed: an awake conversation waits for its user most of the time. They are unpacked for the start of a run, and
-/// to take events.
+/// The folds may be packed: an awake conversation waits for its user most of the time. So only a few figures of them are asked at
+/// every input.
 #[derive(Debug)]
 pub(super) struct SessionHistory {
     options: memory::Options,
-    /// `None` before the first event.
-    packed: Option<PackedHistory>,
+    folds: WaitingHistory,
     outline: HistoryOutline,
     /// What of the ledger was counted, or was there before this process read it.
     counted: FactCounts,
@@ -21,12 +21,6 @@ pub(super) struct SessionHistory {
     early: BTreeMap<u64, SessionEvent>,
     /// The user of its first request, once that is in the journal.
     pub(super) owner: Option<String>,
-}
-
-/// What the conversation remembers, unpacked.
-pub(super) struct RememberedHistory {
-    pub(super) memory: Memory,
-    pub(super) ledger: FactLedger,
 }
 
 /// What is asked of the folds at every input. Of what a window has room for, what the answer depends on: the window may change.
@@ -55,11 +49,12 @@ impl HistoryOutline {
 }
 
 impl SessionHistory {
-    pub(super) fn new(options: memory::Options) -> Self {
-        let outline = HistoryOutline::of(&Memory::new(options.clone()), &FactLedger::default());
+    pub(super) fn new(options: memory::Options, open: OpenHistories) -> Self {
+        let memory = Memory::new(options.clone());
+        let outline = HistoryOutline::of(&memory, &FactLedger::default());
         Self {
             options,
-            packed: None,
+            folds: WaitingHistory::new(memory, open),
             outline,
             counted: FactCounts::default(),
             last: 0,
@@ -84,27 +79,30 @@ impl SessionHistory {
 
     /// Folds the events that follow each other. `None` if what was packed cannot be read.
     fn fold(&mut self) -> Option<()> {
-        let RememberedHistory { mut memory, mut ledger } = self.remembered()?;
-        let mut last = self.last;
-        while let Some(event) = self.early.get(&(last + 1)) {
-            last += 1;
-            memory.apply(event);
-            ledger.apply(last, event);
-        }
-        self.packed = Some(PackedHistory::of(&memory, &ledger)?);
-        self.outline = HistoryOutline::of(&memory, &ledger);
-        self.last = last;
+        let (early, first) = (&self.early, self.last);
+        let (last, outline) = self.folds.with(|RememberedHistory { memory, ledger }| {
+            let mut last = first;
+            while let Some(event) = early.get(&(last + 1)) {
+                last += 1;
+                memory.apply(event);
+                ledger.apply(last, event);
+            }
+            (last, HistoryOutline::of(memory, ledger))
+        })?;
+        (self.outline, self.last) = (outline, last);
         self.early.retain(|seq, _| *seq > last);
         Some(())
     }
 
-    /// What the conversation remembers. `None` if it cannot be read: what this process has packed always can.
-    pub(super) fn remembered(&self) -> Option<RememberedHistory> {
-        let (memory, ledger) = match &self.packed {
-            Some(packed) => packed.unpacked()?,
-            None => (Memory::new(self.options.clone()), FactLedger::default()),
-        };
-        Some(RememberedHistory { memory, ledger })
+    /// What `read` makes of what the conversation remembers, for a run that starts now. `None` if it cannot be read: what this
+    /// process has packed always can.
+    pub(super) fn remembered<T>(&mut self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
+        self.folds.with(|history| read(history))
+    }
+
+    /// The same where no run starts: what is packed stays so.
+    pub(super) fn peeked<T>(&self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
+        self.folds.read(read)
     }
 
     /// Takes the events of the store, as [`SessionHistory::extend`]. Their facts were counted when they were recorded.
@@ -134,7 +132,7 @@ impl SessionHistory {
         if !self.outline.fill.needs_summary(&self.options, window) {
             return None;
         }
-        self.remembered()?.memory.needs_summary(window)
+        self.peeked(|known| known.memory.needs_summary(window))?
     }
 
     /// Whether it has to be summarised before the next request, for a window of so many tokens.
@@ -165,9 +163,9 @@ mod tests {
 
     impl SessionHistory {
         /// What the conversation remembers, once the outline says the same of it.
-        pub(in crate::conversation) fn checked(&self) -> RememberedHistory {
-            let remembered = self.remembered().unwrap();
-            let RememberedHistory { memory, ledger } = &remembered;
+        pub(in crate::conversation) fn checked(&self) -> (Memory, FactLedger) {
+            let remembered = self.peeked(|known| (known.memory.clone(), known.ledger.clone())).unwrap();
+            let (memory, ledger) = &remembered;
             assert_eq!(self.outline, HistoryOutline::of(memory, ledger));
             for window in [0, 100, 1_000, 10_000, 100_000] {
                 assert_eq!(self.needs_summary(window), memory.needs_summary(window));
@@ -175,6 +173,10 @@ mod tests {
             }
             remembered
         }
+    }
+
+    fn new_history() -> SessionHistory {
+        SessionHistory::new(memory::Options::default(), OpenHistories::new(0))
     }
 
     fn stated(claim: &str) -> SessionEvent {
@@ -188,7 +190,7 @@ mod tests {
 
     #[test]
     fn facts_are_new_once_and_never_if_the_store_had_them() {
-        let mut history = SessionHistory::new(memory::Options::default());
+        let mut history = new_history();
         history.load(vec![(1, stated("a")), (2, stated("b"))]);
         assert_eq!(history.take_new_facts(), FactCounts::default());
         // The fourth event comes first, and waits.
@@ -201,10 +203,10 @@ mod tests {
 
     #[test]
     fn history_that_cannot_be_read_stays_behind_its_stream() {
-        let mut history = SessionHistory::new(memory::Options::default());
+        let mut history = new_history();
         history.load(vec![(1, stated("a"))]);
-        history.packed = Some(PackedHistory::unreadable());
+        history.folds.spoil();
         history.extend(vec![(2, stated("b"))]);
-        assert!(history.is_behind() && history.remembered().is_none());
+        assert!(history.is_behind() && history.peeked(|_| ()).is_none());
     }
 }

@@ -34,7 +34,7 @@ impl ConversationState {
     /// The stream may have other events now.
     pub(super) fn on_released(&mut self, out: &mut Vec<SideEffect>) {
         if matches!(self.phase, Phase::Held) {
-            self.history = SessionHistory::new(self.limits.memory.clone());
+            self.history = SessionHistory::new(self.limits.memory.clone(), self.limits.open.clone());
             self.runs.clear();
             self.phase = Phase::Loading;
             out.push(SideEffect::Load);

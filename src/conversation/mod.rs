@@ -41,6 +41,7 @@ mod slots;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod waiting_history;
 mod word_decision;
 
 use std::collections::VecDeque;
@@ -57,6 +58,7 @@ pub(crate) use input::{
 pub(crate) use side_effect::{NewRun, ReadAttempt, SideEffect, WordDecision};
 use slots::RunTable;
 pub(crate) use statements::FactStatement;
+pub(crate) use waiting_history::OpenHistories;
 pub(crate) use word_decision::may_decide_by_words;
 
 pub(crate) use faults::{behind, queue_full, session_busy, too_many_commands};
@@ -77,6 +79,8 @@ pub(crate) struct ConversationLimits {
     pub(crate) memory: memory::Options,
     /// The context window of the model that plans, in tokens.
     pub(crate) window: usize,
+    /// Where what it remembers stays unpacked while it is in use.
+    pub(crate) open: OpenHistories,
 }
 
 /// One conversation. See the module.
@@ -183,7 +187,7 @@ impl ConversationState {
         limits: ConversationLimits,
         is_new: bool,
     ) -> (Self, Vec<SideEffect>) {
-        let history = SessionHistory::new(limits.memory.clone());
+        let history = SessionHistory::new(limits.memory.clone(), limits.open.clone());
         let (phase, effects) = match is_new {
             true => (Phase::Awake(Awake::default()), Vec::new()),
             false => (Phase::Loading, vec![SideEffect::Load]),

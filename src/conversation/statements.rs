@@ -69,9 +69,11 @@ impl ConversationState {
         let kind = FactKind::Given;
         let (supersedes, replaces) = match corrects {
             Some(id) => {
-                let known = self.history.remembered().ok_or_else(|| faults::behind(&self.session))?;
-                let fact = known.ledger.correctable(&id, kind, &by).map_err(refusal_fault)?;
-                (Some(fact.id.clone()), Some(fact.source.clone()))
+                let corrected = self.history.peeked(|known| {
+                    let fact = known.ledger.correctable(&id, kind, &by);
+                    fact.map(|fact| (Some(fact.id.clone()), Some(fact.source.clone()))).map_err(refusal_fault)
+                });
+                corrected.ok_or_else(|| faults::behind(&self.session))??
             }
             None => (None, None),
         };

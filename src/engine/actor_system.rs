@@ -18,6 +18,7 @@ use crate::actors::journal::{self, Journal};
 use crate::actors::summary_places::SummaryPlaces;
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
 use crate::config::Config;
+use crate::conversation::OpenHistories;
 use crate::notify::WebhookNotifier;
 use crate::run::TenantId;
 use crate::telemetry::{JournalTelemetry, LabelNames, TenantBound};
@@ -25,6 +26,8 @@ use crate::tools::SceneStore;
 
 /// Maximum number of conversations in memory.
 pub(super) const MAX_AWAKE: usize = 100_000;
+/// About how many bytes the histories of conversations take that are not packed, in all.
+const MAX_OPEN_HISTORY_BYTES: usize = 32 * 1024 * 1024;
 
 /// Capacity of the session registry's mailbox.
 pub(super) const REGISTRY_MAILBOX: usize = 4096;
@@ -109,6 +112,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         shared: shared.clone(),
         store: parts.store.clone(),
         memory: config.memory.clone(),
+        open: OpenHistories::new(MAX_OPEN_HISTORY_BYTES),
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),

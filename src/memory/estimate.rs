@@ -14,6 +14,11 @@ pub fn tokens(text: &str) -> usize {
     text.chars().map(quarters).sum::<usize>().div_ceil(4)
 }
 
+/// The approximate number of tokens of a value written as JSON.
+pub(crate) fn json_tokens<T: Serialize>(value: &T) -> usize {
+    json_size(value).div_ceil(4)
+}
+
 /// Quarters of a token for one character.
 fn quarters(c: char) -> usize {
     match c.len_utf8() {
@@ -84,6 +89,7 @@ mod tests {
             let value = serde_json::json!({"a": [text, 1.5, null], "b": text});
             let written: usize = value.to_string().chars().map(quarters).sum();
             proptest::prop_assert_eq!(json_size(&value), written);
+            proptest::prop_assert_eq!(json_tokens(&value), tokens(&value.to_string()));
         }
     }
 }

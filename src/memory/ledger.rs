@@ -249,6 +249,9 @@ impl FactLedger {
             let of_scene = last.entry(&call.scene).or_default();
             *of_scene = place.call.max(*of_scene);
         }
+        if last.is_empty() {
+            return;
+        }
         for entry in &mut self.entries {
             let source = &entry.fact.source;
             let is_before =
@@ -387,6 +390,12 @@ impl FactLedger {
     fn trusted_claims(&self) -> String {
         let trusted = self.entries.iter().filter(|entry| entry.fact.kind >= FactKind::Quoted);
         trusted.map(|entry| entry.fact.claim.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        // Beside its texts, an entry has a dozen members and its call.
+        2 * self.bytes
     }
 
     /// All facts, the oldest first.

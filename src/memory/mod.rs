@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::llm::sections::INSTRUCTIONS_PREFIX;
 use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
+pub(crate) use estimate::json_tokens;
 pub use estimate::tokens;
 pub(crate) use forget::without_document;
 use kept::KeptTurn;
@@ -45,6 +46,9 @@ pub const MAX_TURN_TOKENS: usize = 2000;
 
 /// Maximum size of the summary, in tokens.
 pub const MAX_SUMMARY_TOKENS: usize = 1000;
+
+/// What a memory takes beside its turns and its summary, in bytes.
+const MEMORY_BYTES: usize = 4096;
 
 /// By which part of the turns that a prompt may have the memory may hold more of them while its oldest are being summarised: a
 /// quarter. So a request rarely waits for a summary, and a prompt that lacks turns meanwhile has a line for each of them.
@@ -186,6 +190,11 @@ impl Memory {
         }
     }
 
+    /// Whether there is a last list of documents that [`Memory::listing_again`] asks about.
+    pub(crate) fn may_list_again(&self) -> bool {
+        self.pending.is_none() && self.listing.is_some()
+    }
+
     /// The same memory, with its last list of documents asked about again: for a request that names another one of it. `None`
     /// where a question is open, or the conversation has gone on to something else.
     pub(crate) fn listing_again(&self) -> Option<Self> {
@@ -287,6 +296,12 @@ impl Memory {
         let held = self.turns.iter().map(KeptTurn::size).sum::<usize>() + self.fixed_size();
         let last = self.turns.back().map_or(0, KeptTurn::size);
         MemoryFill { held, last, turns: self.turns.len() }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let turns: usize = self.turns.iter().map(KeptTurn::size).sum();
+        MEMORY_BYTES + turns + self.summary.as_ref().map_or(0, String::len)
     }
 
     /// The size of the memory without its turns, in quarters of a token.

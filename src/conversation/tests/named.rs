@@ -4,7 +4,7 @@ use super::journal::pending;
 use crate::conversation::input::OpenDecisions;
 use crate::conversation::{
     CallerId, ConversationLimits, ConversationState, DriverReport, FactStatement, IncomingRequest, Input,
-    LoadedConversation, MAX_PANICS, NewRun, ReadAttempt, RunCondition, RunReading, SideEffect,
+    LoadedConversation, MAX_PANICS, NewRun, OpenHistories, ReadAttempt, RunCondition, RunReading, SideEffect,
     StoredDecisions, WordDecision,
 };
 use crate::memory::{self, SummaryJob};
@@ -13,7 +13,7 @@ use crate::run::{ApprovalId, Fault, RunId, RunStatus, SessionEvent, SessionId, T
 
 fn conversation(is_new: bool, max_queued: usize) -> ConversationState {
     let memory = memory::Options { keep_turns: 1, max_turns_in_prompt: 2, ..memory::Options::default() };
-    let limits = ConversationLimits { max_queued, memory, window: 100_000 };
+    let limits = ConversationLimits { max_queued, memory, window: 100_000, open: OpenHistories::new(10_000) };
     ConversationState::new(SessionId::new("s-1").unwrap(), limits, is_new).0
 }
 
@@ -255,7 +255,7 @@ fn turns_are_remembered_in_the_order_of_the_stream() {
     state.on(command(3, 1));
     state.on(is_read(1, RunCondition::Waiting(open(5))));
     state.on(ended(2, RunCondition::Ended, 4, vec![turn(2, 2, false)]));
-    let remembered = |state: &ConversationState| state.history.remembered().unwrap().memory;
+    let remembered = |state: &ConversationState| state.history.peeked(|known| known.memory.clone()).unwrap();
     assert_eq!(remembered(&state).total_turns(), 0);
     state.on(ended(1, RunCondition::Ended, 9, vec![turn(1, 1, false)]));
     let runs: Vec<_> = remembered(&state).turns().filter_map(|turn| turn.run).collect();
@@ -390,7 +390,7 @@ fn request_waits_for_a_summary_only_if_it_is_overdue() {
         matches!(&effects[..], [first, SideEffect::Summarise(_)] if *first == drive(4, &[])),
         "{effects:?}"
     );
-    let memory = state.history.remembered().unwrap().memory;
+    let memory = state.history.peeked(|known| known.memory.clone()).unwrap();
     assert_eq!((memory.covered(), memory.turns().len()), (1, 2));
 }
 
@@ -408,7 +408,7 @@ fn request_waits_for_the_turn_before_it_where_the_summary_is_not_reported() {
         matches!(&effects[..], [first, SideEffect::Summarise(_)] if *first == drive(4, &[])),
         "{effects:?}"
     );
-    let memory = state.history.remembered().unwrap().memory;
+    let memory = state.history.peeked(|known| known.memory.clone()).unwrap();
     assert_eq!(memory.turns().last().unwrap().run, Some(run(3)));
 }
 

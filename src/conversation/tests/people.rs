@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::sim::{Actor, Sim, WINDOW};
 use super::watch::Message;
 use crate::conversation::{
-    CallerId, ConversationLimits, ConversationState, FactStatement, IncomingRequest, Input,
+    CallerId, ConversationLimits, ConversationState, FactStatement, IncomingRequest, Input, OpenHistories,
 };
 use crate::run::{RunId, SessionId};
 
@@ -75,6 +75,7 @@ impl Sim {
                 max_queued: self.world.max_queued,
                 memory: self.world.memory.clone(),
                 window: WINDOW,
+                open: OpenHistories::new(10_000),
             };
             let (state, effects) = ConversationState::new(session, limits, false);
             let (mailbox, work) = (VecDeque::new(), Vec::new());

@@ -177,8 +177,8 @@ impl Sim {
                 if self.judged.replace(events) != events {
                     let memory = self.journal.memory(self.world.memory.clone());
                     let known = actor.state.history.checked();
-                    assert_eq!(known.memory, memory, "the memory is not what the stream tells");
-                    assert_eq!(known.ledger, self.journal.ledger());
+                    assert_eq!(known.0, memory, "the memory is not what the stream tells");
+                    assert_eq!(known.1, self.journal.ledger());
                 }
             }
         }
