@@ -436,6 +436,43 @@ async fn missing_resources_and_unaccepted_methods_are_reported() {
 }
 
 #[tokio::test]
+async fn head_gets_the_reply_to_get_without_its_body() {
+    let shelf = Shelf::new();
+    let served = ServedEngine::start(shelf.setup()).await;
+    let ended = served.post("/api/chat", &ask("look")).await.json();
+    let run = ended["run_id"].as_str().unwrap();
+    let mut body = ask("put at once");
+    body["require_approval"] = json!(true);
+    let waiting = served.post("/api/chat", &body).await.json();
+    let mut paths: Vec<String> = proscenium::http::route_methods()
+        .into_iter()
+        .filter(|(_, methods)| methods.contains(&"GET".to_owned()))
+        .map(|(path, _)| path.replace(['{', '}'], ""))
+        .collect();
+    paths.push(format!("/api/runs/{run}"));
+    paths.push(format!("/api/runs/{run}/events"));
+    paths.push(format!("/api/runs/{}/events", waiting["run_id"].as_str().unwrap()));
+    for path in paths {
+        let get = Reply::of(served.request("GET", &path).send().await.unwrap()).await;
+        let head = Reply::of(served.request("HEAD", &path).send().await.unwrap()).await;
+        assert_eq!((head.status, head.body.as_str()), (get.status, ""), "{path}: {head:#?}");
+        for name in ["content-type", "x-run-id", "cache-control", "transfer-encoding"] {
+            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+        }
+        // The figures and times of these change from one to the next.
+        let is_steady = !["/metrics", "/api/usage", "/readyz", "/api/sessions"].contains(&path.as_str());
+        assert!(
+            !is_steady || head.header("content-length") == get.header("content-length"),
+            "{path}: {head:#?}"
+        );
+    }
+    for path in ["/api/chat", "/v1/chat/completions"] {
+        let reply = Reply::of(served.request("HEAD", path).send().await.unwrap()).await;
+        assert_eq!((reply.status, reply.header("allow")), (405, "POST"), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn invalid_bodies_are_reported_with_their_location() {
     let shelf = Shelf::new();
     let served = ServedEngine::start(shelf.setup()).await;
