@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Lang;
 use super::change_phrase::RequestedChanges;
+use super::courtesies::without_courtesies;
 use super::prompt::{Conversation, Executed, PromptText};
 use super::recap;
 use super::render;
@@ -105,7 +106,7 @@ fn text_task_refusal(lang: Lang) -> String {
 
 /// Confirms that actions which the user declined were not executed.
 fn declined_notice(request: &str, lang: Lang) -> Option<String> {
-    let left = speech::declined(request);
+    let left = speech::declined(&without_courtesies(request));
     let lead = lang.pick([
         "Come richiesto, non ho fatto questo",
         "As you asked, this was not done",
@@ -307,7 +308,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
             false
         }
     }
-    let clauses = super::clauses::split(&prompt.request(), &NoTool);
+    let clauses = super::clauses::split(&without_courtesies(&prompt.request()), &NoTool);
     // A single clause may have been planned in other words.
     if clauses.len() < 2 {
         return None;

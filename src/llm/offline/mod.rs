@@ -15,6 +15,7 @@ mod clarity;
 mod clauses;
 mod connectives;
 mod countries;
+mod courtesies;
 mod cue_words;
 mod date_arguments;
 mod doubts;

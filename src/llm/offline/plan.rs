@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::answer;
 use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
+use super::courtesies::without_courtesies;
 use super::drafts::{StepDraft, UnservedParts};
 use super::entities::Entities;
 use super::index::{CatalogueIndex, polite_lead};
@@ -83,7 +84,10 @@ impl AskedPlan {
             ("", _) => missing,
             _ => feedback.clone(),
         };
-        let words = text::cut(words.trim()).to_owned();
+        let words = match is_first {
+            true => without_courtesies(text::cut(words.trim())),
+            false => text::cut(words.trim()).to_owned(),
+        };
         let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
         let names_documents = !prompt.get("documents").trim().is_empty();
         Self { words, feedback, is_first, names_documents, executed, first, max: max_steps(request) }

@@ -14,6 +14,7 @@ use cut::SpeechReader;
 
 mod conditions;
 mod cut;
+mod prohibitions;
 mod withdrawal;
 
 /// The speech act of a clause.
@@ -276,6 +277,10 @@ pub(super) fn quoted(tokens: &[Token]) -> Vec<bool> {
 pub(super) fn analyse(tokens: &[Token], quoted: &[bool]) -> Speech {
     let mut speech =
         Speech { runs: Vec::new(), acts: vec![None; tokens.len()], dropped: vec![false; tokens.len()] };
+    if prohibitions::only_forbids(tokens, quoted) {
+        forbid_all(&mut speech, tokens);
+        return speech;
+    }
     let mut units: Vec<ClauseUnit> = Vec::new();
     let mut start = 0;
     let mut in_message = false;
@@ -303,6 +308,17 @@ pub(super) fn analyse(tokens: &[Token], quoted: &[bool]) -> Speech {
     }
     speech.runs = merge_into_runs(units);
     speech
+}
+
+/// Makes the text one clause that forbids what it names.
+fn forbid_all(speech: &mut Speech, tokens: &[Token]) {
+    let word = |token: &Token| token.word;
+    let (Some(first), Some(last)) = (tokens.iter().position(word), tokens.iter().rposition(word)) else {
+        return;
+    };
+    let (act, part) = (Act::Negated, ConditionPart::Whole);
+    speech.acts[first..=last].fill(Some(ClauseMood { act, explicit: true }));
+    speech.runs = vec![ActRun { first, last, act, part, verb: None, plain: false }];
 }
 
 const QUOTED: ClauseMood = ClauseMood { act: Act::Quoted, explicit: true };

@@ -132,3 +132,41 @@ fn confirmation_contains_the_call_with_all_arguments() {
     assert_eq!(question["known"], json!({"from": "2026-06-15", "to": "2026-06-17"}));
     assert!(question["question"].as_str().unwrap().contains("2026-06-15"), "{question}");
 }
+
+#[test]
+fn words_that_only_press_a_request_need_no_confirmation() {
+    for words in [
+        "Request vacation from 15 to 17 June without delay",
+        "Request vacation from 15 to 17 June no matter what",
+        "No problem, request vacation from 15 to 17 June",
+        "If you don't mind, request vacation from 15 to 17 June",
+        "Quick one: request vacation from 15 to 17 June",
+        "pls request vacation from 15 to 17 June",
+        "You need to request vacation from 15 to 17 June",
+        "Dovresti richiedere ferie dal 15 al 17 giugno",
+        "Facciamo così: richiedi ferie dal 15 al 17 giugno",
+        "Richiedi ferie dal 15 al 17 giugno senza indugio",
+    ] {
+        let outcome = run(VACATION, words);
+        let days = json!({"from": "2026-06-15", "to": "2026-06-17"});
+        assert_eq!(outcome.calls, [("MakeRequest".to_owned(), days)], "{words}: {:?}", outcome.questions);
+        assert_eq!(outcome.plan.get("unserved"), None, "{words}: {:#}", outcome.plan);
+    }
+}
+
+#[test]
+fn what_is_only_forbidden_in_french_german_or_spanish_is_said_not_to_be_done() {
+    for (words, lead) in [
+        ("N'annule pas ma demande de congés numéro 5", "Comme demandé"),
+        ("Storniere meinen Urlaubsantrag Nummer 5 nicht", "Wie gewünscht"),
+        ("Füge die Stadt Cuneo nicht hinzu, latitude 44.39, longitude 7.55", "Wie gewünscht"),
+        ("No añadas la ciudad de Cuneo, latitude 44.39, longitude 7.55", "Como pediste"),
+    ] {
+        let outcome = run(VACATION, words);
+        assert!(outcome.calls.is_empty() && outcome.questions.is_empty(), "{words}: {outcome:?}");
+        assert!(outcome.answer.starts_with(lead) && outcome.answer.contains(words), "{}", outcome.answer);
+    }
+    // What is to be done beside it stays in doubt.
+    let outcome = run(VACATION, "N'annule pas ma demande numéro 5, annule la numéro 6");
+    assert!(outcome.calls.is_empty(), "{outcome:?}");
+}

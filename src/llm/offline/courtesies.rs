@@ -1,0 +1,156 @@
+//! Words around a request that only press it or make it polite, and that could be taken for a condition, a refusal or a value:
+//! "without delay", "no problem, …", "you need to …". They are left out before a request is planned, where nothing else can be
+//! meant by them; elsewhere they stay, and what they leave open is asked about.
+
+use std::ops::Range;
+
+use super::pattern::{any, is_infinitive, is_verb, strip_fillers};
+use super::speech;
+use super::text::{self, Token};
+
+/// What opens a request before a comma or a colon.
+const OPENINGS: &[&str] = &[
+    "no problem/problems/problema/worries/rush",
+    "not a problem",
+    "nessun/nessuna problema/fretta",
+    "if you don t mind",
+    "if you would/do not mind",
+    "quick/small one/request/thing",
+    "facciamo cosi",
+    "facciamo una cosa",
+    "fai/fa cosi",
+    "pls/plz",
+];
+
+/// What opens a request without a mark after it.
+const PLEASE: &[&str] = &["pls/plz"];
+
+/// What presses a request at its end.
+const CLOSINGS: &[&str] = &[
+    "without any? further/more? delay/delays/hesitation/fail/ado",
+    "no matter what",
+    "senza alcun/ulteriore/ulteriori? indugio/indugi/ritardo/ritardi/esitazione/esitazioni/esitare/indugiare",
+    "sans attendre/tarder/delai/hesiter",
+    "ohne verzug/verzogerung/zogern",
+    "sin demora/tardanza/tardar/dudar",
+];
+
+/// Duties of the addressee, before the verb that is asked for.
+const DUTIES: &[&str] = &["you/u need/have/must/ve/got got? to?", "dovresti/dovreste/devi/dovete"];
+
+/// Words after which the end of a request may be words of a text of its own: a message, a note, a report.
+const TELLING: &str = "that saying says say said message note report write tell text mail email subject reason comment \
+che dicendo dice scrivi messaggio nota segnala riferisci testo oggetto motivo commento";
+
+/// The request without such words; as it is if there are none.
+pub(super) fn without_courtesies(request: &str) -> String {
+    let tokens = text::tokens(request);
+    let quoted = speech::quoted(&tokens);
+    let words: Vec<(usize, &Token)> =
+        tokens.iter().enumerate().filter(|(at, token)| token.word && !quoted[*at]).collect();
+    let lead = opening(&tokens, &words);
+    let mut kept = lead..tokens.last().map_or(0, |token| token.end);
+    if let Some(closing) = closing(&tokens, &words).filter(|closing| closing.start > lead) {
+        let mark = request.get(closing.end..kept.end).unwrap_or_default();
+        let own = request.get(lead..closing.start).unwrap_or_default().trim_end_matches([' ', ',']);
+        return format!("{own}{mark}");
+    }
+    if lead == 0 {
+        kept = 0..request.len();
+    }
+    request.get(kept).unwrap_or(request).to_owned()
+}
+
+/// The byte at which the request begins after its opening.
+fn opening(tokens: &[Token], words: &[(usize, &Token)]) -> usize {
+    let said: Vec<&Token> = words.iter().map(|(_, token)| *token).collect();
+    // A courtesy may follow a greeting.
+    let own = strip_fillers(&said);
+    let skipped = said.len() - own.len();
+    let after = |count: usize| words.get(skipped + count).map(|(at, token)| (*at, token.start));
+    let is_marked =
+        |at: usize| tokens[..at].last().is_some_and(|mark| matches!(mark.raw.as_str(), "," | ":"));
+    let marked = any(own, 0, OPENINGS).and_then(after).filter(|(at, _)| is_marked(*at));
+    let plain = || any(own, 0, PLEASE).and_then(after);
+    let duty = || {
+        let count = any(own, 0, DUTIES).filter(|_| !tokens.iter().any(|token| token.raw == "?"))?;
+        // "You must be …" and "devi aver …" only suppose something.
+        let supposes = |verb: &Token| verb.is(&["have", "be", "avere", "essere"]);
+        let verb = own.get(count).filter(|verb| is_verb(verb) && !supposes(verb))?;
+        let is_order = is_infinitive(&verb.norm) || own[count - 1].is(&["to", "must"]);
+        after(count).filter(|_| is_order)
+    };
+    marked.or_else(plain).or_else(duty).map_or(0, |(_, start)| start)
+}
+
+/// The bytes of what presses the request at its end.
+fn closing(tokens: &[Token], words: &[(usize, &Token)]) -> Option<Range<usize>> {
+    let said: Vec<&Token> = words.iter().map(|(_, token)| *token).collect();
+    if tokens.iter().any(|token| token.raw == ":") || said.iter().any(|word| word.among(TELLING)) {
+        return None;
+    }
+    let from = said.len().saturating_sub(6);
+    let found = (from..said.len()).find(|at| any(&said, *at, CLOSINGS) == Some(said.len()))?;
+    Some(said[found].start..said.last()?.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_only_press_a_request_are_left_out() {
+        for (said, own) in [
+            ("Lend the book Dune to Ada without delay", "Lend the book Dune to Ada"),
+            (
+                "Cancel my leave request number 5 without any further delay.",
+                "Cancel my leave request number 5.",
+            ),
+            ("Cancel my leave request number 5, no matter what!", "Cancel my leave request number 5!"),
+            (
+                "Annulla la mia richiesta di ferie numero 5 senza indugio",
+                "Annulla la mia richiesta di ferie numero 5",
+            ),
+            ("No problem, renew the loan of the book Dune", "renew the loan of the book Dune"),
+            ("Not a problem: sell 3 espresso cups", "sell 3 espresso cups"),
+            ("If you don't mind, take back the book Dune", "take back the book Dune"),
+            ("Quick one: take back 2 teapots", "take back 2 teapots"),
+            ("pls add the city of Cuneo", "add the city of Cuneo"),
+            ("Facciamo così: rifornisci 20 lattiere", "rifornisci 20 lattiere"),
+            ("You need to take back 2 teapots", "take back 2 teapots"),
+            ("Dovresti vendere 3 tazzine da caffè", "vendere 3 tazzine da caffè"),
+            ("Hi, you need to cancel request 5", "cancel request 5"),
+        ] {
+            assert_eq!(without_courtesies(said), own, "{said}");
+        }
+    }
+
+    #[test]
+    fn words_that_may_mean_something_stay() {
+        for said in [
+            "Sell 2 teapots",
+            "No problem",
+            "No, cancel request 5",
+            "If you don't mind the rain, sell 2 teapots",
+            "Cancel request 5 without telling Marco",
+            "Tell Marco that I will come without delay",
+            "Open a ticket: the parcel came without delay",
+            "Sell 2 teapots without the lids",
+            "You need to sell 3 cups?",
+            "You don't need to sell 3 cups",
+            "You needn't sell 3 cups",
+            "You must not sell 3 cups",
+            "You must have sold 3 cups",
+            "You have 3 cups",
+            "You have to be careful",
+            "Non dovresti vendere 3 tazzine",
+            "Dovresti aver venduto 3 tazzine",
+            "Devi sapere che Marco non c'è",
+            "Lend the book \"No problem, sell it\" to Ada",
+            "  ",
+            "",
+        ] {
+            assert_eq!(without_courtesies(said), said, "{said}");
+        }
+    }
+}
