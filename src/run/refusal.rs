@@ -1,6 +1,6 @@
-//! What a tool or a person refused: an answer about the request, and no failure of the server.
+//! What a tool or a person refused, and a read that found nothing: answers about the request, and no failures of the server.
 
-use super::event::{Fault, Outcome};
+use super::event::{Effect, Fault, FaultClass, Outcome};
 use super::state::{CallState, CallStatus, RunState, StepState};
 
 /// The fault code of a call that a person did not approve.
@@ -19,9 +19,23 @@ impl CallState {
     }
 }
 
+impl CallState {
+    /// What the back end of a read said that has nothing under this name or id. A write whose address is unknown has failed.
+    fn found_nothing(&self) -> Option<&Fault> {
+        match &self.status {
+            CallStatus::Done { outcome: Outcome::Failed { error } } => {
+                let is_read = self.requested.effect == Effect::Read && self.attempts > 0;
+                Some(error).filter(|error| is_read && error.class == FaultClass::NotFound)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl RunState {
-    /// Whether one of these steps ended with what refused a call of it or of a node of its flow. Before revision 10,
-    /// such a run has failed where no model was asked what its answer is.
+    /// Whether one of these steps ended with what refused a call of it or of a node of its flow, or with a read that found
+    /// nothing. Before revision 10, and before revision 11 for reads, such a run has failed where no model was asked what its
+    /// answer is.
     pub(super) fn any_refused<'s>(&self, mut steps: impl Iterator<Item = &'s StepState>) -> bool {
         self.settings().has_rules(10) && steps.any(|step| self.is_refused(step))
     }
@@ -30,8 +44,12 @@ impl RunState {
         let number = step.step.step_number;
         let parent = |call: &CallState| Some(self.steps.get(&call.step)?.node()?.parent);
         let is_of_step = |call: &&CallState| call.step == number || parent(call) == Some(number);
-        let is_refused =
-            |error| self.calls.values().filter(is_of_step).any(|call| call.refusal() == Some(error));
+        let is_empty =
+            |call: &CallState, error| self.settings().has_rules(11) && call.found_nothing() == Some(error);
+        let is_refused = |error| {
+            let mut calls = self.calls.values().filter(is_of_step);
+            calls.any(|call| call.refusal() == Some(error) || is_empty(call, error))
+        };
         step.error.as_ref().is_some_and(is_refused)
     }
 }

@@ -121,7 +121,8 @@ pub struct Settings {
 /// | 8 | an answer is compared with what was done clause by clause, whatever verb it claims a write in, also where the plan only read; a read without a result makes the run partial, and the answer names it |
 /// | 9 | the end of a run that crashes its process is worded for users |
 /// | 10 | what a tool or a person refused is an answer: a run without results is partial then, also where no model is asked after the plan; what constraints do not allow is said to be beyond them |
-pub const RULES_REVISION: u16 = 10;
+/// | 11 | plans are told which tools are switched off, and name what the request asks of them: the answer says that it is not available now; a read that found nothing is an answer, as a refusal is |
+pub const RULES_REVISION: u16 = 11;
 
 /// Which calls a plan prepares (`planning.prepare`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

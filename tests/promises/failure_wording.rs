@@ -260,3 +260,22 @@ async fn write_that_a_back_end_refuses_is_answered_at_every_level() {
         assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("partial")), "{level}: {reply:#?}");
     }
 }
+
+#[tokio::test]
+async fn read_that_finds_nothing_is_answered_at_every_level() {
+    let backend = FaultyBackend::start(|_: &str, _: usize| Misbehaviour::Status(404, Vec::new()));
+    let (llm, scenes) = (model(), TempDir::new().unwrap());
+    write_scene(scenes.path(), backend.address(), "");
+    let setup = Setup::scripted(&llm).alone().scenes(scenes.path());
+    let setup = setup.set("scenes.allow_private_addresses", true).set("execution.language", "en");
+    let served = ServedEngine::start(setup).await;
+    for level in [json!("basic"), json!("adaptive"), json!(null)] {
+        let mut body = server_api::ask("Look cell x");
+        body["level"] = level.clone();
+        let reply = served.post("/api/chat", &body).await;
+        let answer = reply.json();
+        assert_eq!((reply.status, &answer["status"]), (200, &json!("partial")), "{level}: {reply:#?}");
+        let text = answer["answer"].as_str().unwrap();
+        assert!(level != "basic" || text.contains("Nothing was found"), "{level}: {text}");
+    }
+}

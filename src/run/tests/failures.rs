@@ -229,7 +229,29 @@ fn refusal_of_a_tool_is_an_answer_and_no_failure_of_the_run() {
         let answer = &run.state.answer.as_ref().unwrap().text;
         assert!(answer.contains("There is no item glue."), "{answer}");
     }
-    let mut run = calling_prepared(basic(10));
-    run.outcome(1, Outcome::Failed { error: Fault::new("python.error", "line 3: ValueError") });
-    assert_eq!(run.state.status, RunStatus::Failed, "a failure of the tool stays one");
+    for rules in [10, 11] {
+        let mut run = calling_prepared(basic(rules));
+        run.outcome(1, Outcome::Failed { error: Fault::new("python.error", "line 3: ValueError") });
+        assert_eq!(run.state.status, RunStatus::Failed, "a failure of the tool stays one");
+    }
+}
+
+#[test]
+fn read_that_found_nothing_is_an_answer_and_no_failure_of_the_run() {
+    let basic = |rules| Settings {
+        rules,
+        level: Some(ExecutionLevel::Basic),
+        mode: Some(ExecutionMode::Adaptive),
+        ..Settings::default()
+    };
+    let status = |class| Outcome::Failed { error: Fault::new("http.status", "404").classed(class) };
+    for (rules, class, ended) in [
+        (10, FaultClass::NotFound, RunStatus::Failed),
+        (11, FaultClass::NotFound, RunStatus::Partial),
+        (11, FaultClass::Denied, RunStatus::Failed),
+    ] {
+        let mut run = calling_prepared(basic(rules));
+        run.outcome(1, status(class));
+        assert_eq!(run.state.status, ended, "revision {rules}, {class:?}");
+    }
 }
