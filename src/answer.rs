@@ -277,6 +277,7 @@ impl Answer {
                 reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
                 steps: state.plan_steps().map(|(_, s)| s.step.clone()).collect(),
                 unserved: state.unserved().map(str::to_owned).collect(),
+                unavailable: state.unavailable().map(str::to_owned).collect(),
                 // It is in the field `answer`.
                 answer: None,
             }),

@@ -19,13 +19,7 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         output: None,
         scenes: Vec::new(),
     };
-    let plan = Plan {
-        needs_execution: true,
-        reasoning: String::new(),
-        steps: vec![step],
-        unserved: Vec::new(),
-        answer: None,
-    };
+    let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     Envelope {
         seq: u64::from(version),
         run: None,
@@ -103,13 +97,8 @@ fn json_of_an_approval_is_one_flat_object_with_the_members_of_its_subject() {
         at: Timestamp::UNIX_EPOCH,
         note: Some("seen".to_owned()),
     };
-    let plan = Plan {
-        needs_execution: false,
-        reasoning: String::new(),
-        steps: Vec::new(),
-        unserved: Vec::new(),
-        answer: None,
-    };
+    let plan =
+        Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), ..Plan::default() };
     let plan = SubjectDocument::Plan { version: 3, plan, shown: "Plan".to_owned() };
     let mut of_user = approval(SubjectDocument::Call(call()), None);
     of_user.by_user = true;

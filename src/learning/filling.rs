@@ -14,8 +14,7 @@ pub(super) fn fill(learned: &LearnedPlan, template: &RequestTemplate, successes:
         needs_execution: true,
         reasoning: format!("This plan has answered {successes} {requests} of this kind."),
         steps,
-        unserved: Vec::new(),
-        answer: None,
+        ..Plan::default()
     })
 }
 

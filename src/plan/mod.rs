@@ -59,6 +59,9 @@ pub struct Plan {
     /// Parts of the request that no scene serves, in the user's words. The answer lists them as not done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<String>,
+    /// Those parts that only tools serve which are switched off. The answer says that they are not available now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<String>,
     /// The answer to a request that needs no scene, if the author wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,

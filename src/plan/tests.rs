@@ -176,6 +176,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         needs_execution,
         reasoning: String::new(),
         unserved: Vec::new(),
+        unavailable: Vec::new(),
         answer: None,
         steps: steps
             .into_iter()

@@ -616,7 +616,7 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
         }
     }
     let reasoning = "The user has confirmed exactly this.".to_owned();
-    let plan = Plan { needs_execution: true, reasoning, steps, unserved: Vec::new(), answer: None };
+    let plan = Plan { needs_execution: true, reasoning, steps, ..Plan::default() };
     let by = state.queued.as_ref().map(|queued| queued.user.clone());
     match plan_from_person(state, catalogue, &plan, version, PlanCause::Request) {
         Ok(made) => Event::PlanCreated(with_approval(state, catalogue, PlanMade { by, ..made })),

@@ -21,6 +21,11 @@ const MAX_NAMES: usize = 100;
 const RULE: &str = "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved. \
      <not_allowed>, if it is there, lists what exists and may not be used here.";
 
+/// The section with the tools that are switched off.
+pub(super) const SWITCHED_OFF: &str = "switched_off";
+const SWITCHED_OFF_RULE: &str = "These tools are switched off now, and no other tool takes their place: what the request asks \
+     of them is not planned. It is named in unserved and in unavailable, where these can be given.";
+
 /// The code of what a request's constraints do not allow.
 pub(super) const FORBIDDEN: &str = "plan.constraint";
 
@@ -162,17 +167,23 @@ pub(super) fn allowed(state: &RunState, catalogue: &Catalogue) -> Option<Vec<Sce
 /// vain. None, if they are too many to be shown.
 pub(super) fn not_allowed(state: &RunState, catalogue: &Catalogue) -> Vec<Scene> {
     let Some(constraints) = constraints(state) else { return Vec::new() };
-    let refused = |scene: &Scene| {
-        let mut scene = scene.clone();
-        scene.tools.retain(|tool| !constraints.allows_tool(&scene.name, &tool.name, tool.effect));
-        let tools = &scene.tools;
-        let is_of =
-            |tool: &Option<String>| tool.as_ref().is_some_and(|of| tools.iter().any(|t| t.name == *of));
-        scene.examples.retain(|example| is_of(&example.tool));
-        (!scene.tools.is_empty()).then_some(scene)
-    };
-    let scenes: Vec<Scene> = catalogue.iter().filter_map(|scene| refused(scene)).collect();
+    let is_refused =
+        |scene: &Scene, tool: &SceneTool| !constraints.allows_tool(&scene.name, &tool.name, tool.effect);
+    let scenes: Vec<Scene> =
+        catalogue.iter().filter_map(|scene| scene.only(|tool| is_refused(scene, tool))).collect();
     if scenes.len() > MAX_NOT_ALLOWED { Vec::new() } else { scenes }
+}
+
+/// Adds the tools that are switched off, so that none is planned in their place: what the request asks of them is named.
+pub(super) fn push_switched_off(state: &RunState, lines: &str, data: &mut String) {
+    if !lines.is_empty() && state.settings().has_rules(11) {
+        sections::push(data, SWITCHED_OFF, &format!("{SWITCHED_OFF_RULE}\n{lines}"));
+    }
+}
+
+/// The scenes with their tools that are switched off, as far as they are shown.
+pub(super) fn shown_as_switched_off(catalogue: &Catalogue) -> impl Iterator<Item = &Scene> {
+    catalogue.switched_off().iter().take(MAX_NOT_ALLOWED)
 }
 
 /// Adds the request's constraints and the state that it gives, for a planner.

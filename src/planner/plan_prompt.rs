@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::approval::planned_calls;
 use super::completed_work::completed_work;
-use super::constraints::{allowed, not_allowed, push_guidance};
+use super::constraints::{allowed, not_allowed, push_guidance, push_switched_off, shown_as_switched_off};
 use super::documents::push_documents;
 use super::facts::push_facts;
 use super::prompt::{common, context, conversation, forced, pending};
@@ -185,6 +185,7 @@ pub(super) fn known(state: &RunState, catalogue: &Catalogue, version: u32, shape
     if !refused.is_empty() {
         sections::push(&mut data, "not_allowed", &lines(refused.iter(), false));
     }
+    push_switched_off(state, &lines(shown_as_switched_off(catalogue), false), &mut data);
     data
 }
 
@@ -198,6 +199,7 @@ pub(super) fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> Pl
         shortlisted: is_shortlisted(state, catalogue),
         synthesis: offers_synthesis(state, catalogue),
         programs: offers_programs(state, catalogue),
+        switched_off: state.settings().has_rules(11) && !catalogue.switched_off().is_empty(),
     }
 }
 

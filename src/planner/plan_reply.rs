@@ -70,6 +70,7 @@ fn usable_plan(
     version: u32,
     (shape, unreadable): (PlanShape, &[UnreadableCall]),
 ) -> Result<(Plan, Vec<UnusableCall>), Vec<PlanProblem>> {
+    name_unavailable(&mut plan, shape);
     let known = catalogue.known_names();
     let feedback = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
     let last = state.last_fixed_step(feedback);
@@ -103,6 +104,17 @@ fn usable_plan(
     let is_answer = |text: &String| !text.trim().is_empty() && !only_repeats(text, state.request());
     plan.answer = plan.answer.filter(|text| shape.answers && !plan.needs_execution && is_answer(text));
     Ok((plan, unusable))
+}
+
+/// Keeps what the plan calls unavailable where tools are switched off, and names it among what the plan leaves undone.
+fn name_unavailable(plan: &mut Plan, shape: PlanShape) {
+    let named = std::mem::take(&mut plan.unavailable).into_iter().filter(|part| !part.trim().is_empty());
+    plan.unavailable = named.filter(|_| shape.switched_off).collect();
+    for part in &plan.unavailable {
+        if !plan.unserved.contains(part) {
+            plan.unserved.push(part.clone());
+        }
+    }
 }
 
 /// Checks that a plan changed as a person asked has steps, and differs from the plan before.

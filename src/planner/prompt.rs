@@ -74,6 +74,9 @@ const CONTINUATION_ANSWER: &str = "
 done, with the exact figures, names, dates and sources from <executed>; what was not done, and why; and if a step asks \
 the user something, that question. Nothing that is not in <executed>.";
 
+const UNAVAILABLE: &str = "
+- What is in <unavailable> was not done, since what would do it is switched off now: say so, and plan or name no other way.";
+
 const CHANGED: &str = "
 - <changed> tells how a person changed the plan, in their words and as what it changes (- is taken out, + is put in). What was \
 taken out is not wanted any more: it is neither missing nor to be spoken of.";
@@ -155,7 +158,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
         sections::push(&mut data, "plan", &json!(plan).to_string());
     }
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
-    unserved(state, &mut data);
+    unserved(state, &mut system, &mut data);
     push_changes(state, &mut system, &mut data);
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
@@ -192,7 +195,8 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     push_facts(&context, &mut data);
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
-    unserved(state, &mut data);
+    let mut system = ANSWER.to_owned();
+    unserved(state, &mut system, &mut data);
     if let Some((verdict, said)) =
         state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
     {
@@ -202,7 +206,6 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
             (false, true) => {}
         }
     }
-    let mut system = ANSWER.to_owned();
     push_changes(state, &mut system, &mut data);
     if !stable_first {
         sections::push(&mut data, "capabilities", &capabilities.join("\n"));
@@ -220,11 +223,14 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     }
 }
 
-/// Adds the parts of the request that no scene serves, if any.
-fn unserved(state: &RunState, data: &mut String) {
-    let parts: Vec<&str> = state.unserved().collect();
-    if !parts.is_empty() {
-        sections::push(data, "unserved", &parts.join("\n"));
+/// Adds the parts of the request that no scene serves, if any, and those that cannot be done now.
+fn unserved(state: &RunState, system: &mut String, data: &mut String) {
+    let unavailable: Vec<&str> = state.unavailable().collect();
+    let parts: Vec<&str> = state.unserved().filter(|part| !unavailable.contains(part)).collect();
+    sections::push(data, "unserved", &parts.join("\n"));
+    if !unavailable.is_empty() {
+        system.push_str(UNAVAILABLE);
+        sections::push(data, "unavailable", &unavailable.join("\n"));
     }
 }
 

@@ -14,8 +14,8 @@ use super::{ASK_USER, CREATE_PLAN, prompt, read, request};
 use crate::llm::{Message, ToolChoice, sections};
 use crate::plan::{self, TaskId};
 use crate::run::{
-    Context, Effect, Event, PlanCause, PlanMade, PlanMaker, Reply, ReplyCall, RunId, RunQueued, RunStarted,
-    RunState, RunStatus, Settings, Subject, Turn, TurnCall, Usage, Verdict,
+    Context, Effect, Event, PlanCause, PlanMade, PlanMaker, RULES_REVISION, Reply, ReplyCall, RunId,
+    RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, Turn, TurnCall, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::{ToolContext, native};
@@ -76,10 +76,6 @@ fn apply(state: &mut RunState, event: Event) {
 
 /// A run that waits for its first plan.
 fn planning(words: &str) -> RunState {
-    let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
-    let task = TaskId(uuid::Uuid::from_u128(2));
-    let user = "keysersoze".to_owned();
-    apply(&mut state, Event::RunQueued(RunQueued::new(words, user, task)));
     let started = RunStarted {
         now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
         language: None,
@@ -90,6 +86,15 @@ fn planning(words: &str) -> RunState {
         levels: std::collections::BTreeMap::new(),
         disabled: Vec::new(),
     };
+    planning_of(words, started)
+}
+
+/// A run that started like this and waits for its first plan.
+fn planning_of(words: &str, started: RunStarted) -> RunState {
+    let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
+    let task = TaskId(uuid::Uuid::from_u128(2));
+    let user = "keysersoze".to_owned();
+    apply(&mut state, Event::RunQueued(RunQueued::new(words, user, task)));
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });
     state
@@ -297,4 +302,38 @@ fn replan_continues_step_numbers() {
     let numbers: Vec<u32> = plan.steps.iter().map(|step| step.step_number).collect();
     assert_eq!((numbers, cause), (vec![3, 4], PlanCause::Continuation));
     assert!(plan.steps[1].depends_on_step.contains(3));
+}
+
+#[test]
+fn planner_is_told_what_is_switched_off_and_names_what_is_asked_of_it() {
+    let subject = Subject::Plan { version: 1 };
+    let of_rules = |rules, disabled: &[&str]| {
+        let started = RunStarted::clone(planning("do").started.as_ref().unwrap());
+        let settings = Settings { rules, ..started.settings.clone() };
+        let disabled = disabled.iter().map(|name| (*name).to_owned()).collect();
+        planning_of("do", RunStarted { settings, disabled, ..started })
+    };
+    let has_field = |state: &RunState| {
+        let schema = request(state, &catalogue(), subject).tools[0].parameters.to_string();
+        schema.contains("\"unavailable\"")
+    };
+    let state = of_rules(RULES_REVISION, &["A.AWrite"]);
+    let text = user_text(&state, subject);
+    let told = sections::get(&text, "switched_off").unwrap();
+    assert!(told.contains("\"AWrite\"") && !told.contains("ARead"), "{told}");
+    assert!(text.find("<switched_off>") > text.find("<now>"), "what may change comes last: {text}");
+    assert!(!sections::get(&text, "scenes").unwrap().contains("AWrite"), "{text}");
+    assert!(has_field(&state));
+    for state in [of_rules(RULES_REVISION, &[]), of_rules(10, &["A.AWrite"])] {
+        assert_eq!(sections::get(&user_text(&state, subject), "switched_off"), None);
+        assert!(!has_field(&state));
+    }
+    let nothing = json!({"needs_execution": false, "reasoning": "", "steps": [], "unserved": [],
+        "unavailable": ["write it"], "answer": null});
+    for (rules, named) in [(RULES_REVISION, vec!["write it".to_owned()]), (10, Vec::new())] {
+        let mut state = of_rules(rules, &["A.AWrite"]);
+        let call = replied(&mut state, subject, Reply { text: nothing.to_string(), ..Reply::default() });
+        let Event::PlanCreated(made) = read(&state, &catalogue(), call, subject) else { panic!("no plan") };
+        assert_eq!((&made.plan.unserved, &made.plan.unavailable), (&named, &named));
+    }
 }

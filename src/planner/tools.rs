@@ -22,6 +22,8 @@ pub(super) const NEEDS_EXECUTION: &str = "needs_execution";
 pub(super) const SHOULD_CONTINUE: &str = "should_continue";
 /// The field of plans with scenes to be described first.
 pub(super) const MORE_SCENES: &str = "more_scenes";
+/// The field of plans with the parts of the request that only tools serve which are switched off.
+const UNAVAILABLE: &str = "unavailable";
 /// The field of plans and verdicts with the answer.
 pub(super) const ANSWER: &str = "answer";
 /// The choice for no further call.
@@ -75,6 +77,11 @@ fn plan_schema(catalogue: &Catalogue, shape: PlanShape) -> Schema {
     if shape.answers {
         let about = "The answer to the user where needs_execution is false, otherwise null";
         require(&mut schema, ANSWER, json!({"type": ["string", "null"], "description": about}));
+    }
+    if shape.switched_off {
+        let about = "Those parts of unserved that only tools of <switched_off> serve";
+        let list = json!({"type": "array", "description": about, "items": {"type": "string"}});
+        require(&mut schema, UNAVAILABLE, list);
     }
     if shape.shortlisted {
         let about = "Names or topics of scenes to be described first; mostly empty";

@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 
+use super::constraints::SWITCHED_OFF;
 use crate::llm::{Message, Request, sections, tokens};
 use crate::run::{Fault, FaultClass, RunState};
 
@@ -16,7 +17,7 @@ const RESULT_BYTES: [usize; 3] = [8000, 2000, 500];
 /// The sections with one line of JSON per step, whose calls have results.
 const WORK: [&str; 2] = ["executed", "earlier"];
 /// The sections with one line of JSON per scene.
-const SCENES: [&str; 3] = ["scenes", "shortlist", "not_allowed"];
+const SCENES: [&str; 4] = ["scenes", "shortlist", "not_allowed", SWITCHED_OFF];
 
 /// The fault of a user's request that alone does not fit into the model's window.
 pub fn unfit_request(state: &RunState) -> Option<Fault> {

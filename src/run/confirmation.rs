@@ -1,9 +1,10 @@
 //! Confirmation: writes that the user has to confirm, the calls that a request confirms, and what a run
 //! leaves undone.
 
-use super::event::{Effect, Event, Fault, Outcome, PlanCause};
+use super::event::{Effect, Event, Fault, Outcome, PlanCause, PlanMade};
 use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
+use crate::sentences;
 
 /// The fault code of a write that is not executed before the user has confirmed it.
 pub const UNCONFIRMED: &str = "confirm.required";
@@ -145,12 +146,22 @@ impl RunState {
     /// The parts of the request that no scene serves, as worded by the plan in force and those it
     /// continues.
     pub fn unserved(&self) -> impl Iterator<Item = &str> {
-        let asks = |cause| !matches!(cause, PlanCause::Continuation | PlanCause::Adaptation);
-        let first = self.plans.iter().rposition(|made| asks(made.cause)).unwrap_or(0);
-        let plans = self.plans.iter().skip(first);
         // A request that no scene covers is answered or declined as a whole.
         let executes = !self.steps.is_empty() && self.settings().has_rules(1);
-        plans.filter(move |_| executes).flat_map(|made| &made.plan.unserved).map(String::as_str)
+        let plans = self.plans_in_force().filter(move |_| executes);
+        plans.flat_map(|made| &made.plan.unserved).map(String::as_str)
+    }
+
+    /// The parts of the request that only tools serve which are switched off, also where there are no steps.
+    pub fn unavailable(&self) -> impl Iterator<Item = &str> {
+        self.plans_in_force().flat_map(|made| &made.plan.unavailable).map(String::as_str)
+    }
+
+    /// The last plan that was asked for, and those that continue it.
+    fn plans_in_force(&self) -> impl Iterator<Item = &PlanMade> {
+        let asks = |cause| !matches!(cause, PlanCause::Continuation | PlanCause::Adaptation);
+        let first = self.plans.iter().rposition(|made| asks(made.cause)).unwrap_or(0);
+        self.plans.iter().skip(first)
     }
 
     /// The parts of a request without any step that its own constraints do not allow, as its plan words them.
@@ -158,7 +169,22 @@ impl RunState {
         let guidance = self.queued.as_ref().and_then(|queued| queued.guidance.as_deref());
         let is_constrained = guidance.is_some_and(|guidance| !guidance.constraints.is_empty());
         let plan = self.plan().filter(|_| is_constrained && self.steps.is_empty());
-        plan.into_iter().flat_map(|made| &made.plan.unserved).map(String::as_str)
+        let parts = plan.into_iter().flat_map(|made| &made.plan.unserved);
+        parts.filter(move |part| self.unavailable().all(|off| off != *part)).map(String::as_str)
+    }
+
+    /// What is told of a request without steps: what its constraints do not allow, and what is switched off.
+    pub(super) fn refused_without_steps(&self) -> Vec<String> {
+        let forbidden: Vec<&str> = self.forbidden_parts().collect();
+        let unavailable: Vec<&str> = self.unavailable().filter(|_| self.steps.is_empty()).collect();
+        let beyond = match self.settings().has_rules(10) {
+            true => sentences::beyond_constraints,
+            false => sentences::not_allowed,
+        };
+        let told = |parts: Vec<&str>, sentence: fn(Option<&str>, &str) -> String| {
+            (!parts.is_empty()).then(|| sentence(self.language(), &parts.join("; ")))
+        };
+        told(forbidden, beyond).into_iter().chain(told(unavailable, sentences::not_available)).collect()
     }
 
     /// The calls of a step that a limit refused and that no other call did.

@@ -566,15 +566,10 @@ impl RunState {
         let checked = self.verdicts.last().and_then(|v| v.answer.as_deref());
         let checked = checked.filter(|text| !more && !text.trim().is_empty());
         let planned = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_deref());
-        let forbidden: Vec<&str> = self.forbidden_parts().collect();
-        if !forbidden.is_empty() {
-            let sentence = match self.settings().has_rules(10) {
-                true => sentences::beyond_constraints,
-                false => sentences::not_allowed,
-            };
-            let told = sentence(self.language(), &forbidden.join("; "));
-            let text = planned.map_or_else(|| told.clone(), |text| format!("{text}\n{told}"));
-            return vec![record(answered(text, false))];
+        let not_done = self.refused_without_steps();
+        if !not_done.is_empty() {
+            let lines: Vec<&str> = planned.into_iter().chain(not_done.iter().map(String::as_str)).collect();
+            return vec![record(answered(lines.join("\n"), false))];
         }
         if let Some(text) = self.answer_of_program().filter(|_| !more) {
             return vec![record(answered(self.with_omissions(&text), false))];
@@ -634,6 +629,7 @@ impl RunState {
             || self.verdicts.last().is_some_and(|v| v.should_continue)
             || self.unserved().next().is_some()
             || self.forbidden_parts().next().is_some()
+            || self.unavailable().next().is_some()
             || self.steps.values().any(|s| self.is_cut(s) || self.undecided(s).next().is_some())
     }
 

@@ -8,7 +8,7 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::invisible;
 use crate::language::{self, ActReport};
 use crate::plan::StepStatus;
-use crate::sentences::OmissionTexts;
+use crate::sentences::{self, OmissionTexts};
 
 /// Maximum length of a read with its arguments, in characters.
 const MAX_READ: usize = 200;
@@ -57,9 +57,7 @@ impl RunState {
             lines.extend(line.map(|line| separate_lines(&line, &call.requested.arguments)));
         }
         lines.extend(self.failed_write_lines(&shown, &text, words));
-        for part in self.unserved().filter(|part| !text.mentions(part)) {
-            lines.push(format!("{} {part}", words.unserved));
-        }
+        lines.extend(self.unserved_lines(&text, words));
         lines.extend(self.missed_read_lines(&shown, &text));
         lines.extend(self.cut_line(words));
         lines.extend(self.odd_lines(words));
@@ -78,6 +76,15 @@ impl RunState {
             return answer;
         }
         format!("{}\n{}", answer.trim_end(), lines.join("\n")).trim_start().to_owned()
+    }
+
+    /// The lines for parts of the request that no step does, with the reason where the tool is switched off.
+    fn unserved_lines(&self, text: &NormalisedAnswer, words: &OmissionTexts) -> Vec<String> {
+        let line = |part: &str| match self.unavailable().any(|off| off == part) {
+            true => sentences::not_available(self.language(), part),
+            false => format!("{} {part}", words.unserved),
+        };
+        self.unserved().filter(|part| !text.mentions(part)).map(line).collect()
     }
 
     /// The line for a write that was done, or may have been, and that the text does not mention.

@@ -74,7 +74,9 @@ impl RunState {
         }
         let steps = self.plan_steps().map(|(_, step)| step).filter(|step| self.is_in_round(step));
         let unserved = self.unserved().map(str::to_owned).collect();
-        Some(Plan { steps: steps.map(|step| step.step.clone()).collect(), unserved, ..made.plan.clone() })
+        let unavailable = self.unavailable().map(str::to_owned).collect();
+        let steps = steps.map(|step| step.step.clone()).collect();
+        Some(Plan { steps, unserved, unavailable, ..made.plan.clone() })
     }
 
     /// The steps that have not begun.

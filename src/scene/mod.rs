@@ -228,6 +228,8 @@ pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     /// The scenes whose tools no planner sees, with these: those that stand for flows, and those that summarise documents.
     apart: Vec<Arc<Scene>>,
+    /// Of a view without some tools: the scenes with these tools, unless an alternative is declared that is left.
+    switched_off: Vec<Scene>,
     known: Arc<OnceLock<KnownScenes>>,
     /// Without and with descriptions of arguments.
     descriptions: Arc<[OnceLock<String>; 2]>,
@@ -257,6 +259,8 @@ pub(crate) struct PlanShape {
     pub synthesis: bool,
     /// Whether steps of kind code are offered.
     pub programs: bool,
+    /// Whether some tools are switched off, so that the plan names what cannot be done now.
+    pub switched_off: bool,
 }
 
 /// Which calls a plan prepares.
@@ -345,7 +349,24 @@ impl Catalogue {
             view.examples.retain(|example| example.tool.as_ref().is_none_or(|tool| !is_off(scene, tool)));
             (!view.tools.is_empty()).then(|| Arc::new(view))
         });
-        Self { scenes: scenes.collect(), apart: self.apart.clone(), ..Self::default() }
+        let switched_off = self.scenes.iter().filter_map(|scene| {
+            let is_left = |tool: &SceneTool| {
+                let mut others = (0..).map_while(|at| tool.policies.alternative_at(at));
+                others.any(|other| !is_off(scene, &other.tool) && scene.tool(&other.tool).is_some())
+            };
+            scene.only(|tool| is_off(scene, &tool.name) && !is_left(tool))
+        });
+        Self {
+            scenes: scenes.collect(),
+            apart: self.apart.clone(),
+            switched_off: switched_off.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The scenes with those of their tools that this view lacks, and that no declared alternative stands in for.
+    pub(crate) fn switched_off(&self) -> &[Scene] {
+        &self.switched_off
     }
 
     /// The names that plans may refer to.
@@ -419,6 +440,17 @@ impl Catalogue {
 }
 
 impl Scene {
+    /// The scene with these tools and their examples alone; `None` if it has none of them.
+    pub(crate) fn only(&self, keep: impl Fn(&SceneTool) -> bool) -> Option<Self> {
+        let mut scene = self.clone();
+        scene.tools.retain(keep);
+        let tools = &scene.tools;
+        let is_kept =
+            |tool: &Option<String>| tool.as_ref().is_some_and(|of| tools.iter().any(|tool| tool.name == *of));
+        scene.examples.retain(|example| is_kept(&example.tool));
+        (!scene.tools.is_empty()).then_some(scene)
+    }
+
     /// The tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&SceneTool> {
         self.tools.iter().find(|tool| tool.name == name)

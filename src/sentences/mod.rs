@@ -51,7 +51,22 @@ pub(crate) fn beyond_constraints(language: Option<&str>, parts: &str) -> String 
     format!("{lead} «{parts}».")
 }
 
-/// The same in runs with rules before revision 10.
+/// Says that `parts` of a request were not done since what would do them is switched off.
+pub(crate) fn not_available(language: Option<&str>, parts: &str) -> String {
+    let lead = pick(
+        language,
+        [
+            "Not done, since it is not available now:",
+            "Non fatto, perché ora non è disponibile:",
+            "Nicht erledigt, da es zurzeit nicht verfügbar ist:",
+            "Non fait, car indisponible pour le moment :",
+            "No se ha hecho, porque ahora no está disponible:",
+        ],
+    );
+    format!("{lead} «{parts}».")
+}
+
+/// The sentence of [`beyond_constraints`] in runs with rules before revision 10.
 pub(crate) fn not_allowed(language: Option<&str>, parts: &str) -> String {
     let lead = pick(
         language,

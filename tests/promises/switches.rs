@@ -213,3 +213,31 @@ fn switches_are_kept_and_listed_on_the_command_line() {
     let parked = workspace.run(&["runs", "--parked"]);
     assert!(parked.out.contains("No run waits for a person"), "{parked:?}");
 }
+
+#[test]
+fn no_other_tool_is_called_in_place_of_one_that_is_switched_off() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(&["tools", "disable", "VacationManagement.MakeRequest"]).status, 0);
+    for (words, lead) in [
+        ("Richiedi ferie dal 15 al 17 giugno", "Non fatto, perché ora non è disponibile: «"),
+        ("Request vacation from 15 to 17 June", "Not done, since it is not available now: «"),
+    ] {
+        let answer = workspace.ask(words, &[]);
+        assert_eq!(answer["status"], "partial", "{answer:#}");
+        assert_eq!(answer["answer"], format!("{lead}{words}»."));
+        assert_eq!(answer["plan"]["unavailable"], json!([words]));
+        assert_eq!(answer["steps"].as_array().map_or(0, Vec::len), 0, "{answer:#}");
+    }
+    // What else is asked for is done.
+    let answer = workspace.ask("Che tempo fa a Milano? Poi richiedi ferie dal 15 al 17 giugno", &[]);
+    assert_eq!(answer["status"], "partial", "{answer:#}");
+    let scenes: Vec<&Value> =
+        answer["steps"].as_array().unwrap().iter().map(|step| &step["scene_name"]).collect();
+    assert_eq!(scenes, ["Weather"], "{answer:#}");
+    let text = answer["answer"].as_str().unwrap();
+    assert!(text.contains("ora non è disponibile: «richiedi ferie dal 15 al 17 giugno»."), "{text}");
+    assert!(!text.contains("aiutarti"), "{text}");
+    assert_eq!(workspace.run(&["tools", "enable", "VacationManagement.MakeRequest"]).status, 0);
+    let answer = workspace.ask("Richiedi ferie dal 15 al 17 giugno", &[]);
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+}

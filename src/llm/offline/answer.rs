@@ -294,7 +294,9 @@ fn text_from_calls(step: &Executed, lang: Lang) -> String {
 fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     let plan: Value = prompt.json("plan");
     if let Some(told) = plan["unserved"].as_array() {
-        let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
+        // The run says of these that they are not available.
+        let off = |part: &&Value| plan["unavailable"].as_array().is_some_and(|parts| parts.contains(part));
+        let told: Vec<&str> = told.iter().filter(|part| !off(part)).filter_map(Value::as_str).collect();
         return (!told.is_empty()).then(|| told.join("; "));
     }
     let planned: std::collections::HashSet<String> =
@@ -317,6 +319,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
         text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm))
     });
     let changed = RequestedChanges::from_prompt(prompt);
+    let unavailable = prompt.get("unavailable");
     let rest: Vec<String> = clauses
         .into_iter()
         .filter(|c| !small_talk::is_only_polite(&c.text))
@@ -331,6 +334,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
             !words.is_empty() && !words.iter().any(|t| planned.contains(&t.norm))
         })
         .filter(|(c, place)| !changed.excludes_clause(c, *place, executed))
+        .filter(|(c, _)| !unavailable.lines().any(|part| part == text::one_line(&c.text)))
         .map(|(c, _)| c.text)
         .collect();
     (own_words && !rest.is_empty()).then(|| rest.join("; "))

@@ -57,6 +57,8 @@ pub(super) struct UnservedParts {
     pub words: Vec<String>,
     /// Whether the request's constraints forbid one of them.
     pub has_forbidden: bool,
+    /// Those that only tools serve which are switched off.
+    pub unavailable: Vec<String>,
 }
 
 impl OfflinePlanner {
@@ -91,17 +93,21 @@ impl OfflinePlanner {
         self.only_allowed(drafts.list, drafts.unserved)
     }
 
-    /// Steps with tools that the request's constraints allow; the words of the others join those that no tool serves.
+    /// Steps with tools that may be called; the words of the others join those that no tool serves.
     pub fn only_allowed(
         &self,
         drafts: Vec<StepDraft>,
         mut unserved: Vec<String>,
     ) -> (Vec<StepDraft>, UnservedParts) {
+        let is_on = |draft: &StepDraft| !self.is_switched_off(draft.hit.scene, self.tool_name(draft.hit));
         let is_allowed = |draft: &StepDraft| self.is_allowed(draft.hit.scene, self.tool_name(draft.hit));
-        let (allowed, refused): (Vec<_>, Vec<_>) = drafts.into_iter().partition(is_allowed);
+        let (on, off): (Vec<_>, Vec<_>) = drafts.into_iter().partition(is_on);
+        let (allowed, refused): (Vec<_>, Vec<_>) = on.into_iter().partition(is_allowed);
         let has_forbidden = !refused.is_empty();
+        let unavailable: Vec<String> = off.into_iter().map(|draft| draft.purpose).collect();
         unserved.extend(refused.into_iter().map(|draft| draft.purpose));
-        (allowed, UnservedParts { words: unserved, has_forbidden })
+        unserved.extend(unavailable.iter().cloned());
+        (allowed, UnservedParts { words: unserved, has_forbidden, unavailable })
     }
 
     /// Whether words are small talk that no scene serves.

@@ -142,6 +142,8 @@ pub(super) struct OfflinePlanner {
     pub index: Rc<CatalogueIndex>,
     /// Scenes and tools that the request's constraints do not allow.
     pub not_allowed: BTreeSet<(String, String)>,
+    /// Scenes and tools that are switched off.
+    pub switched_off: BTreeSet<(String, String)>,
     /// The current time.
     pub now: Zoned,
     /// The conversation so far.
@@ -238,19 +240,25 @@ impl OfflinePlanner {
     /// A planner over the scenes that a section of the prompt lists.
     fn of(prompt: &PromptText, section: &str, asked: &AskedPlan) -> Self {
         let refused: Vec<SceneCard> = prompt.lines("not_allowed");
-        let not_allowed = tool_names(&refused);
-        // What is not allowed is found, too: nothing else is done in its place.
-        let listed = prompt.get(section);
-        let key =
-            if refused.is_empty() { listed } else { format!("{listed}\n{}", prompt.get("not_allowed")) };
+        let off: Vec<SceneCard> = prompt.lines("switched_off");
+        let (not_allowed, switched_off) = (tool_names(&refused), tool_names(&off));
+        // What may not be called is found, too: nothing else is done in its place.
+        let mut key = prompt.get(section);
+        for (name, cards) in [("not_allowed", &refused), ("switched_off", &off)] {
+            if !cards.is_empty() {
+                key.push('\n');
+                key.push_str(&prompt.get(name));
+            }
+        }
         let index = CatalogueIndex::of_catalogue(&key, || {
-            let mut cards = with_more_tools(prompt.lines(section), refused);
+            let mut cards = with_more_tools(with_more_tools(prompt.lines(section), refused), off);
             cards.retain(|card: &SceneCard| !card.is_flow);
             cards
         });
         Self {
             index,
             not_allowed,
+            switched_off,
             now: prompt.now(),
             conversation: prompt.json("conversation"),
             pending: prompt.pending().filter(|_| asked.executed.is_empty()),
@@ -509,6 +517,12 @@ impl OfflinePlanner {
         !self.not_allowed.iter().any(|(of, name)| of == scene && name == tool)
     }
 
+    /// Whether a tool of a scene is switched off.
+    pub fn is_switched_off(&self, scene: usize, tool: &str) -> bool {
+        let scene = &self.index.scenes[scene].scene;
+        self.switched_off.iter().any(|(of, name)| of == scene && name == tool)
+    }
+
     pub fn tool_name(&self, hit: Hit) -> &str {
         &self.index.scenes[hit.scene].tools[hit.tool].name
     }
@@ -522,10 +536,16 @@ impl OfflinePlanner {
         max: usize,
     ) -> Value {
         drafts.truncate(max);
-        let UnservedParts { words: unserved, has_forbidden } = unserved;
-        if drafts.is_empty() && *has_forbidden {
-            let reasoning = "The constraints of the request do not allow what it asks for.";
-            return json!({"needs_execution": false, "reasoning": reasoning, "steps": [], "unserved": unserved});
+        let UnservedParts { words: unserved, has_forbidden, unavailable } = unserved;
+        if drafts.is_empty() && (*has_forbidden || !unavailable.is_empty()) {
+            let reasoning = match has_forbidden {
+                true => "The constraints of the request do not allow what it asks for.",
+                false => "What the request asks for is switched off.",
+            };
+            let mut plan =
+                json!({"needs_execution": false, "reasoning": reasoning, "steps": [], "unserved": unserved});
+            name_unavailable(&mut plan, unavailable);
+            return plan;
         }
         if drafts.is_empty() {
             return json!({"needs_execution": false, "reasoning": "No scene serves this request.", "steps": []});
@@ -562,6 +582,7 @@ impl OfflinePlanner {
         if !unserved.is_empty() {
             plan["unserved"] = json!(unserved);
         }
+        name_unavailable(&mut plan, unavailable);
         plan
     }
 
@@ -607,7 +628,9 @@ impl OfflinePlanner {
                 tools
                     .iter()
                     .filter(|t| {
-                        !t.writes() && t.name != names[0] && self.is_allowed(draft.hit.scene, &t.name)
+                        let scene = draft.hit.scene;
+                        let may = self.is_allowed(scene, &t.name) && !self.is_switched_off(scene, &t.name);
+                        !t.writes() && t.name != names[0] && may
                     })
                     .take(2)
                     .map(|t| t.name.clone())
@@ -615,6 +638,13 @@ impl OfflinePlanner {
             );
         }
         names
+    }
+}
+
+/// Adds the parts of the request that only tools serve which are switched off, if any.
+fn name_unavailable(plan: &mut Value, parts: &[String]) {
+    if !parts.is_empty() {
+        plan["unavailable"] = json!(parts);
     }
 }
 

@@ -71,6 +71,7 @@ impl OfflinePlanner {
             matches!(clause.act, Act::Request | Act::Question) && clause.part == ConditionPart::Whole
         };
         let stands_alone = !unserved.has_forbidden
+            && unserved.unavailable.is_empty()
             && self.pending.is_none()
             && !flow::restricts(words)
             && clauses.iter().all(is_plain);

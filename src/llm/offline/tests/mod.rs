@@ -23,6 +23,7 @@ mod shipped;
 mod speech;
 mod stranger;
 mod support;
+mod switched_off;
 mod tuples;
 mod unserved;
 mod values;
