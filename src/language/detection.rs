@@ -90,8 +90,11 @@ pub fn of_request<'t>(
     configured: Option<&str>,
 ) -> Option<String> {
     let mut around = earlier.filter_map(detect).map(str::to_owned).chain(configured.map(str::to_owned));
-    let Some(detected) = detect(request) else { return around.next() };
-    let possible = best_fits(request);
+    let lower = lower_start(request);
+    let words = words_of(&lower);
+    let scores = word_scores(&words);
+    let Some(detected) = detect_by(request, &words, &scores) else { return around.next() };
+    let possible = best_fits(&scores);
     if possible.len() < 2 {
         return Some(detected.to_owned());
     }
@@ -99,11 +102,9 @@ pub fn of_request<'t>(
 }
 
 /// The languages that the listed words of a text fit best, and equally.
-fn best_fits(text: &str) -> Vec<&'static str> {
-    let lower = lower_start(text);
-    let scores = word_scores(&words_of(&lower));
+fn best_fits(scores: &[(&'static str, u32)]) -> Vec<&'static str> {
     let most = scores.first().map_or(0, |(_, score)| *score);
-    scores.into_iter().filter(|(_, score)| most > 0 && *score == most).map(|(code, _)| code).collect()
+    scores.iter().filter(|(_, score)| most > 0 && *score == most).map(|(code, _)| *code).collect()
 }
 
 /// The start of a text, in lower case.
@@ -133,11 +134,15 @@ fn word_scores(words: &[&str]) -> Vec<(&'static str, u32)> {
 pub fn detect(text: &str) -> Option<&'static str> {
     let lower = lower_start(text);
     let words = words_of(&lower);
+    detect_by(text, &words, &word_scores(&words))
+}
+
+/// The language of a text, given its words and their weights.
+fn detect_by(text: &str, words: &[&str], scores: &[(&'static str, u32)]) -> Option<&'static str> {
     if words.is_empty() {
         return None;
     }
-    let scores = word_scores(&words);
-    let (best, second) = match scores.as_slice() {
+    let (best, second) = match scores {
         [best, second, ..] => (*best, *second),
         _ => return None,
     };
