@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
+use super::lexicon::WordSet;
 use super::text::{self, Features, Token};
 use super::{lexicon, pattern};
 
@@ -38,6 +40,9 @@ prendere metti mettere dai dare vai andare aiuta aiutami";
 const TELLING: &str = "explain describe know see wonder tell say read look show dimmi dirmi dammi mostrami spiega spiegami spiegare \
 sapere racconta raccontami leggi";
 
+static LIGHT_SET: WordSet = LazyLock::new(|| LIGHT.split_whitespace().collect());
+static TELLING_SET: WordSet = LazyLock::new(|| TELLING.split_whitespace().collect());
+
 /// The verb of a clause that asks for something to be done, as far as it is known to be one; `None` where the clause asks to
 /// be told something.
 pub(crate) fn asked_verb(clause: &str) -> Option<String> {
@@ -60,12 +65,13 @@ pub(crate) fn possible_verbs(text: &str) -> Option<String> {
 
 /// Whether a token is a verb with an action of its own.
 fn may_be_asked(token: &Token) -> bool {
-    token.word && (pattern::is_verb(token) || token.among(TELLING)) && !token.among(LIGHT)
+    let norm = token.norm.as_str();
+    token.word && (pattern::is_verb(token) || TELLING_SET.contains(norm)) && !LIGHT_SET.contains(norm)
 }
 
 /// Whether a verb asks to be told something.
 fn asks_to_be_told(verb: &Token) -> bool {
-    verb.among(TELLING) || lexicon::is_lookup(&verb.features().concepts)
+    TELLING_SET.contains(verb.norm.as_str()) || lexicon::is_lookup(&verb.features().concepts)
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ impl Dictionary {
 static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::read);
 
 /// A list of words as a set, made when it is first asked.
-type WordSet = LazyLock<HashSet<&'static str>>;
+pub(super) type WordSet = LazyLock<HashSet<&'static str>>;
 
 static STOP_WORD_SET: WordSet = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
 static QUESTION_WORD_SET: WordSet = LazyLock::new(|| QUESTION_WORDS.split_whitespace().collect());

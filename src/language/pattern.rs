@@ -4,11 +4,24 @@
 //! angle brackets is a class: `<verb>` a verb of action, `<inf>` an Italian infinitive, `<ing>`, `<ed>` an
 //! English past form, `<pp>` an Italian participle, `<ger>` an Italian gerund, `<num>`.
 
-use super::lexicon;
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
+
+use super::lexicon::{self, WordSet};
 use super::text::Token;
 
+/// A list of patterns that is read once: `patterns!["in case", "nel/in caso"]`.
+macro_rules! patterns {
+    ($($pattern:expr),+ $(,)?) => {{
+        static PATTERNS: $crate::language::pattern::Patterns =
+            $crate::language::pattern::Patterns::new(&[$($pattern),+]);
+        &PATTERNS
+    }};
+}
+pub(crate) use patterns;
+
 /// Fillers: words that open a clause and do not affect its act.
-const FILLERS: &[&str] = &[
+static FILLERS: &Patterns = patterns![
     "per favore/cortesia/piacere",
     "by the way",
     "guarda/senti/ascolta/sai/look/listen che?",
@@ -339,19 +352,23 @@ const NOT_PAST: &[&str] = &[
 const NOT_INF: &[&str] =
     &["mare", "cuore", "piacere", "potere", "bere", "settore", "ore", "ancore", "lettere", "camere", "opere"];
 
+static VERB_SET: WordSet = LazyLock::new(|| VERBS.iter().copied().collect());
+static PAST_SET: WordSet = LazyLock::new(|| PAST.iter().copied().collect());
+static PARTICIPLE_SET: WordSet = LazyLock::new(|| PARTICIPLES.iter().copied().collect());
+
 /// Whether a word is a verb of action.
 pub(crate) fn is_verb(token: &Token) -> bool {
-    VERBS.contains(&token.norm.as_str()) || lexicon::may_be_action(&token.features().concepts)
+    is_verb_form(&token.norm) || lexicon::may_be_action(&token.features().concepts)
 }
 
 /// Whether a normalised word is one of the verbs of everyday orders.
 pub(crate) fn is_verb_form(norm: &str) -> bool {
-    VERBS.contains(&norm)
+    VERB_SET.contains(norm)
 }
 
 /// Whether a word is an English past form.
 pub(crate) fn is_past(norm: &str) -> bool {
-    PAST.contains(&norm)
+    PAST_SET.contains(norm)
         || norm.len() > 4
             && norm.ends_with("ed")
             && !NOT_PAST.contains(&norm)
@@ -362,7 +379,7 @@ pub(crate) fn is_past(norm: &str) -> bool {
 pub(crate) fn is_participle(norm: &str) -> bool {
     const ENDS: &[&str] =
         &["ato", "ata", "ati", "ate", "uto", "uta", "uti", "ute", "ito", "ita", "iti", "ite"];
-    PARTICIPLES.contains(&norm) || norm.len() > 4 && ENDS.iter().any(|end| norm.ends_with(end))
+    PARTICIPLE_SET.contains(norm) || norm.len() > 4 && ENDS.iter().any(|end| norm.ends_with(end))
 }
 
 /// Whether a word is an Italian infinitive, also with suffixed pronouns.
@@ -380,46 +397,161 @@ pub(crate) fn is_infinitive(norm: &str) -> bool {
         || CLITICS.iter().skip(1).any(|c| norm.strip_suffix(c).is_some_and(|v| stem(v) && v.len() > 3))
 }
 
-fn fits(token: &Token, part: &str) -> bool {
-    match part {
-        "*" => true,
-        "<verb>" => is_verb(token),
-        "<inf>" => is_infinitive(&token.norm),
-        "<ing>" => token.norm.len() > 4 && token.norm.ends_with("ing"),
-        "<ed>" => is_past(&token.norm),
-        "<ger>" => token.norm.len() > 5 && (token.norm.ends_with("ando") || token.norm.ends_with("endo")),
-        "<pp>" => is_participle(&token.norm),
-        "<num>" => token.digit(),
-        // "È" must not match "e".
-        "è" => token.lower == "è",
-        _ => part.split('/').any(|word| word == token.norm),
+/// A list of patterns, written as [`patterns!`]. It is read when it is first asked.
+pub(crate) struct Patterns {
+    written: &'static [&'static str],
+    read: OnceLock<ReadPatterns>,
+}
+
+impl Patterns {
+    /// A list of patterns as they are written.
+    pub(crate) const fn new(written: &'static [&'static str]) -> Self {
+        Self { written, read: OnceLock::new() }
+    }
+
+    /// The ends of those patterns that match at `at`, in the order of the list.
+    pub(crate) fn ends<'p>(&'p self, words: &'p [&Token], at: usize) -> impl Iterator<Item = usize> + 'p {
+        let read = self.read.get_or_init(|| ReadPatterns::of(self.written));
+        let tried = read.that_may_begin_with(words.get(at).map(|word| word.norm.as_str()));
+        tried.iter().filter_map(move |number| end(&read.patterns[*number], words, at))
+    }
+}
+
+/// A list of patterns in the form in which they are matched. Most words begin no pattern of a list, so that one lookup is all
+/// that they cost.
+struct ReadPatterns {
+    patterns: Vec<Vec<Part>>,
+    /// The patterns, by their place in the list, that may begin with a word that some pattern names as its first.
+    by_first_word: HashMap<&'static str, Vec<usize>>,
+    /// The patterns that may begin with any other word, or with none: they begin with a class of words.
+    by_class: Vec<usize>,
+}
+
+impl ReadPatterns {
+    fn of(written: &[&'static str]) -> Self {
+        let patterns = written.iter().map(|pattern| pattern.split(' ').map(Part::of).collect()).collect();
+        let mut read = Self { patterns, by_first_word: HashMap::new(), by_class: Vec::new() };
+        for (number, pattern) in read.patterns.iter().enumerate() {
+            let Some(first_words) = first_words(pattern) else {
+                // Each word may begin it. All lists keep the order of the patterns, since the first match counts.
+                read.by_class.push(number);
+                read.by_first_word.values_mut().for_each(|numbers| numbers.push(number));
+                continue;
+            };
+            for word in first_words {
+                let numbers = read.by_first_word.entry(word).or_insert_with(|| read.by_class.clone());
+                if numbers.last() != Some(&number) {
+                    numbers.push(number);
+                }
+            }
+        }
+        read
+    }
+
+    /// The patterns that may begin with a word, by their place in the list.
+    fn that_may_begin_with(&self, word: Option<&str>) -> &[usize] {
+        word.and_then(|word| self.by_first_word.get(word)).unwrap_or(&self.by_class)
+    }
+}
+
+/// The words with which a pattern may begin; `None` if it may begin with a class of words, or match no word at all.
+fn first_words(pattern: &[Part]) -> Option<Vec<&'static str>> {
+    let mut first = Vec::new();
+    for part in pattern {
+        let Words::These(words) = &part.words else { return None };
+        first.extend(words.iter().copied());
+        if !part.is_optional {
+            return Some(first);
+        }
+    }
+    None
+}
+
+/// A part of a pattern, which one word fits.
+struct Part {
+    words: Words,
+    is_optional: bool,
+}
+
+/// The words that fit a part of a pattern.
+enum Words {
+    /// Any word.
+    Any,
+    /// A verb of action.
+    Verb,
+    /// An Italian infinitive.
+    Infinitive,
+    /// An English form that ends with "-ing".
+    Ing,
+    /// An English past form.
+    Past,
+    /// An Italian gerund.
+    Gerund,
+    /// An Italian participle.
+    Participle,
+    /// A number.
+    Number,
+    /// "È", which must not match "e".
+    AccentedE,
+    /// One of these, without accents.
+    These(Vec<&'static str>),
+}
+
+impl Part {
+    fn of(written: &'static str) -> Self {
+        let word = written.strip_suffix('?').unwrap_or(written);
+        let words = match word {
+            "*" => Words::Any,
+            "<verb>" => Words::Verb,
+            "<inf>" => Words::Infinitive,
+            "<ing>" => Words::Ing,
+            "<ed>" => Words::Past,
+            "<ger>" => Words::Gerund,
+            "<pp>" => Words::Participle,
+            "<num>" => Words::Number,
+            "è" => Words::AccentedE,
+            _ => Words::These(word.split('/').collect()),
+        };
+        Self { words, is_optional: word.len() < written.len() }
+    }
+
+    fn fits(&self, token: &Token) -> bool {
+        let norm = token.norm.as_str();
+        match &self.words {
+            Words::Any => true,
+            Words::Verb => is_verb(token),
+            Words::Infinitive => is_infinitive(norm),
+            Words::Ing => norm.len() > 4 && norm.ends_with("ing"),
+            Words::Past => is_past(norm),
+            Words::Gerund => norm.len() > 5 && (norm.ends_with("ando") || norm.ends_with("endo")),
+            Words::Participle => is_participle(norm),
+            Words::Number => token.digit(),
+            Words::AccentedE => token.lower == "è",
+            Words::These(words) => words.contains(&norm),
+        }
     }
 }
 
 /// The end of a pattern that begins at `at`. `None` if it does not match.
-pub(crate) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
+fn end(pattern: &[Part], words: &[&Token], at: usize) -> Option<usize> {
     let mut i = at;
-    for part in pattern.split(' ') {
-        match part.strip_suffix('?') {
-            Some(part) => i += usize::from(words.get(i).is_some_and(|t| fits(t, part))),
-            None => {
-                if !fits(words.get(i)?, part) {
-                    return None;
-                }
-                i += 1;
-            }
+    for part in pattern {
+        let fits = words.get(i).is_some_and(|token| part.fits(token));
+        if !fits && !part.is_optional {
+            return None;
         }
+        i += usize::from(fits);
     }
     Some(i)
 }
 
 /// The end of the first of these patterns that matches at `at`.
-pub(crate) fn any(words: &[&Token], at: usize, patterns: &[&str]) -> Option<usize> {
-    patterns.iter().find_map(|pattern| end(words, at, pattern))
+pub(crate) fn any(words: &[&Token], at: usize, patterns: &Patterns) -> Option<usize> {
+    patterns.ends(words, at).next()
 }
 
 /// The begin and end of the first match of these patterns that begins within the first `max` words.
-pub(crate) fn find(words: &[&Token], max: usize, patterns: &[&str]) -> Option<(usize, usize)> {
+pub(crate) fn find(words: &[&Token], max: usize, patterns: &Patterns) -> Option<(usize, usize)> {
     (0..words.len().min(max)).find_map(|at| Some((at, any(words, at, patterns)?)))
 }
 
@@ -436,3 +568,6 @@ pub(crate) fn strip_fillers<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Toke
     }
     words
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 use jiff::civil::Date;
 
 use super::entities::{Entities, quoted_spans};
-use super::pattern::{any, find, strip_fillers};
+use super::pattern::{Patterns, any, find, patterns, strip_fillers};
 use super::text::{self, Token};
 use super::{is_background_task, lexicon};
 
@@ -68,7 +68,7 @@ pub(crate) struct Statement {
 }
 
 /// Sentences about the user. `*` is any word.
-const ABOUT_USER: &[&str] = &[
+static ABOUT_USER: &Patterns = patterns![
     // English
     "my name is",
     "my * is/are/was/lives/works/has/starts/ends/expires",
@@ -116,7 +116,7 @@ const ABOUT_USER: &[&str] = &[
 ];
 
 /// Beginnings of requests in the form of a question: what they name was said.
-const POLITE: &[&str] = &[
+static POLITE: &Patterns = patterns![
     "can/could/would/will you",
     "can/could/may i",
     "can/could we",
@@ -128,7 +128,7 @@ const POLITE: &[&str] = &[
 ];
 
 /// Beginnings of conditions and of what is only supposed.
-const CONDITIONS: &[&str] = &[
+static CONDITIONS: &Patterns = patterns![
     "if",
     "unless",
     "suppose",

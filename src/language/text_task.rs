@@ -1,7 +1,7 @@
 //! Detects tasks on a text: background tasks of chat programs (a title, tags, follow-up questions) and tasks
 //! of users (translate, correct, summarise). The text is the object of the task, not a request.
 
-use super::pattern::{any, find, strip_fillers};
+use super::pattern::{Patterns, any, find, patterns, strip_fillers};
 use super::text::{self, Token};
 
 /// A task on a text.
@@ -34,12 +34,15 @@ const PROMPT_MARKERS: &[&str] = &[
 ];
 
 /// Verbs whose object is always a text, each with the name of a tool dedicated to it.
-const TEXT_ONLY_VERBS: &[(&str, &str)] = &[
-    ("translate/traduci/traducimi/traducete/tradurre/traduca/ubersetze/traduis/traduce", "translate"),
-    ("proofread", "proofread"),
-    ("rewrite/riscrivi/riscrivere/riscrivimi", "rewrite"),
-    ("paraphrase/parafrasa/parafrasare", "paraphrase"),
-    ("rephrase/reword/riformula/riformulare", "rephrase"),
+static TEXT_ONLY_VERBS: &[(&Patterns, &str)] = &[
+    (
+        patterns!["translate/traduci/traducimi/traducete/tradurre/traduca/ubersetze/traduis/traduce"],
+        "translate",
+    ),
+    (patterns!["proofread"], "proofread"),
+    (patterns!["rewrite/riscrivi/riscrivere/riscrivimi"], "rewrite"),
+    (patterns!["paraphrase/parafrasa/parafrasare"], "paraphrase"),
+    (patterns!["rephrase/reword/riformula/riformulare"], "rephrase"),
 ];
 
 /// Verbs whose object may be a text.
@@ -57,7 +60,7 @@ restituisci/restituire/trasforma/trasformare/converti/convertire/rileva/rilevare
 const OUTPUT_VERBS: &str = "return/output/generate/produce/restituisci/produci/genera/extract/estrai";
 
 /// Phrases for the user's text that contain no noun.
-const USER_TEXT_PATTERNS: &[&str] = &[
+static USER_TEXT_PATTERNS: &Patterns = patterns![
     "what/whatever/everything/anything/all that? the/a? user/users/they/people write/writes/say/says/type/types/send/sends/enter/enters/input/inputs",
     "cio/quello/quanto/tutto cio/quello/quanto? che? l? utente scrive/dice/invia/manda/digita",
     "cio/quello/quanto/tutto cio/quello/quanto? che? scrive/dice/invia/manda/digita l? utente",
@@ -299,7 +302,7 @@ fn describes_text_tool(instructions: &str) -> bool {
         let tasked = find(
             &all,
             3,
-            &[
+            patterns![
                 "your only/sole/main? task/job/role/goal/purpose is to?",
                 "il tuo unico/solo? compito/ruolo/scopo/lavoro è di?",
                 "you must/will/should/only?",
@@ -330,22 +333,27 @@ fn transforms_user_text(all: &[&Token], sentence: &[Token]) -> bool {
             "you", "to", "then", "and", "e", "poi", "must", "will", "should", "only", "please", "di", "tu",
         ]) || between.into_iter().any(|t| matches!(t.raw.as_str(), "," | ":" | "-" | "–"))
     };
-    let does = |n: &usize| any(all, *n, &[TRANSFORM_VERBS]).or_else(|| any(all, *n, &[TEXT_VERBS])).is_some();
+    let does = |n: &usize| any(all, *n, patterns![TRANSFORM_VERBS, TEXT_VERBS]).is_some();
     (0..all.len()).filter(does).filter(|n| begins(*n)).any(|n| {
         let near: Vec<&Token> = all[n + 1..].iter().take(12).copied().collect();
         let named = near.iter().position(|t| t.is(TEXT_NOUNS)).is_some_and(|at| {
             let user = |t: &&&Token| t.is(&["user", "user's", "users", "utente", "incoming", "input"]);
             near.iter().take(at + 4).any(|t| user(&t))
         });
-        let json = any(all, n, &[OUTPUT_VERBS]).is_some() && near.iter().take(4).any(|t| t.is(&["json"]));
+        let json =
+            any(all, n, patterns![OUTPUT_VERBS]).is_some() && near.iter().take(4).any(|t| t.is(&["json"]));
         named || json || find(&near, 4, USER_TEXT_PATTERNS).is_some()
     })
 }
 
 /// Whether a sentence begins like "Given a message, …".
 fn opens_with_given_text(all: &[&Token]) -> bool {
-    any(all, 0, &["given a/an/the/this/each/any", "for each/every", "dato/data un/una/il/la", "per ogni"])
-        .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXT_NOUNS)))
+    any(
+        all,
+        0,
+        patterns!["given a/an/the/this/each/any", "for each/every", "dato/data un/una/il/la", "per ogni"],
+    )
+    .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXT_NOUNS)))
 }
 
 /// Whether a noun is the agent of a text verb: "classifier", "extractor".
@@ -365,7 +373,7 @@ fn restricts_output(all: &[&Token]) -> bool {
     let only = find(
         all,
         6,
-        &[
+        patterns![
             "reply/respond/answer/output/return/write/give/provide only/just/nothing with/but? the/a/an?",
             "only reply/respond/answer/output/return/write/give with? the/a/an?",
             "rispondi/restituisci/scrivi/fornisci solo/soltanto/esclusivamente con? il/la/le/i?",
@@ -403,7 +411,7 @@ fn restricts_output(all: &[&Token]) -> bool {
                     ])
             })
     });
-    let silent = find(all, 3, &["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message/it/them", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
+    let silent = find(all, 3, patterns!["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message/it/them", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
     made || silent
 }
 
@@ -412,7 +420,7 @@ fn assigns_text_role(all: &[&Token]) -> bool {
     let Some((_, at)) = find(
         all,
         4,
-        &[
+        patterns![
             "you are/re a/an/the",
             "act as a/an/the",
             "sei un/una/il",
@@ -464,7 +472,7 @@ fn opens_with_given_context(all: &[&Token]) -> bool {
     let opened = any(
         all,
         0,
-        &[
+        patterns![
             "given/considering/using the/this",
             "based on the/this/my/our?",
             "data/considerata la/questa",
@@ -497,7 +505,7 @@ fn sentence_task(sentence: &[Token]) -> Option<TextTask> {
     let polite = any(
         all,
         0,
-        &[
+        patterns![
             "can/could/would/will you please/kindly/help? me?",
             "puoi/potresti/potete/mi puoi/potresti?",
             "i d/would/want/need like? you? to",
@@ -522,7 +530,7 @@ fn sentence_task(sentence: &[Token]) -> Option<TextTask> {
 }
 
 fn text_only_verb(own: &[&Token]) -> Option<&'static str> {
-    TEXT_ONLY_VERBS.iter().find(|(verbs, _)| any(own, 0, &[verbs]).is_some()).map(|w| w.1)
+    TEXT_ONLY_VERBS.iter().find(|(verbs, _)| any(own, 0, verbs).is_some()).map(|w| w.1)
 }
 
 /// Whether the words set a task on an existing text: "Correct the grammar of …", "summarise this
@@ -531,14 +539,14 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
     let check = any(
         own,
         0,
-        &[
+        patterns![
             "check/verify/controlla/verifica/correct/fix/correggi the/my/this/la/l/il/mia? grammar/spelling/punctuation/grammatica/ortografia/punteggiatura",
         ],
     );
     if check.is_some() {
         return true;
     }
-    if any(own, 0, &[TEXT_VERBS]).is_none() {
+    if any(own, 0, patterns![TEXT_VERBS]).is_none() {
         return false;
     }
     let near: Vec<&&Token> = own.iter().skip(1).take(7).collect();
@@ -548,7 +556,7 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
     let behind = sentence.iter().skip_while(|t| t.start < own[0].end);
     let mark = behind.clone().filter(|t| t.word).take(2).last().map(|t| t.end);
     let colon = |t: &Token| matches!(t.raw.as_str(), ":" | "\"" | "“" | "«");
-    let at_once = any(own, 0, &[DIRECT_TEXT_VERBS]).is_some()
+    let at_once = any(own, 0, patterns![DIRECT_TEXT_VERBS]).is_some()
         && (own.get(1).is_some_and(|t| t.is(DEMONSTRATIVES)) || own.len() == 1)
         && behind.clone().any(|t| colon(t) && mark.is_none_or(|end| t.start <= end + 1));
     let quoted = behind.clone().any(colon);
@@ -558,7 +566,7 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
 /// Whether the words ask for a short text about another: "Generate a concise title for …", "name 1-3 broad
 /// tags …", "suggest 3-5 questions".
 fn generates_short_text(own: &[&Token], sentence: &[Token]) -> bool {
-    if any(own, 0, &[GENERATION_VERBS]).is_none() {
+    if any(own, 0, patterns![GENERATION_VERBS]).is_none() {
         return false;
     }
     let links = [

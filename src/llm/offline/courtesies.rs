@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use super::pattern::{any, is_infinitive, is_verb, strip_fillers};
+use super::pattern::{Patterns, any, is_infinitive, is_verb, patterns, strip_fillers};
 use super::speech;
 use super::text::{self, Token};
 
 /// What opens a request before a comma or a colon.
-const OPENINGS: &[&str] = &[
+static OPENINGS: &Patterns = patterns![
     "no problem/problems/problema/worries/rush",
     "not a problem",
     "nessun/nessuna problema/fretta",
@@ -23,10 +23,10 @@ const OPENINGS: &[&str] = &[
 ];
 
 /// What opens a request without a mark after it.
-const PLEASE: &[&str] = &["pls/plz"];
+static PLEASE: &Patterns = patterns!["pls/plz"];
 
 /// What presses a request at its end.
-const CLOSINGS: &[&str] = &[
+static CLOSINGS: &Patterns = patterns![
     "without any? further/more? delay/delays/hesitation/fail/ado",
     "no matter what",
     "senza alcun/ulteriore/ulteriori? indugio/indugi/ritardo/ritardi/esitazione/esitazioni/esitare/indugiare",
@@ -36,7 +36,7 @@ const CLOSINGS: &[&str] = &[
 ];
 
 /// Duties of the addressee, before the verb that is asked for.
-const DUTIES: &[&str] = &["you/u need/have/must/ve/got got? to?", "dovresti/dovreste/devi/dovete"];
+static DUTIES: &Patterns = patterns!["you/u need/have/must/ve/got got? to?", "dovresti/dovreste/devi/dovete"];
 
 /// Words after which the end of a request may be words of a text of its own: a message, a note, a report.
 const TELLING: &str = "that saying says say said message note report write tell text mail email subject reason comment \

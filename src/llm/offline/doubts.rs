@@ -5,7 +5,7 @@
 use super::entities::Entities;
 use super::lexicon;
 use super::mood;
-use super::pattern::{any, find, is_infinitive, is_participle, is_verb, strip_fillers};
+use super::pattern::{Patterns, any, find, is_infinitive, is_participle, is_verb, patterns, strip_fillers};
 use super::speech::{self, Act, ConditionPart, Speech};
 use super::text::{self, Token};
 use crate::language;
@@ -17,7 +17,7 @@ mod foreign;
 mod retractions;
 
 /// Conditions and later times, whatever follows them.
-const CONDITIONS: &[&str] = &[
+static CONDITIONS: &Patterns = patterns![
     "only if/when/once/after/with/provided",
     "iff",
     "unless",
@@ -100,7 +100,7 @@ const EVENT_SUBJECTS: &[&str] = &[
 ];
 
 /// What follows [`EVENT_CUES`] where nothing is waited for: "when you can", "before the end of June".
-const NO_EVENT: &[&str] = &[
+static NO_EVENT: &Patterns = patterns![
     "when/if you/u can/get/have/like/want/please/feel/re/are/could",
     "when/if it s/is convenient/possible",
     "once a/an/per",
@@ -112,7 +112,7 @@ const NO_EVENT: &[&str] = &[
 ];
 
 /// Refusals, and words for nobody and nothing.
-const REFUSALS: &[&str] = &[
+static REFUSALS: &Patterns = patterns![
     "no <ing>",
     "no point/reason/need/way/longer/cause",
     "none of",
@@ -135,7 +135,7 @@ const REFUSALS: &[&str] = &[
 ];
 
 /// What only sounds like a wish, or is about other people or an example.
-const NO_ORDERS: &[&str] = &[
+static NO_ORDERS: &Patterns = patterns![
     "i/we love/enjoy/hate/like/adore/miss <ing>",
     "someone/somebody/anybody/anyone/everybody/everyone/one/people ought/should/must/needs/need/could/can",
     "i/we d/would like/love to be able",
@@ -181,7 +181,7 @@ vieta vietare ferma fermare sospendi sospendere blocca bloccare rimanda rimandar
 evitare pianifica pianificare simula simulare annulla annullare cancella elimina cancel delete remove";
 
 /// Conditions and exceptions that leave a write open whatever the clause around them is.
-const ANYWHERE: &[&str] = &[
+static ANYWHERE: &Patterns = patterns![
     "only if/when/once/after",
     "solo se/quando/dopo",
     "all/everything/anything but",
@@ -217,7 +217,7 @@ pub(super) fn has_doubt(request: &str) -> bool {
         || is_example(request)
         || asks_or_supposes(&tokens, &said)
         || find(&said, said.len(), ANYWHERE).is_some()
-        || (find(&said, said.len(), &["prima di <inf>"]).is_some()
+        || (find(&said, said.len(), patterns!["prima di <inf>"]).is_some()
             && said.iter().any(|word| word.is(CONSULTS)))
         || said.iter().any(|token| token.lower == "né")
         || has_lone_condition(&speech)
@@ -294,7 +294,7 @@ fn asks_or_supposes(tokens: &[Token], said: &[&Token]) -> bool {
     let asks = tokens.iter().any(|token| token.raw == "?");
     match asks {
         true => said.first().is_some_and(|first| first.is(&["dovremmo", "dovrei", "dobbiamo"])),
-        false => any(said, 0, &["were/had/should it/he/she/they/there/my/the/i/we"]).is_some(),
+        false => any(said, 0, patterns!["were/had/should it/he/she/they/there/my/the/i/we"]).is_some(),
     }
 }
 

@@ -292,7 +292,7 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
 /// What is asked for after the opening of a polite request in the form of a question: "Hi, could you please …".
 pub(super) fn polite_lead<'w, 't>(words: &'w [&'t Token]) -> Option<&'w [&'t Token]> {
     let own = pattern::strip_fillers(words);
-    let ends = POLITE.iter().chain(MINDS).filter_map(|opening| pattern::end(own, 0, opening));
+    let ends = POLITE.ends(own, 0).chain(MINDS.ends(own, 0));
     ends.max().and_then(|after| own.get(after..))
 }
 

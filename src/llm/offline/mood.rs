@@ -2,7 +2,7 @@
 //! saying and wishing, and past forms.
 
 use super::lexicon;
-use super::pattern::{any, find, is_infinitive, is_participle, is_past, is_verb, strip_fillers};
+use super::pattern::{any, find, is_infinitive, is_participle, is_past, is_verb, patterns, strip_fillers};
 use super::phrases::{
     ASKS, ASKS_MARKED, CANNOT, MAY_BE, MINDS, MISSED, NOT, NOT_INSIDE, POLITE, PRICE_OF, REASONS, REMINDS,
     REMINDS_ME_WHAT, TALES, THANKS, TO_KNOW, WH, WISHES, WOULD_BE,
@@ -99,7 +99,8 @@ fn act_by_negation_or_question(words: &[&Token], marked: bool) -> Option<Act> {
     if any(words, 0, TO_KNOW).is_some() || starts_with_wh_word(words) {
         return Some(Act::Question);
     }
-    if any(words, 0, &["i/we don/do/dont t/not? mind", "non mi/ci? dispiace/dispiacerebbe"]).is_some() {
+    if any(words, 0, patterns!["i/we don/do/dont t/not? mind", "non mi/ci? dispiace/dispiacerebbe"]).is_some()
+    {
         return Some(Act::Statement);
     }
     if is_negated(words, marked) {
@@ -199,7 +200,7 @@ pub(super) fn asks_about_past(words: &[&Token]) -> bool {
     let aux = any(
         words,
         0,
-        &[
+        patterns![
             "did/have/has/was/were/had",
             "ho/hai/ha/abbiamo/avete/hanno gia? <pp>",
             "qualcuno/nessuno/chi ha gia? <pp>",
@@ -208,10 +209,10 @@ pub(super) fn asks_about_past(words: &[&Token]) -> bool {
     let known = any(words, 0, TO_KNOW);
     let told = |at: usize| {
         report_act(&words[at..]).is_some()
-            || find(&words[at..], 4, &["ho/hai/ha/abbiamo/avete/hanno gia? <pp>"]).is_some()
+            || find(&words[at..], 4, patterns!["ho/hai/ha/abbiamo/avete/hanno gia? <pp>"]).is_some()
     };
     aux.is_some()
-        && any(words, 0, &["have you/i got"]).is_none()
+        && any(words, 0, patterns!["have you/i got"]).is_none()
         && words.iter().skip(1).any(|t| is_past(&t.norm) || is_participle(&t.norm) || words[0].is(&["did"]))
         || known.is_some_and(told)
 }
@@ -242,7 +243,7 @@ fn starts_with_wh_word(words: &[&Token]) -> bool {
     if at == 1 && first.is(&["che"]) {
         return words.get(2).is_some_and(|t| t.is(&["ora", "ore", "punto", "giorno", "piano", "cosa"]));
     }
-    let about = any(words, 0, &["how about", "what about", "how/what about <ing>"]).is_some();
+    let about = any(words, 0, patterns!["how about", "what about", "how/what about <ing>"]).is_some();
     WH.contains(&first.norm.as_str()) && !about
 }
 
@@ -251,7 +252,7 @@ fn is_negated(words: &[&Token], marked: bool) -> bool {
     if any(
         words,
         0,
-        &[
+        patterns![
             "not/non only/solo/soltanto/solamente",
             "no problem/problema/thanks/grazie/worries",
             "niente male/paura",
@@ -265,7 +266,7 @@ fn is_negated(words: &[&Token], marked: bool) -> bool {
         && any(
             words,
             0,
-            &[
+            patterns![
                 "i/we don/do/dont t/not? have to",
                 "non ho/abbiamo piu? bisogno/intenzione",
                 "non ti/vi/le? ho/abbiamo chiesto",
@@ -276,7 +277,7 @@ fn is_negated(words: &[&Token], marked: bool) -> bool {
         .is_none();
     if !cannot && any(words, 0, NOT).is_some() {
         return !(marked
-            && any(words, 0, &["don/dont t? you/i/we", "don/dont"])
+            && any(words, 0, patterns!["don/dont t? you/i/we", "don/dont"])
                 .is_some_and(|at| at > 1 && words[at - 1].is(&["you", "i", "we"])));
     }
     if words[0].is(&["non"]) && !cannot && is_negative_order(words, marked) {
@@ -456,7 +457,7 @@ pub(super) fn adds_order(words: &[&Token]) -> bool {
         || any(
             own,
             0,
-            &[
+            patterns![
                 "let me/us know",
                 "fammi/facci/fatemi sapere",
                 "make sure",
@@ -473,7 +474,7 @@ pub(super) fn adds_order(words: &[&Token]) -> bool {
 
 /// Whether a clause states a fact.
 fn is_statement(words: &[&Token]) -> bool {
-    let there = any(words, 0, &["there is/are/s", "c è", "ci sono", "ce"]).is_some();
+    let there = any(words, 0, patterns!["there is/are/s", "c è", "ci sono", "ce"]).is_some();
     let copula = |t: &Token| {
         t.lower == "è"
             || t.is(&[

@@ -1,8 +1,10 @@
 //! Closed classes of words and phrases that determine the mood of a clause and how clauses govern each other.
 //! Blanks separate words, `/` separates alternatives, `?` marks optional words: see `pattern`.
 
+use super::pattern::{Patterns, patterns};
+
 /// Openings that only stress the order after them: "don't forget to …".
-pub(super) const MINDS: &[&str] = &[
+pub(super) static MINDS: &Patterns = patterns![
     "don/do/dont t/not? forget/hesitate/fail/omit to",
     "dont forget/hesitate to",
     "please? remember to",
@@ -19,7 +21,7 @@ pub(super) const MINDS: &[&str] = &[
 ];
 
 /// Openings of polite requests in the form of questions.
-pub(super) const POLITE: &[&str] = &[
+pub(super) static POLITE: &Patterns = patterns![
     "can/could/would/will/wont/wouldn/couldn/won t? you/u/ya please/kindly/also/just/maybe/then?",
     "would/do you mind",
     "i/we would/d be very? grateful/glad/happy/thankful/delighted if you can/could/would?",
@@ -54,7 +56,7 @@ pub(super) const POLITE: &[&str] = &[
 ];
 
 /// Openings of wishes; the words after them say for what.
-pub(super) const WISHES: &[&str] = &[
+pub(super) static WISHES: &Patterns = patterns![
     "i/we really/just/also/still/would/d/ll? also? like/love/want/need/wish/prefer/wanna to?",
     "i/we just/also? wanted/hoped/needed to",
     "i/we was/were/am/m/re/are hoping/looking/trying to",
@@ -70,7 +72,7 @@ pub(super) const WISHES: &[&str] = &[
 ];
 
 /// Requests for information, after a wish or alone.
-pub(super) const TO_KNOW: &[&str] = &[
+pub(super) static TO_KNOW: &Patterns = patterns![
     "to? know/understand/see/check/learn/hear/ask if/whether",
     "to? find out if/whether",
     "sapere/capire/vedere/chiedere/controllare/verificare/conoscere se",
@@ -103,7 +105,7 @@ pub(super) const TO_KNOW: &[&str] = &[
 ];
 
 /// Thanks and apologies for past actions.
-pub(super) const THANKS: &[&str] = &[
+pub(super) static THANKS: &Patterns = patterns![
     "thanks/thank/thx you? so? much? for <ing>",
     "sorry/apologies for/that/if/about",
     "grazie per/di/che aver/avere/ha/hai/avete",
@@ -111,14 +113,14 @@ pub(super) const THANKS: &[&str] = &[
 ];
 
 /// Regrets about actions that did not happen.
-pub(super) const MISSED: &[&str] = &[
+pub(super) static MISSED: &Patterns = patterns![
     "i/we should/could/would/might/d not? have <ed>",
     "had i/we",
     "avrei/avremmo/avresti voluto/dovuto/potuto/preferito",
 ];
 
 /// Openings of reasons.
-pub(super) const REASONS: &[&str] = &[
+pub(super) static REASONS: &Patterns = patterns![
     "since/because/as/given/seeing that? i/we/my",
     "siccome",
     "poiche",
@@ -127,10 +129,11 @@ pub(super) const REASONS: &[&str] = &[
 ];
 
 /// A price that is asked for, unless the clause orders to change it.
-pub(super) const PRICE_OF: &[&str] = &["the? price/cost/fee of/for", "il? prezzo/costo di/per/del/della"];
+pub(super) static PRICE_OF: &Patterns =
+    patterns!["the? price/cost/fee of/for", "il? prezzo/costo di/per/del/della"];
 
 /// Questions about prices and hypothetical outcomes.
-pub(super) const WOULD_BE: &[&str] = &[
+pub(super) static WOULD_BE: &Patterns = patterns![
     "how much",
     "quanto mi/ci? costa/costano/viene/vengono/costerebbe/costerebbero/verrebbe/verrebbero/pago/pagherei/paghiamo/spenderei",
     "quanti soldi",
@@ -165,7 +168,7 @@ pub(super) const WOULD_BE: &[&str] = &[
 ];
 
 /// Negations of an order at the beginning of a clause.
-pub(super) const NOT: &[&str] = &[
+pub(super) static NOT: &Patterns = patterns![
     "don t you/ever/even/yet?",
     "dont",
     "do not ever/yet/even?",
@@ -235,7 +238,7 @@ pub(super) const NOT: &[&str] = &[
 ];
 
 /// Negations of an order anywhere in a clause.
-pub(super) const NOT_INSIDE: &[&str] = &[
+pub(super) static NOT_INSIDE: &Patterns = patterns![
     "not to <verb>",
     "di non <inf>",
     "non <inf>",
@@ -249,7 +252,7 @@ pub(super) const NOT_INSIDE: &[&str] = &[
 ];
 
 /// Negations that state a fact: "I can't …", "non ho …".
-pub(super) const CANNOT: &[&str] = &[
+pub(super) static CANNOT: &Patterns = patterns![
     "i/we don/do/dont t/not? have/see/find/know/remember/understand/think/mind/get/receive",
     "i/we can/cannot/cant/couldn t/not?",
     "i/we haven/hadn t",
@@ -258,7 +261,7 @@ pub(super) const CANNOT: &[&str] = &[
 ];
 
 /// Openings of questions whether something is allowed or true.
-pub(super) const ASKS: &[&str] = &[
+pub(super) static ASKS: &Patterns = patterns![
     "do/does/did/is/are/was/were/am/has/have/had/can/could/may/might/should/shall/must/will/would/isn/aren/doesn/don/didn/won/can/couldn/shouldn t/not? i/we/you/he/she/it/they/there/this/that/these/those/the/my/our/your/any/anyone/someone/somebody/everyone/one/people/employees/luca/marco/anna",
     "posso/possiamo/potrei/potremmo",
     "si puo/possono/potrebbe",
@@ -281,7 +284,7 @@ pub(super) const ASKS: &[&str] = &[
 ];
 
 /// Openings of questions only if a question mark ends the clause.
-pub(super) const ASKS_MARKED: &[&str] = &[
+pub(super) static ASKS_MARKED: &Patterns = patterns![
     "ho/hai/ha/abbiamo/avete/hanno/sono/sei/siamo/siete/devo/dobbiamo/serve/bisogna/occorre/conviene/esiste/esistono/fate/tenete/vendete/offrite/funziona/funzionano/vale/rimane/rimangono/resta/restano",
     "c/ce è/e",
     "ci sono/sarebbe/sarebbero",
@@ -289,7 +292,7 @@ pub(super) const ASKS_MARKED: &[&str] = &[
 ];
 
 /// Requests for a reminder.
-pub(super) const REMINDS: &[&str] = &[
+pub(super) static REMINDS: &Patterns = patterns![
     "remind me/us to/of/about/that/on/at/in/tomorrow/next/when/before/after/again",
     "remind me/us *",
     "set/put/add/create/make/leave me? a/an/another? reminder/note/alarm to/for/about/of/that",
@@ -312,14 +315,14 @@ pub(super) const REMINDS: &[&str] = &[
 ];
 
 /// Questions about something the speaker has forgotten, which are no requests for a reminder.
-pub(super) const REMINDS_ME_WHAT: &[&str] = &[
+pub(super) static REMINDS_ME_WHAT: &Patterns = patterns![
     "remind me/us what/who/how/which/where/when/why",
     "remind me/us of? my/the",
     "ricordami/ricordaci/mi/ci ricordi? quanti/quante/quanto/chi/cosa/che/quale/quali/dove/come/quando/il/la/i/le",
 ];
 
 /// Requests to tell, write to or ask another person.
-pub(super) const TELLS: &[&str] = &[
+pub(super) static TELLS: &Patterns = patterns![
     "tell/inform/notify/warn/advise/assure/remind/message/text/email/whatsapp/ping/call/phone",
     "write/reply/respond/say/answer/explain/talk/speak/report back? to",
     "let",
@@ -335,13 +338,13 @@ pub(super) const TELLS: &[&str] = &[
 ];
 
 /// Requests to write a text that is no message: a story, a poem.
-pub(super) const TALES: &[&str] = &[
+pub(super) static TALES: &Patterns = patterns![
     "write/tell/compose/invent/make/draft me/us/up? a/an/the/another? short/funny/little/long? story/poem/joke/essay/novel/song/tale/dialogue/script/speech/article/blog/example/sentence/function/program",
     "scrivi/scrivimi/racconta/raccontami/inventa/componi/fammi un/una/il/la breve/bella/divertente/corta/lunga? storia/poesia/racconto/barzelletta/canzone/saggio/favola/tema/dialogo/discorso/articolo/esempio/frase",
 ];
 
 /// Verbs of reported speech.
-pub(super) const SAID: &[&str] = &[
+pub(super) static SAID: &Patterns = patterns![
     "said/says/say/told/wrote/writes/asked/asks/answered/replied/claims/claimed/suggested/suggests/thinks/thought",
     "has/have said/told/written/asked",
     "ha/hanno detto/scritto/chiesto/risposto/suggerito/proposto",
@@ -352,7 +355,7 @@ pub(super) const SAID: &[&str] = &[
 ];
 
 /// Orders to say the words after them.
-pub(super) const SAY_AFTER_ME: &[&str] = &[
+pub(super) static SAY_AFTER_ME: &Patterns = patterns![
     "repeat/echo/recite/pronounce/spell/say after? me/this/that/it/aloud?",
     "repeat/echo/recite/pronounce/spell/say the following? words/word/sentence",
     "ripeti/ripetete/ripetimi/recita/pronuncia dopo? di? me/questo/questa?",
@@ -390,14 +393,14 @@ pub(super) const TEXTS: &[&str] = &[
 ];
 
 /// Verbs in the third person.
-pub(super) const THIRD: &[&str] = &[
+pub(super) static THIRD: &Patterns = patterns![
     "wants/needs/wishes/likes/has/is/was/would/d/will/must/should/can/could/may/might/takes/books/asks/plans/prefers/intends/hopes/gets/goes/requires/requests/orders/borrows/cancels/renews/doesn/isn/d",
     "want/need/wish/have/are/were/would/must/should",
     "vuole/vogliono/vorrebbe/vorrebbero/desidera/desiderano/deve/devono/dovrebbe/dovrebbero/ha/hanno/avrebbe/avrebbero/puo/possono/potrebbe/prende/prendono/chiede/chiedono/prenota/prenotano/va/vanno/sta/stanno/intende/pensa/ordina/annulla/disdice/rinnova/preferisce/voleva/volevano/prendera/fara/andra/si/è/sono/serve/servono/serviranno/parte/viene/arriva",
 ];
 
 /// Openings of statements about possibilities, intentions and the future.
-pub(super) const MAY_BE: &[&str] = &[
+pub(super) static MAY_BE: &Patterns = patterns![
     "maybe/perhaps/possibly/probably",
     "forse/magari/chissa/probabilmente/eventualmente",
     "i/we may/might/could/think/guess/suppose/believe/hope/plan/intend/consider/will/ll/shall/can",
@@ -424,7 +427,7 @@ pub(super) const MAY_BE: &[&str] = &[
 ];
 
 /// Openings of preambles before a request.
-pub(super) const PREAMBLES: &[&str] = &[
+pub(super) static PREAMBLES: &Patterns = patterns![
     "go ahead",
     "can/could/would/will you please/kindly? go ahead",
     "can/could/would/will you? please? do me a/another favor/favour",
@@ -475,7 +478,7 @@ pub(super) const THEY: &[&str] = &[
     "tutti",
 ];
 
-pub(super) const POLITE_IF: &[&str] = &[
+pub(super) static POLITE_IF: &Patterns = patterns![
     "if possible/needed/necessary/convenient/appropriate",
     "if at all possible",
     "if need be",
@@ -499,7 +502,7 @@ pub(super) const POLITE_IF: &[&str] = &[
     "se è/e possibile",
 ];
 
-pub(super) const IF: &[&str] = &[
+pub(super) static IF: &Patterns = patterns![
     "only if",
     "if",
     "unless",
@@ -536,7 +539,7 @@ pub(super) const IF: &[&str] = &[
     "wenn",
 ];
 
-pub(super) const IF_SO: &[&str] = &[
+pub(super) static IF_SO: &Patterns = patterns![
     "if so/yes/not",
     "if it is/isn/does/has/can",
     "if they are",
@@ -624,7 +627,7 @@ pub(super) const KIND: &[&str] = &[
     "perfetto",
 ];
 
-pub(super) const INSTEAD: &[&str] = &[
+pub(super) static INSTEAD: &Patterns = patterns![
     "instead of",
     "rather than",
     "as opposed to",
@@ -635,7 +638,7 @@ pub(super) const INSTEAD: &[&str] = &[
     "in luogo di/del/della",
 ];
 
-pub(super) const CORRECTS: &[&str] = &[
+pub(super) static CORRECTS: &Patterns = patterns![
     "anzi no?",
     "no anzi",
     "no wait",

@@ -12,7 +12,7 @@ use super::index::{
     slots_of_text, word_kind,
 };
 use super::lexicon;
-use super::pattern;
+use super::pattern::{self, patterns};
 use super::pronouns;
 use super::text::{self, Features, Token, features};
 use super::weights;
@@ -384,12 +384,12 @@ const SPEAKER: &[&str] =
 /// knows that.
 fn asks_in_general(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let how = [
+    let how = patterns![
         "how do/does/can/could/should/would/to i/you/we/one/people?",
         "come si/faccio/posso/potrei/facciamo/devo/dovrei",
         "in che modo si/posso",
     ];
-    let most = [
+    let most = patterns![
         "in/of the? world/universe/history",
         "in the whole world",
         "of all time",
@@ -400,14 +400,14 @@ fn asks_in_general(tokens: &[Token]) -> bool {
     ];
     let mut opening = words.iter().take(weights::GENERAL_QUESTION_WITHIN);
     let asks = opening.any(|t| lexicon::is_question_word(&t.norm) || t.is(&["qual"]));
-    pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
+    pattern::any(&words, 0, how).is_some() || asks && pattern::find(&words, words.len(), most).is_some()
 }
 
 /// Whether a clause asks why or of what things of the world come about: "da che cosa nascono …", "why do …". What is the
 /// speaker's own may be what a scene knows.
 fn asks_for_causes(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let causes = [
+    let causes = patterns![
         "why do/does/is/are/did/was/were",
         "what causes/caused/makes/made",
         "perche",
@@ -415,7 +415,7 @@ fn asks_for_causes(tokens: &[Token]) -> bool {
         "da/di che? cosa",
     ];
     let own = |t: &Token| t.is(SPEAKER) || t.raw == "I";
-    !tokens.iter().any(own) && pattern::any(&words, 0, &causes).is_some()
+    !tokens.iter().any(own) && pattern::any(&words, 0, causes).is_some()
 }
 
 /// Whether an "a" is the English article, after a verb that cannot be Italian: "call a taxi", "call me a taxi".

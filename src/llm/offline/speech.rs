@@ -5,7 +5,7 @@
 
 use super::entities;
 use super::mood::{self, ClauseMood};
-use super::pattern::{any, end, is_infinitive, is_verb, strip_fillers};
+use super::pattern::{any, is_infinitive, is_verb, strip_fillers};
 use super::phrases::{PREAMBLES, SAY_AFTER_ME, TEXTS};
 use super::pronouns;
 use super::text::{self, Token};
@@ -331,7 +331,7 @@ fn quote_after_text_nouns(units: &mut [ClauseUnit], tokens: &[Token]) {
         let Some(before) = head.last_mut().filter(|_| tail[0].join == ClauseJoin::Colon) else { continue };
         let words: Vec<&Token> = tokens[before.first..=before.last].iter().filter(|t| t.word).collect();
         let own = strip_fillers(&words);
-        if SAY_AFTER_ME.iter().any(|pattern| end(own, 0, pattern) == Some(own.len())) {
+        if SAY_AFTER_ME.ends(own, 0).any(|end| end == own.len()) {
             before.mood = QUOTED;
             tail[0].mood = QUOTED;
         } else if words.iter().any(|t| t.is(TEXTS)) && !before.mood.explicit {

@@ -1,10 +1,10 @@
 //! Words after a request that take it back, correct it, or forbid what is listed after them.
 
-use crate::llm::offline::pattern::{any, find, is_verb, strip_fillers};
+use crate::llm::offline::pattern::{Patterns, any, find, is_verb, patterns, strip_fillers};
 use crate::llm::offline::text::Token;
 
 /// Beginnings of a part of a sentence that takes back or corrects what precedes it.
-const RETRACTS: &[&str] = &[
+static RETRACTS: &Patterns = patterns![
     "ignore/disregard/scrap/strike/discard/revert/undo that/this/it/everything/all/my/the/what",
     "forget/cancel/skip/stop/drop that/this/it/everything/what",
     "forget about? it/that/this",
@@ -82,7 +82,7 @@ const ALONE: &[&str] = &[
 ];
 
 /// Words of a heading that forbid what is listed after it.
-const FORBIDS: &[&str] = &[
+static FORBIDS: &Patterns = patterns![
     "not/never/dont",
     "don t",
     "non/mai/vietato/proibito",

@@ -2,7 +2,7 @@
 
 use crate::llm::offline::dates;
 use crate::llm::offline::lexicon;
-use crate::llm::offline::pattern::{any, end, find, is_verb};
+use crate::llm::offline::pattern::{Patterns, any, find, is_verb, patterns};
 use crate::llm::offline::phrases::{KIN, SAID, TELLS, THEY, THIRD};
 use crate::llm::offline::text::Token;
 
@@ -77,7 +77,7 @@ pub(super) fn is_person_name(token: &Token) -> bool {
 
 /// Whether the clause quotes another person.
 pub(super) fn is_quotation(words: &[&Token]) -> bool {
-    let by = any(words, 0, &["according to", "secondo"]);
+    let by = any(words, 0, patterns!["according to", "secondo"]);
     if by.is_some_and(|at| {
         words.get(at).is_some_and(|t| is_person_name(t) || t.is(KIN) || t.is(&["the", "il", "la"]))
     }) {
@@ -86,7 +86,7 @@ pub(super) fn is_quotation(words: &[&Token]) -> bool {
     let Some((at, to)) = find(words, 6, SAID) else { return false };
     // The quoted person must not be the user.
     let before = &words[..at];
-    if any(words, at, &["c è scritto", "è scritto", "ce scritto"]).is_some() {
+    if any(words, at, patterns!["c è scritto", "è scritto", "ce scritto"]).is_some() {
         return true;
     }
     if before.iter().all(|t| t.is(&["mi", "ci", "qui", "here", "it", "li"]))
@@ -209,7 +209,7 @@ const PERSON_NOUNS: &[&str] = &[
     "socia",
 ];
 
-const WANT_PATTERNS: &[&str] = &[
+static WANT_PATTERNS: &Patterns = patterns![
     "wants/needs/wishes/wishes/would/prefers/intends/hopes/plans/asks/requests",
     "want/wish",
     "has/have asked/to",
@@ -219,11 +219,13 @@ const WANT_PATTERNS: &[&str] = &[
 
 /// Whether a dative names the person in need: "A Luca serve …", "gli serve …".
 fn has_dative_subject(words: &[&Token]) -> bool {
-    end(words, 0, "a/ad * * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
-        || end(words, 0, "a/ad * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
-        || end(words, 0, "a/al/alla mio/mia/nostro/nostra * serve/servono/servirebbe/piacerebbe/occorre")
-            .is_some()
-        || end(words, 0, "gli/le serve/servono/servirebbe/piacerebbe/occorre").is_some()
+    let serves = patterns![
+        "a/ad * * serve/servono/servirebbe/servirebbero/piacerebbe/occorre",
+        "a/ad * serve/servono/servirebbe/servirebbero/piacerebbe/occorre",
+        "a/al/alla mio/mia/nostro/nostra * serve/servono/servirebbe/piacerebbe/occorre",
+        "gli/le serve/servono/servirebbe/piacerebbe/occorre",
+    ];
+    any(words, 0, serves).is_some()
 }
 
 /// The end of the words for another person at the beginning of a clause.
@@ -241,11 +243,13 @@ fn third_person_end(words: &[&Token]) -> Option<usize> {
         return Some((article + 2 + usize::from(name)).min(words.len()));
     }
     if article == 1 && words.get(1).is_some_and(|t| !t.digit()) {
-        let of = end(words, 2, "of/di mine/mio/ours/mine");
-        let kin = end(
+        let of = any(words, 2, patterns!["of/di mine/mio/ours/mine"]);
+        let kin = any(
             words,
             1,
-            "mio/mia/friend/colleague/collega/amico/amica/cliente/customer/client/capo/boss/manager/director/direttore *",
+            patterns![
+                "mio/mia/friend/colleague/collega/amico/amica/cliente/customer/client/capo/boss/manager/director/direttore *",
+            ],
         );
         return of.or(kin.map(|_| 2)).or(Some(2).filter(|_| any(words, 2, THIRD).is_some()));
     }

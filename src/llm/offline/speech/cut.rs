@@ -2,7 +2,7 @@
 
 use super::{Act, ClauseJoin, ClauseOpener, ClauseUnit, ConditionPart, is_preamble_words, withdrawal};
 use crate::llm::offline::mood::{self, ClauseMood, clause_mood};
-use crate::llm::offline::pattern::{any, end, is_infinitive, is_verb, strip_fillers};
+use crate::llm::offline::pattern::{any, is_infinitive, is_verb, patterns, strip_fillers};
 use crate::llm::offline::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, SHADE, TEXTS, WHETHER};
 use crate::llm::offline::text::Token;
 
@@ -117,6 +117,9 @@ impl<'a> SpeechReader<'a> {
 
     /// Whether a token is a lone "no" at the end of the sentence.
     fn is_final_no(&self, i: usize, words: &[&Token], marked: bool) -> bool {
+        if words.len() != 1 {
+            return false;
+        }
         let before = self.tokens[self.first..i].iter();
         let mut before: Vec<&Token> = before.rev().take_while(|t| t.word).collect();
         before.reverse();
@@ -242,7 +245,7 @@ impl<'a> SpeechReader<'a> {
                 || any(
                     words,
                     0,
-                    &[
+                    patterns![
                         "if so/yes/not",
                         "se si/no",
                         "in that/tal/quel case/caso",
@@ -263,13 +266,14 @@ impl<'a> SpeechReader<'a> {
             let whether =
                 (asked || before.is_some_and(|t| t.is(WHETHER))) && !words[0].is(&["unless", "qualora"]);
             let again = before.is_some_and(|t| t.is(&["e", "and"])) && marked && i == self.first + 1;
-            let own = words[0].is(&["in", "nel"]) && any(words, 0, &["in case/the", "in/nel caso"]).is_none();
+            let own = words[0].is(&["in", "nel"])
+                && any(words, 0, patterns!["in case/the", "in/nel caso"]).is_none();
             let soon = words[0].is(&["appena"])
                 && before.is_some_and(|t| t.is(&["ho", "ha", "hai", "abbiamo", "è", "e"]));
             let should = words[0].is(&["should"]) && (marked || i > self.first && join == ClauseJoin::Bare);
             let reflexive = words[0].is(&["se"])
                 && words.get(1).is_some_and(|t| t.is(&["stesso", "stessa", "ne", "stessi"]));
-            let except = any(words, 0, &["a meno di <num>"]).is_some();
+            let except = any(words, 0, patterns!["a meno di <num>"]).is_some();
             if !(whether || again || own || soon || should || reflexive || except) {
                 return ClauseOpener::If;
             }
@@ -282,7 +286,7 @@ impl<'a> SpeechReader<'a> {
         if when && !words.get(1).is_some_and(|t| t.is(&["is", "are", "do", "does", "can", "e"])) {
             return ClauseOpener::If;
         }
-        if end(words, 0, "without <ing>").is_some() || end(words, 0, "senza <inf>").is_some() {
+        if any(words, 0, patterns!["without <ing>", "senza <inf>"]).is_some() {
             return ClauseOpener::Without;
         }
         let corrects =

@@ -4,7 +4,7 @@
 
 use super::super::clauses::ends_sentence;
 use crate::llm::offline::lexicon;
-use crate::llm::offline::pattern::{any, end};
+use crate::llm::offline::pattern::{Patterns, any, patterns};
 use crate::llm::offline::text::Token;
 
 /// The most tokens of such a request.
@@ -43,7 +43,7 @@ const FRENCH_CLITICS: &[&str] =
     &["l", "le", "la", "les", "en", "y", "me", "m", "te", "t", "nous", "vous", "lui", "leur"];
 const SPANISH_CLITICS: &[&str] = &["me", "te", "lo", "la", "los", "las", "le", "les", "se", "nos"];
 
-const FRENCH: &[&str] = &[
+static FRENCH: &Patterns = patterns![
     "ne pas/jamais/plus *",
     "je/j/on/nous/tu/vous/il ne/n veux/veut/voulons/souhaite/souhaitons/desire/dois/devez/devons/doit/faut pas/plus/jamais *",
     "il n est pas/plus necessaire/utile/besoin de/d",
@@ -58,7 +58,7 @@ const FRENCH: &[&str] = &[
     "on/nous a/avons decide de ne pas",
 ];
 
-const SPANISH: &[&str] = &[
+static SPANISH: &Patterns = patterns![
     "no quiero/queremos/deseo/deseamos/debes/debe/deben/necesito/necesitamos *",
     "no hay/tienes/tiene que *",
     "no hace falta *",
@@ -78,7 +78,7 @@ const SPANISH: &[&str] = &[
 ];
 
 /// German phrases before an infinitive that is not wanted, up to the comma.
-const GERMAN_HEADS: &[&str] = &[
+static GERMAN_HEADS: &Patterns = patterns![
     "vermeide/vermeiden/unterlass/unterlasse/unterlassen sie? es",
     "hor/hore/horen sie? auf",
     "es ist nicht notig/notwendig/erforderlich",
@@ -88,7 +88,7 @@ const GERMAN_HEADS: &[&str] = &[
 ];
 
 /// Joins of [`JOINS`] that are part of these phrases.
-const OWN_JOINS: &[&str] = &[
+static OWN_JOINS: &Patterns = patterns![
     "no hay/tienes/tiene que",
     "te/le/les/os? pido/pedimos/ruego que",
     "no quiero/queremos que",
@@ -106,7 +106,7 @@ pub(super) fn only_forbids(tokens: &[Token], quoted: &[bool]) -> bool {
         return false;
     }
     // "Es ist nicht nötig, die Stadt hinzuzufügen, latitude 44.39"
-    let is_whole = GERMAN_HEADS.iter().any(|phrase| end(own, 0, phrase) == Some(own.len()));
+    let is_whole = GERMAN_HEADS.ends(own, 0).any(|end| end == own.len());
     let (object, values) = rest.split_at(usize::from(is_whole).min(rest.len()));
     if !values.iter().all(|part| is_value(part)) {
         return false;
@@ -190,10 +190,16 @@ fn forbids_in_french(words: &[&Token]) -> bool {
 /// "Füge … nicht hinzu", "beantrage keinen Urlaub …", "… nicht stornieren".
 fn forbids_in_german(words: &[&Token]) -> bool {
     let Some(not) = words.iter().position(|word| word.is(GERMAN_NOT)) else {
-        return words[0].is(&["niemand"]) && any(words, 1, &["darf/soll/sollte/muss"]).is_some();
+        return words[0].is(&["niemand"]) && any(words, 1, patterns!["darf/soll/sollte/muss"]).is_some();
     };
-    let speaks = any(words, 0, &["ich/wir will/wollen/mochte/mochten/wunsche/brauche/brauchen"])
-        .or_else(|| any(words, 0, &["du/sie/ihr/man/niemand sollst/sollen/sollt/soll/darfst/durfen/darf/musst/mussen/muss/brauchst/brauchen"]));
+    let speaks = any(
+        words,
+        0,
+        patterns![
+            "ich/wir will/wollen/mochte/mochten/wunsche/brauche/brauchen",
+            "du/sie/ihr/man/niemand sollst/sollen/sollt/soll/darfst/durfen/darf/musst/mussen/muss/brauchst/brauchen",
+        ],
+    );
     if speaks.is_some() {
         return true;
     }
@@ -232,7 +238,7 @@ fn forbids_in_spanish(words: &[&Token]) -> bool {
     let is_order = !ends(&["ies"]) && ends(&["es", "as", "ar", "er", "ir"]);
     // "No cancele …", not "no funciona la impresora".
     let is_action = || lexicon::may_be_action(&verb.features().concepts);
-    end(words, 0, "no gracias/problem/problems/problemas/worries").is_none()
+    any(words, 0, patterns!["no gracias/problem/problems/problemas/worries"]).is_none()
         && (is_order || ends(&["e", "a", "en", "an"]) && is_action())
 }
 

@@ -2,11 +2,11 @@
 
 use super::{Act, ClauseJoin, ClauseMood, ClauseOpener, ClauseUnit, ConditionPart};
 use crate::llm::offline::lexicon;
-use crate::llm::offline::pattern::{any, is_infinitive, is_verb, strip_fillers};
+use crate::llm::offline::pattern::{Patterns, any, is_infinitive, is_verb, patterns, strip_fillers};
 use crate::llm::offline::text::Token;
 
 /// Phrases that take back a request, however they are joined to it.
-const WITHDRAWS: &[&str] = &[
+static WITHDRAWS: &Patterns = patterns![
     "no way/thanks/no?",
     "nope/nah/never",
     "never mind",
@@ -46,7 +46,7 @@ const WITHDRAWS: &[&str] = &[
 ];
 
 /// Phrases that take back a request only after "but".
-const WITHDRAWS_AFTER_BUT: &[&str] = &[
+static WITHDRAWS_AFTER_BUT: &Patterns = patterns![
     "i/we can/could t/not",
     "i/we cannot/cant",
     "i/we couldn t",
@@ -59,7 +59,7 @@ const WITHDRAWS_AFTER_BUT: &[&str] = &[
 ];
 
 /// Words around a withdrawal that take nothing back by themselves.
-const LEADS: &[&str] = &[
+static LEADS: &Patterns = patterns![
     "anzi/aspetta/ripensandoci/forse/magari/insomma",
     "wait/hmm/hm/maybe/perhaps/better",
     "hold on",
