@@ -24,6 +24,8 @@ pub(super) struct StreamHead {
     pub(super) updated: i64,
     pub(super) status: RunStatus,
     pub(super) request: String,
+    /// Whether the run's row exists and has this status and request.
+    pub(super) is_listed: bool,
     pub(super) turns: i64,
     /// The state of the run's plan.
     pub(super) plan: Option<PlanHead>,
@@ -74,6 +76,7 @@ impl HeadCache {
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(stream) {
             self.0.clear();
         }
+        head.is_listed = true;
         if let Some(plan) = &mut head.plan {
             plan.mark_written();
         }
@@ -106,6 +109,7 @@ fn check_epoch_and_advance(head: Option<StreamHead>, row: &JournalRow) -> Result
         updated: row.at,
         status: RunStatus::Queued,
         request: String::new(),
+        is_listed: false,
         turns: 0,
         plan: None,
         has_approvals: false,
@@ -127,12 +131,15 @@ fn check_epoch_and_advance(head: Option<StreamHead>, row: &JournalRow) -> Result
     head.updated = row.at;
     head.turns = head.turns.saturating_add(i64::from(row.change.turns));
     if let Some(standing) = row.change.status {
-        head.status = standing.apply(head.status);
+        let status = standing.apply(head.status);
+        head.is_listed &= status == head.status;
+        head.status = status;
     }
     head.has_approvals |= matches!(row.change.approval, Some(ApprovalChange::Required { .. }));
     PlanHead::apply(&mut head.plan, &row.change.plan, row.at);
     if let Some(request) = &row.change.request {
         head.request.clone_from(request);
+        head.is_listed = false;
     }
     Ok(head)
 }
@@ -179,6 +186,7 @@ fn read_head(row: &rusqlite::Row<'_>) -> rusqlite::Result<StreamHead> {
         updated: row.get("updated")?,
         status: status.parse().map_err(|_| undecodable("runs.status holds an unknown status"))?,
         request: row.get("request")?,
+        is_listed: true,
         turns: row.get("turns")?,
         plan: PlanHead::read(row)?,
         has_approvals: row.get("asked")?,
