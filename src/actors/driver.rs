@@ -25,7 +25,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::active_runs::{ActiveRun, ActiveRuns, CommandReceiver};
+use super::active_runs::{ActiveRun, ActiveRuns, CommandReceiver, RunCommand};
 use super::clock::EngineClock;
 use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
@@ -421,36 +421,53 @@ impl Driver {
             RefusedCommands(std::mem::take(&mut self.refused_commands)).reply_all();
             let timer = self.first_timer();
             self.wait_timer.set_waiting(self.is_busy() || timer.is_some());
-            let (event, confirm) = tokio::select! {
-                Some(done) = self.in_flight.next() => done,
-                Some(ended) = self.executions.next() => {
-                    self.wait_timer.set_waiting(false);
-                    self.record_execution(ended).await?;
-                    continue;
-                }
-                Some(order) = next_command(&mut self.commands) => {
-                    self.wait_timer.set_waiting(false);
-                    self.handle_command(*order).await?;
-                    continue;
-                }
-                Ok(()) = self.cancel_requests.changed() => {
-                    let wish = self.cancel_requests.borrow_and_update().clone();
-                    let Some(CancelRequest { by }) = wish else { continue };
-                    (Event::CancelRequested { by, deadline: false, note: None }, None)
-                }
-                Some(timer) = fired(timer) => (Event::TimerFired { timer }, None),
+            let next = tokio::select! {
+                Some(done) = self.in_flight.next() => Next::Event(done),
+                Some(ended) = self.executions.next() => Next::Execution(ended),
+                Some(order) = next_command(&mut self.commands) => Next::Command(order),
+                Ok(()) = self.cancel_requests.changed() => Next::CancelRequest,
+                Some(timer) = fired(timer) => Next::Event((Event::TimerFired { timer }, None)),
                 () = &mut deadline, if !late => {
                     late = true;
-                    (Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None }, None)
+                    let by = "deadline".to_owned();
+                    Next::Event((Event::CancelRequested { by, deadline: true, note: None }, None))
                 }
             };
             self.wait_timer.set_waiting(false);
-            if let (Event::ModelReplied { call, .. }, Some(confirm)) = (&event, confirm) {
-                self.unparsed.insert(*call, confirm);
-            }
-            self.record(event).await?;
+            self.handle(next).await?;
         }
     }
+
+    /// Records what the run waited for.
+    async fn handle(&mut self, next: Next) -> Result<(), Fault> {
+        let (event, confirm) = match next {
+            Next::Event(finished) => finished,
+            Next::Execution(ended) => return self.record_execution(ended).await,
+            Next::Command(order) => return self.handle_command(*order).await,
+            Next::CancelRequest => {
+                let wish = self.cancel_requests.borrow_and_update().clone();
+                let Some(CancelRequest { by }) = wish else { return Ok(()) };
+                (Event::CancelRequested { by, deadline: false, note: None }, None)
+            }
+        };
+        if let (Event::ModelReplied { call, .. }, Some(confirm)) = (&event, confirm) {
+            self.unparsed.insert(*call, confirm);
+        }
+        self.record(event).await
+    }
+}
+
+/// What a driver waited for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is handled at once, and an event is not worth an allocation"
+)]
+enum Next {
+    /// An action ended, a timer fired, or the time is over.
+    Event(FinishedAction),
+    Execution(EndedExecution),
+    Command(Box<RunCommand>),
+    CancelRequest,
 }
 
 /// The timer, once it has fired; nothing if none runs.
