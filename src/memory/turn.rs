@@ -47,7 +47,8 @@ fn turn_with(state: &RunState, status: RunStatus, error: Option<&Fault>) -> Opti
     let (calls, places) = remembered_calls(state);
     let answer = match (&state.answer, error) {
         (Some(answer), _) => answer.text.clone(),
-        (None, Some(error)) => error.message.clone(),
+        // What the user read; later prompts have it.
+        (None, Some(error)) => error.user_text(state.language()),
         (None, None) => String::new(),
     };
     let turn = Turn { run: Some(state.run), request: state.request().to_owned(), answer, status, calls };
@@ -172,6 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::run::RunId;
     use crate::run::tests::{ends, worlds};
 
     proptest! {
@@ -183,5 +185,17 @@ mod tests {
                 prop_assert_eq!(turn_after(&before, &end), turn_after_fold(&before, &end));
             }
         }
+    }
+
+    #[test]
+    fn turn_of_a_failed_run_has_the_sentence_that_its_user_read() {
+        let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
+        state.status = RunStatus::Failed;
+        let fault = Fault::new("store.failed", "disk I/O error at /var/lib/prosc/journal.db");
+        let Some(SessionEvent::TurnEnded { turn, .. }) = turn_with(&state, state.status, Some(&fault)) else {
+            panic!("a failed run is remembered");
+        };
+        assert_eq!(turn.answer, fault.user_sentence(None).unwrap());
+        assert!(!turn.answer.contains("journal.db"));
     }
 }
