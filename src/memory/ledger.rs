@@ -16,7 +16,7 @@ mod relevance;
 mod tests;
 mod turn_facts;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
@@ -377,13 +377,20 @@ impl FactLedger {
 
     /// Drops what matters least until the bounds hold.
     fn keep_bounds(&mut self) {
-        while self.entries.len() > MAX_FACTS || self.bytes > MAX_FACT_BYTES {
-            let worth = |(at, entry): &(usize, &LedgerEntry)| (entry.is_current(), entry.fact.kind, *at);
-            let Some((at, _)) = self.entries.iter().enumerate().min_by_key(worth) else { return };
-            let entry = self.entries.remove(at);
-            self.bytes -= entry.bytes();
-            *self.dropped.entry(entry.fact.kind).or_default() += 1;
+        if self.entries.len() <= MAX_FACTS && self.bytes <= MAX_FACT_BYTES {
+            return;
         }
+        let surplus = surplus(&self.entries, MAX_FACTS, MAX_FACT_BYTES);
+        let mut at = 0;
+        self.entries.retain(|entry| {
+            let stays = !surplus.contains(&at);
+            at += 1;
+            if !stays {
+                self.bytes -= entry.bytes();
+                *self.dropped.entry(entry.fact.kind).or_default() += 1;
+            }
+            stays
+        });
     }
 
     /// The claims that a model's sentence may rest on.
@@ -459,6 +466,21 @@ impl FactLedger {
             context.facts = relevance::select(&self.entries, context, request, user, budget);
         }
     }
+}
+
+/// The places of the entries that matter least, without which at most `most` of `most_bytes` are left.
+fn surplus(entries: &[LedgerEntry], most: usize, most_bytes: usize) -> BTreeSet<usize> {
+    let mut bytes: usize = entries.iter().map(LedgerEntry::bytes).sum();
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_unstable_by_key(|at| (entries[*at].is_current(), entries[*at].fact.kind, *at));
+    let mut left = entries.len();
+    let is_over = |at: &usize| {
+        let over = left > most || bytes > most_bytes;
+        left -= 1;
+        bytes -= entries[*at].bytes();
+        over
+    };
+    order.into_iter().take_while(is_over).collect()
 }
 
 /// Remembers that the result which an entry comes from does not hold any more.

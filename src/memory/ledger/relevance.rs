@@ -115,8 +115,8 @@ impl<'a> AskedTerms<'a> {
     /// The places of those that are among `terms`.
     fn among(&self, terms: &[u32]) -> impl Iterator<Item = usize> {
         // Nearly all are none of them.
-        let may_be = terms.iter().filter(|term| self.last_bits[**term as usize % 1024]);
-        may_be.filter_map(|term| self.terms.binary_search(term).ok())
+        let may_be = terms.iter().filter(move |term| self.last_bits[**term as usize % 1024]);
+        may_be.filter_map(move |term| self.terms.binary_search(term).ok())
     }
 }
 

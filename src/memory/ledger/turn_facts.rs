@@ -174,7 +174,7 @@ fn shown_texts<'t>(turn: &'t Turn, origin: Option<&'t TurnOrigin>) -> Vec<Cow<'t
     let quotes = quotes.collect::<Vec<_>>().join("\n");
     let now = origin.map(|origin| origin.now.date().to_string()).unwrap_or_default();
     let texts = [turn.request.as_str()].into_iter().chain(calls).chain(says);
-    texts.map(Cow::from).chain([now.into(), quotes.into()]).collect()
+    texts.map(Cow::Borrowed).chain([Cow::Owned(now), Cow::Owned(quotes)]).collect()
 }
 
 /// The sentences of an answer with figures that nothing in the turn, and none of the `known` claims, has.

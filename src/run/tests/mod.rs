@@ -37,7 +37,7 @@ pub(crate) fn ends(world: world::World, every: usize) -> Vec<(RunState, Event)> 
     for (at, event) in sim::Sim::run(world).events.iter().enumerate() {
         if event.is_terminal() {
             ends.push((state.clone(), event.clone()));
-        } else if at % every == 0 {
+        } else if at.is_multiple_of(every) {
             let completed = Event::RunCompleted { status: RunStatus::Partial };
             let failed = Event::RunFailed { error: Fault::new("test.end", "the run was ended") };
             ends.extend([completed, failed].map(|end| (state.clone(), end)));
