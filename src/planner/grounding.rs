@@ -9,12 +9,14 @@
 mod amounts;
 mod calendar;
 mod clock;
+mod literal;
 mod mentions;
 mod names;
 mod property;
 mod quantity;
 mod terms;
 mod words;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -29,9 +31,11 @@ use serde_json::Value;
 pub use amounts::amounts_of_money;
 use calendar::MentionedDates;
 use clock::MentionedTimes;
+use literal::LiteralTexts;
 use names::Vocabulary;
 use property::{Property, PropertyKind};
 use quantity::MentionedNumbers;
+use written::{ParsedMoment, day, lasting, minute, moment, month, time};
 
 use crate::language::{lexicon, number_words};
 
@@ -41,6 +45,8 @@ const MAX_VALUES: usize = 256;
 const MAX_FOUND: usize = 20_000;
 /// How deep nested arguments are checked.
 const MAX_DEPTH: u8 = 12;
+/// Words that are numbers or months in other languages, but not in English.
+const OTHER_IN_ENGLISH: &[&str] = &["due", "once", "sei", "dix", "elf", "mil", "mai"];
 
 /// The sources that a value may come from.
 #[derive(Debug)]
@@ -98,19 +104,27 @@ fn has_no_values(arguments: &Value) -> bool {
     }
 }
 
-/// All sources of values. Words are read at once; days, times and numbers, which most of the reading is for, once a value
-/// needs them.
+/// All sources of values. Their words, and their days, times and numbers are read once a value needs them: most values
+/// were said as they are.
 struct Evidence<'a> {
     sources: &'a GroundingSources<'a>,
     /// The arguments of the call.
     arguments: &'a Value,
-    vocabulary: Vocabulary,
-    spelled: String,
+    said: LiteralTexts<'a>,
+    words: OnceCell<Words>,
     figures: OnceCell<Figures>,
     strict: bool,
     lists: bool,
     user: &'a str,
     now: &'a Zoned,
+}
+
+/// The words of all sources.
+#[derive(Default)]
+struct Words {
+    vocabulary: Vocabulary,
+    /// What was said, with addresses that are spelled out in written form.
+    spelled: String,
 }
 
 /// The days, times and numbers of all sources.
@@ -127,8 +141,7 @@ struct Figures {
 fn source_words(text: &str, language: Option<&str>) -> Vec<words::SourceWord> {
     let mut words = words::words(text);
     if language == Some("en") {
-        // Words that are numbers or months in other languages, but not in this one.
-        for word in words.iter_mut().filter(|w| w.is(&["due", "once", "sei", "dix", "elf", "mil", "mai"])) {
+        for word in words.iter_mut().filter(|w| w.is(OTHER_IN_ENGLISH)) {
             word.norm.push('\'');
         }
     }
@@ -137,27 +150,45 @@ fn source_words(text: &str, language: Option<&str>) -> Vec<words::SourceWord> {
 
 impl<'a> Evidence<'a> {
     fn of(sources: &'a GroundingSources<'a>, arguments: &'a Value) -> Self {
-        let mut evidence = Self {
+        Self {
             sources,
             arguments,
-            vocabulary: Vocabulary::default(),
-            spelled: String::new(),
+            said: LiteralTexts { texts: &sources.said, language: sources.language },
+            words: OnceCell::new(),
             figures: OnceCell::new(),
             strict: sources.strict,
             lists: sources.lists,
             user: sources.user,
             now: sources.now,
-        };
+        }
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.words().vocabulary
+    }
+
+    fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::of(self.sources))
+    }
+
+    fn figures(&self) -> &Figures {
+        self.figures.get_or_init(|| Figures::of(self.sources, self.arguments))
+    }
+}
+
+impl Words {
+    fn of(sources: &GroundingSources<'_>) -> Self {
+        let mut all = Self::default();
         for text in &sources.said {
-            evidence.vocabulary.read(&source_words(text, sources.language));
-            evidence.spelled.push(' ');
-            evidence.spelled.push_str(&names::spelled(words::cut(text)));
+            all.vocabulary.read(&source_words(text, sources.language));
+            all.spelled.push(' ');
+            all.spelled.push_str(&names::spelled(words::cut(text)));
         }
         let mut left = MAX_FOUND;
         for value in &sources.found {
-            evidence.find(value, &mut left, 0);
+            all.find(value, &mut left, 0);
         }
-        evidence
+        all
     }
 
     /// Adds the words of a result: its texts are read like the user's.
@@ -178,10 +209,6 @@ impl<'a> Evidence<'a> {
             }
             Value::Null | Value::Bool(_) => {}
         }
-    }
-
-    fn figures(&self) -> &Figures {
-        self.figures.get_or_init(|| Figures::of(self.sources, self.arguments))
     }
 }
 
@@ -375,15 +402,16 @@ impl Evidence<'_> {
         let words = ["minus", "meno", "negative", "negativo", "moins", "menos", "below", "sotto", "unter"];
         property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|least| least < 0.0)
             || self.figures().negatives.contains(&value)
-            || self.spelled.contains(&format!("-{}", value.abs()))
-            || words.iter().any(|word| names::stands_in(&self.spelled, word))
+            || self.words().spelled.contains(&format!("-{}", value.abs()))
+            || words.iter().any(|word| names::stands_in(&self.words().spelled, word))
     }
 
     fn number(&self, value: f64, property: &Property) -> bool {
         if self.strict && value < 0.0 && !self.sign(value, property) {
             return false;
         }
-        if self.figures().numbers.derives(value)
+        if self.said.has_number(value)
+            || self.figures().numbers.derives(value)
             || self.figures().clock.lasts(value) && property.named(&["minutes", "duration"])
         {
             return true;
@@ -425,33 +453,45 @@ impl Evidence<'_> {
             return traced;
         }
         let words = words::words(text);
+        if self.is_said(text, &words, kind, property) {
+            return true;
+        }
         match kind {
-            PropertyKind::Email => self.vocabulary.has(text) || self.written(text),
+            PropertyKind::Email => self.vocabulary().has(text) || self.written(text),
             PropertyKind::Person => (words.len() > 8 && !self.strict) || self.person(text),
             PropertyKind::Free => true,
             PropertyKind::Place if !text.contains('/') => {
                 let is_long = text.split_whitespace().count() >= 4;
-                let traced = is_long || self.vocabulary.place(text);
+                let traced = is_long || self.vocabulary().place(text);
                 traced && (!self.strict || self.figured_words(text))
             }
             _ => self.other(text, &words, property),
         }
     }
 
+    /// Whether a text of any kind was said as it is, where no rule asks for more than its words.
+    fn is_said(
+        &self,
+        text: &str,
+        words: &[words::SourceWord],
+        kind: PropertyKind,
+        property: &Property,
+    ) -> bool {
+        self.said.has(text)
+            && !(kind == PropertyKind::Person && is_numeral(words))
+            && !(self.lists && property.lists_numbers())
+    }
+
     fn person(&self, text: &str) -> bool {
-        let lone = words::words(text);
-        let number = |w: &words::SourceWord| {
-            number_words::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"])
-        };
-        if lone.iter().all(number) {
+        if is_numeral(&words::words(text)) {
             return self.user.eq_ignore_ascii_case(text);
         }
-        self.vocabulary.person(text, self.user) || (text.contains('@') && self.written(text))
+        self.vocabulary().person(text, self.user) || (text.contains('@') && self.written(text))
     }
 
     /// Whether the text occurs in a source, as written or spelled out.
     fn written(&self, text: &str) -> bool {
-        names::stands_in(&self.spelled, words::fold(text).trim())
+        names::stands_in(&self.words().spelled, words::fold(text).trim())
     }
 
     /// Whether a day or a time, recognised by schema or format, has a source; `None` if it is neither.
@@ -473,7 +513,7 @@ impl Evidence<'_> {
             let derived =
                 self.figures().clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
             // A code may look like a duration: "PT000M".
-            return Some(derived || self.vocabulary.has(text) || self.written(text));
+            return Some(derived || self.vocabulary().has(text) || self.written(text));
         }
         // "15 June 2027", "June 15 at 10:00".
         if matches!(kind, PropertyKind::Date | PropertyKind::Moment | PropertyKind::Time) {
@@ -484,7 +524,7 @@ impl Evidence<'_> {
 
     /// Whether a day or a time in words has a source, where the schema asks for figures.
     fn wordy(&self, text: &str, kind: PropertyKind) -> bool {
-        if self.vocabulary.has(text) || self.written(text) {
+        if self.vocabulary().has(text) || self.written(text) {
             return true;
         }
         let words = words::words(text);
@@ -495,7 +535,7 @@ impl Evidence<'_> {
             return said;
         }
         let figures: Vec<&words::SourceWord> = words.iter().filter(|w| w.figure().is_some()).collect();
-        figures.iter().all(|w| self.vocabulary.has(&w.norm))
+        figures.iter().all(|w| self.vocabulary().has(&w.norm))
     }
 
     /// Whether each word of a list of things with their numbers was said or found: "thirty" as well as "30".
@@ -504,7 +544,7 @@ impl Evidence<'_> {
             match number_words::spoken(&word.norm) {
                 Some(1) => true,
                 Some(number) => self.figures().numbers.derives(f64::from(number)),
-                None => lexicon::is_stop_word(&word.norm) || self.vocabulary.knows(&word.norm),
+                None => lexicon::is_stop_word(&word.norm) || self.vocabulary().knows(&word.norm),
             }
         })
     }
@@ -517,15 +557,15 @@ impl Evidence<'_> {
         let blanks = text.split_whitespace().count();
         let digits = text.chars().any(|c| c.is_ascii_digit());
         if text.contains('@') && blanks == 1 {
-            return self.vocabulary.has(text)
+            return self.vocabulary().has(text)
                 || self.written(text)
                 || self.person(text.trim_start_matches('@'));
         }
         if blanks >= 4 {
             return !self.strict || self.figured_words(text);
         }
-        if self.strict && property.is_account() && !words.iter().all(|w| self.vocabulary.knows(&w.norm)) {
-            return self.vocabulary.has(text) || self.written(text);
+        if self.strict && property.is_account() && !words.iter().all(|w| self.vocabulary().knows(&w.norm)) {
+            return self.vocabulary().has(text) || self.written(text);
         }
         if text.contains(['/', '\\']) {
             return self.path(text);
@@ -538,7 +578,7 @@ impl Evidence<'_> {
         {
             return true;
         }
-        if self.vocabulary.has(text) || self.written(text) || self.telephone(text) {
+        if self.vocabulary().has(text) || self.written(text) || self.telephone(text) {
             return true;
         }
         // "APT-41" from "appointment 41", where the schema shows the format of such codes.
@@ -546,20 +586,20 @@ impl Evidence<'_> {
             let figures = word.norm.trim_matches(char::is_alphabetic);
             let letters = word.norm.trim_matches(|c: char| c.is_ascii_digit());
             let known = figures.is_empty()
-                || self.vocabulary.has(figures)
+                || self.vocabulary().has(figures)
                 || figures.parse::<f64>().is_ok_and(|v| self.figures().numbers.derives(v));
             let short = letters.len() <= 2 && blanks > 1;
             known
                 && (letters.is_empty()
                     || short
-                    || self.vocabulary.knows(letters)
+                    || self.vocabulary().knows(letters)
                     || property.speaks_of(letters))
         })
     }
 
     /// Whether every word of a text with a digit, or with the marks of an address inside, has a source.
     fn figured_words(&self, text: &str) -> bool {
-        if self.vocabulary.has(text) || self.written(text) || self.telephone(text) {
+        if self.vocabulary().has(text) || self.written(text) || self.telephone(text) {
             return true;
         }
         let is_inner =
@@ -575,7 +615,7 @@ impl Evidence<'_> {
         words.iter().zip(dated).filter(|(word, _)| word.norm.contains(|c: char| c.is_ascii_digit())).all(
             |(word, is_dated)| {
                 (is_dated && is_known_date)
-                    || self.vocabulary.has(&word.norm)
+                    || self.vocabulary().has(&word.norm)
                     || word.norm.parse().is_ok_and(|value| self.figures().numbers.derives(value))
                     || self.wordy(text, PropertyKind::Moment) && is_known_date
             },
@@ -586,11 +626,11 @@ impl Evidence<'_> {
     fn path(&self, text: &str) -> bool {
         let common =
             ["", ".", "..", "~", "http:", "https:", "www", "com", "org", "net", "it", "html", "home"];
-        self.vocabulary.has(text)
+        self.vocabulary().has(text)
             || self.written(text)
             || text.split(['/', '\\']).filter(|part| !common.contains(part)).all(|part| {
-                let inner = |piece: &str| common.contains(&piece) || self.vocabulary.has(piece);
-                self.vocabulary.has(part) || part.split('.').all(inner)
+                let inner = |piece: &str| common.contains(&piece) || self.vocabulary().has(piece);
+                self.vocabulary().has(part) || part.split('.').all(inner)
             })
     }
 
@@ -604,65 +644,15 @@ impl Evidence<'_> {
             && (1..=4)
                 .filter_map(|cut| figures.len().checked_sub(cut))
                 .filter(|n| *n >= 7)
-                .any(|n| self.vocabulary.has(tail(n)))
+                .any(|n| self.vocabulary().has(tail(n)))
     }
 }
 
-/// A day and a time as written.
-struct ParsedMoment {
-    local: DateTime,
-    /// With an offset or a zone.
-    instant: Option<Timestamp>,
-}
-
-fn day(text: &str) -> Option<Date> {
-    let short = (8..=10).contains(&text.len()) && text.is_ascii();
-    let figures = text.chars().all(|c| c.is_ascii_digit() || c == '-');
-    let whole = text.len() == 10 || (text.len() == 8 && !text.contains('-') && text.starts_with("20"));
-    (short && figures && whole).then(|| text.parse().ok()).flatten()
-}
-
-fn moment(text: &str) -> Option<ParsedMoment> {
-    if text.len() < 13 || text.len() > 60 || !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let local: DateTime =
-        text.get(..19).and_then(|t| t.parse().ok()).or_else(|| text.get(..16)?.parse().ok()).or_else(
-            || {
-                let head = text.split(['Z', '+', '[']).next()?;
-                head.parse().ok()
-            },
-        )?;
-    let zoned = text.parse::<Zoned>().ok().map(|z| z.timestamp());
-    Some(ParsedMoment { local, instant: zoned.or_else(|| text.parse::<Timestamp>().ok()) })
-}
-
-fn time(text: &str) -> Option<Time> {
-    let figures = text.chars().all(|c| c.is_ascii_digit() || matches!(c, ':' | '.'));
-    let marks = text.matches(':').count();
-    let padded = if text.find(':') == Some(1) { format!("0{text}") } else { text.to_owned() };
-    (figures && (1..=2).contains(&marks)).then(|| padded.parse().ok()).flatten()
-}
-
-fn month(text: &str) -> Option<(i16, i8)> {
-    let (year, month) = text.split_once('-').filter(|(y, m)| y.len() == 4 && m.len() == 2)?;
-    let month: i8 = month.parse().ok().filter(|m| (1..=12).contains(m))?;
-    Some((year.parse().ok().filter(|y| (1900..2200).contains(y))?, month))
-}
-
-/// `PT90M`, in minutes.
-fn lasting(text: &str) -> Option<f64> {
-    let span: jiff::Span = text.starts_with('P').then(|| text.parse().ok()).flatten()?;
-    if span.get_years() != 0 || span.get_months() != 0 {
-        return None;
-    }
-    let days = f64::from(span.get_days()) + 7.0 * f64::from(span.get_weeks());
-    let minutes = f64::from(span.get_hours()) * 60.0 + span.get_minutes() as f64;
-    Some(days * 1440.0 + minutes + span.get_seconds() as f64 / 60.0)
-}
-
-fn minute(time: Time) -> i32 {
-    i32::from(time.hour()) * 60 + i32::from(time.minute())
+/// Whether a text consists of number words, so that it names nobody.
+fn is_numeral(words: &[words::SourceWord]) -> bool {
+    words
+        .iter()
+        .all(|word| number_words::spoken(&word.norm).is_some() || word.is(&["half", "mezzo", "mezza", "day"]))
 }
 
 /// Working days from one day to another, inclusive.

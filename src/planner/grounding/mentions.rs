@@ -213,8 +213,9 @@ impl MentionReader<'_> {
     fn relative_month(&self, i: usize) -> Option<(MentionKind, usize)> {
         let month = ["month", "mese", "monat", "mois", "mes"];
         let word = self.words.get(i)?;
-        let ranked = number_words::ordinal(&word.norm).filter(|_| self.is(i + 1, &month));
-        let named = self.words.get(i + 1).and_then(SourceWord::figure).filter(|_| word.is(&month));
+        let is_month = word.is(&month);
+        let ranked = self.is(i + 1, &month).then(|| number_words::ordinal(&word.norm)).flatten();
+        let named = self.words.get(i + 1).filter(|_| is_month).and_then(SourceWord::figure);
         if let Some(month) =
             ranked.or(named).and_then(|m| i8::try_from(m).ok()).filter(|m| (1..=12).contains(m))
         {
@@ -225,7 +226,7 @@ impl MentionReader<'_> {
         {
             return Some((MentionKind::Dates(vec![Date::new(self.today.year(), 12, 31).ok()?]), i + 1));
         }
-        let at = if word.is(&month) { i } else { return None };
+        let at = if is_month { i } else { return None };
         let around = |list: &[&str]| self.before(at, 1, list) || self.is(at + 1, list);
         let ahead: i64 = if around(NEXT) {
             1

@@ -1,5 +1,7 @@
 //! The kind of value of an argument, by the property's schema, name and description.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use super::words::{self, name_words, singular};
@@ -33,7 +35,9 @@ pub(super) struct Property<'a> {
     /// Whether it is required.
     pub required: bool,
     names: Vec<String>,
-    described: Vec<String>,
+    /// The schema with its title and description: of an item, that of its list.
+    describing: &'a Value,
+    described: OnceCell<Vec<String>>,
 }
 
 const PEOPLE: &[&str] = &[
@@ -228,21 +232,29 @@ impl<'a> Property<'a> {
         let required = schema.get("required").and_then(Value::as_array);
         let required = required.is_some_and(|list| list.iter().any(|r| r == name));
         let own = plain(own, root);
-        let text = |key: &str| own.get(key).and_then(Value::as_str).unwrap_or_default();
-        let described = words::words(&format!("{} {}", text("title"), text("description")));
-        let described = described.into_iter().take(60).map(|w| w.norm).collect();
-        Self { schema: own, required, names: name_words(name), described }
+        let described = OnceCell::new();
+        Self { schema: own, required, names: name_words(name), describing: own, described }
     }
 
     /// A property without a schema.
     pub fn unknown(name: &str) -> Self {
-        Self { schema: &Value::Null, required: true, names: name_words(name), described: Vec::new() }
+        let (schema, described) = (&Value::Null, OnceCell::new());
+        Self { schema, required: true, names: name_words(name), describing: schema, described }
     }
 
     /// The items of the property, if it is a list.
     pub fn item(&self, root: &'a Value) -> Self {
         let schema = self.schema.get("items").map_or(&Value::Null, |items| plain(items, root));
-        Self { schema, required: self.required, names: self.names.clone(), described: self.described.clone() }
+        Self { schema, names: self.names.clone(), described: self.described.clone(), ..*self }
+    }
+
+    /// The first words of its title and description. Most values need none of them.
+    fn described(&self) -> &[String] {
+        self.described.get_or_init(|| {
+            let text = |key: &str| self.describing.get(key).and_then(Value::as_str).unwrap_or_default();
+            let words = words::words(&format!("{} {}", text("title"), text("description")));
+            words.into_iter().take(60).map(|w| w.norm).collect()
+        })
     }
 
     /// Whether the schema itself contains the value, as an enum value, a constant or a default.
@@ -273,7 +285,7 @@ impl<'a> Property<'a> {
     /// Whether it identifies one of several things.
     pub fn is_code(&self) -> bool {
         let counts = self
-            .described
+            .described()
             .iter()
             .take(4)
             .any(|w| matches!(w.as_str(), "many" | "count" | "quanti" | "quante"));
@@ -282,7 +294,7 @@ impl<'a> Property<'a> {
             .windows(2)
             .any(|pair| matches!((pair[0].as_str(), pair[1].as_str()), ("number" | "numero", "of" | "di")));
         let people = self
-            .described
+            .described()
             .windows(2)
             .take(4)
             .any(|pair| matches!(pair[0].as_str(), "of" | "di") && COUNTED.contains(&singular(&pair[1])));
@@ -296,7 +308,7 @@ impl<'a> Property<'a> {
 
     /// Whether it counts people.
     pub fn counts_people(&self) -> bool {
-        self.says(COUNTED) || self.described.iter().take(6).any(|w| COUNTED.contains(&singular(w)))
+        self.says(COUNTED) || self.described().iter().take(6).any(|w| COUNTED.contains(&singular(w)))
     }
 
     /// Whether the value is its minimum.
@@ -308,7 +320,7 @@ impl<'a> Property<'a> {
     pub fn speaks_of(&self, letters: &str) -> bool {
         let examples = self.schema.get("examples").map(Value::to_string).unwrap_or_default();
         let pattern = self.schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
-        self.described
+        self.described()
             .iter()
             .any(|w| w == letters || w.trim_end_matches(|c: char| c.is_ascii_digit()) == letters)
             || words::fold(&examples).contains(letters)
@@ -317,7 +329,7 @@ impl<'a> Property<'a> {
 
     /// Whether it is a required text that lists things with a number for each.
     pub fn lists_numbers(&self) -> bool {
-        let says = |words: &[&str]| self.described.iter().any(|word| words.contains(&word.as_str()));
+        let says = |words: &[&str]| self.described().iter().any(|word| words.contains(&word.as_str()));
         self.required
             && says(&["lists", "list", "elenca", "elenco"])
             && says(&["number", "quantity", "numero", "quantita"])
@@ -360,7 +372,7 @@ impl<'a> Property<'a> {
     /// Whether a property called just `name` holds a person's name: its description is empty or mentions
     /// people.
     fn describes_somebody(&self) -> bool {
-        let words = &self.described;
+        let words = self.described();
         let plain = words.iter().filter(|w| w.chars().all(char::is_alphabetic) && w.len() > 3).count() < 2;
         plain || words.iter().take(8).any(|w| PEOPLE.contains(&w.as_str()) || PEOPLE.contains(&singular(w)))
     }
@@ -368,7 +380,7 @@ impl<'a> Property<'a> {
     /// "Who …", "Name of the guest", "username of the colleague".
     fn names_of_person(&self) -> bool {
         let head: Vec<&str> = self
-            .described
+            .described()
             .iter()
             .map(String::as_str)
             .filter(|w| {

@@ -48,6 +48,8 @@ const HOLIDAYS: &[(&str, i8, i8)] = &[
     ("silvester", 12, 31),
 ];
 
+const EASTER: &[&str] = &["easter", "pasqua", "ostern", "paques", "pascua", "pasquetta"];
+
 /// Every word of a text is looked up, several times.
 static MONTHS_BY_NAME: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
     (1..).zip(MONTHS).flat_map(|(month, names)| names.split(' ').map(move |name| (name, month))).collect()
@@ -56,9 +58,10 @@ static WEEKDAYS_BY_NAME: LazyLock<HashMap<&str, Weekday>> = LazyLock::new(|| {
     WEEKDAYS.iter().flat_map(|(names, day)| names.split(' ').map(|name| (name, *day))).collect()
 });
 
-fn has(list: &str, norm: &str) -> bool {
-    list.split(' ').any(|word| word == norm)
-}
+static HOLIDAYS_BY_NAME: LazyLock<HashMap<&str, (i8, i8)>> = LazyLock::new(|| {
+    let all = HOLIDAYS.iter();
+    all.flat_map(|(names, month, day)| names.split(' ').map(|name| (name, (*month, *day)))).collect()
+});
 
 /// The month that a word names, from 1, and whether the word has another meaning.
 pub(super) fn month(norm: &str) -> Option<(i8, bool)> {
@@ -74,7 +77,7 @@ pub(super) fn weekday(norm: &str) -> Option<Weekday> {
 /// The days of a holiday: in the year of `today`, before and after it.
 pub(super) fn holiday(norm: &str, before: Option<&str>, next: Option<&str>, today: Date) -> Vec<Date> {
     let years = [-1, 0, 1].map(|ahead: i16| today.year().saturating_add(ahead));
-    if has("easter pasqua ostern paques pascua pasquetta", norm) {
+    if EASTER.contains(&norm) {
         let monday = i64::from(norm == "pasquetta" || next == Some("monday"));
         return years.iter().filter_map(|y| easter(*y)?.checked_add(monday.days()).ok()).collect();
     }
@@ -83,7 +86,7 @@ pub(super) fn holiday(norm: &str, before: Option<&str>, next: Option<&str>, toda
         ("year" | "years", Some("new"), _) => Some((1, 1)),
         ("eve", _, _) if before == Some("s") => Some((12, 31)),
         ("boxing", _, Some("day")) | ("stefano", Some("santo"), _) => Some((12, 26)),
-        _ => HOLIDAYS.iter().find(|(names, ..)| has(names, norm)).map(|(_, m, d)| (*m, *d)),
+        _ => HOLIDAYS_BY_NAME.get(norm).copied(),
     };
     let Some((month, day)) = fixed else { return Vec::new() };
     let all = years.iter().filter_map(|y| Date::new(*y, month, day).ok());

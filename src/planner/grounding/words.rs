@@ -82,9 +82,11 @@ pub(super) fn words(text: &str) -> Vec<SourceWord> {
 
 fn push(out: &mut Vec<SourceWord>, run: &str, glued: bool) {
     let capital = run.chars().next().is_some_and(char::is_uppercase);
-    // Ordinal indicators count as letters.
-    let norm: String =
-        fold(&run.replace(['°', 'º', 'ª'], "o")).chars().filter(|c| c.is_alphanumeric()).collect();
+    let norm = match run.is_ascii() {
+        true => run.to_ascii_lowercase(),
+        // Ordinal indicators count as letters.
+        false => fold(&run.replace(['°', 'º', 'ª'], "o")).chars().filter(|c| c.is_alphanumeric()).collect(),
+    };
     // "15T08" of a date and time.
     if let Some((day, hour)) = norm.split_once('t')
         && [day, hour].iter().all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()))
