@@ -51,6 +51,17 @@ pub(super) fn begun_work(state: &RunState, catalogue: &Catalogue) -> String {
     work_of_steps(state, catalogue, |step| step.status != StepStatus::Pending)
 }
 
+/// Results of completed steps in words. [`completed_work`] has them all, with the same figures.
+pub(super) fn results_in_words(state: &RunState) -> impl Iterator<Item = &str> {
+    let completed = state.plan_steps().filter(|(_, step)| step.status == StepStatus::Completed);
+    completed.filter_map(|(_, step)| step.result.as_deref()).filter(|text| keeps_figures(text))
+}
+
+/// Whether a text has the same figures in JSON: other control characters are written in digits.
+fn keeps_figures(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= b' ' || matches!(byte, b'\n' | b'\r' | b'\t'))
+}
+
 /// A step as prompts show it, in the order of the names, as all objects are written.
 #[derive(Serialize)]
 struct StepLine<'a> {
@@ -190,4 +201,32 @@ fn call_line(state: &RunState, call: u32) -> Option<CallLine<'_>> {
         line.error = Some(if says { outcome.user_text(state.language()) } else { error.message.clone() });
     }
     Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::keeps_figures;
+    use crate::language::figures::untraced_figures;
+
+    proptest! {
+        #[test]
+        fn figures_of_plain_texts_are_the_same_in_json(
+            text in "[0-9 \"\\\\.\n\r\t\u{1}\u{8}\u{c}\u{7f}é/]{0,30}",
+            answer in "[0-9 .]{0,20}",
+        ) {
+            let lost = untraced_figures(&answer, &text);
+            let lost_in_json = untraced_figures(&answer, &json!(text).to_string());
+            prop_assert!(!keeps_figures(&text) || lost == lost_in_json, "{lost:?}, {lost_in_json:?}");
+        }
+    }
+
+    #[test]
+    fn digits_after_other_control_characters_are_another_figure_in_json() {
+        let text = "\u{1}5";
+        assert!(!keeps_figures(text) && keeps_figures("5\n12"));
+        assert_eq!(json!(text).to_string(), r#""\u00015""#);
+    }
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::completed_work::{completed_work, dependency_results};
+use super::completed_work::{completed_work, dependency_results, results_in_words};
 use super::constraints::push_current_state;
 use super::consult;
 use super::decide;
@@ -16,6 +16,7 @@ use super::documents::push_documents;
 use super::facts::{fact_lines, push_facts};
 use super::flow_node;
 use super::flow_path;
+use super::plan_line::plan_line;
 use super::plan_prompt;
 use super::program;
 use super::required_reply::{RequiredReply, choices, required_reply};
@@ -125,6 +126,11 @@ pub(super) fn offered_catalogue<'a>(state: &RunState, catalogue: &'a Catalogue) 
 
 /// The figures of an answer that none of its sources has: completed work, the request, the time and the conversation.
 pub(super) fn unfounded_figures(state: &RunState, catalogue: &Catalogue, answer: &str) -> Vec<String> {
+    // Most answers have only figures of the results in words, which are a part of the completed work.
+    let results: Vec<&str> = results_in_words(state).collect();
+    if untraced_figures(answer, &results.join("\n")).is_empty() {
+        return Vec::new();
+    }
     let own = format!("{}\n{}\n{}", common(state), completed_work(state, catalogue), state.request());
     let unfounded = untraced_figures(answer, &own);
     // The conversation is long and rarely needed.
@@ -155,7 +161,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, newest(&context, 2)));
     if let Some(plan) = state.plan_of_round() {
-        sections::push(&mut data, "plan", &json!(plan).to_string());
+        sections::push(&mut data, "plan", &plan_line(&plan));
     }
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     unserved(state, &mut system, &mut data);

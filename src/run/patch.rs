@@ -1,6 +1,7 @@
 //! What a patch may change: the part of the plan that has not begun and that no person has decided about, and the step
 //! that failed.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::event::{PlanCause, PlanMaker, PlanPatch};
@@ -67,16 +68,16 @@ impl RunState {
     }
 
     /// The plan in force together with the versions that it continues.
-    pub fn plan_of_round(&self) -> Option<Plan> {
+    pub fn plan_of_round(&self) -> Option<Cow<'_, Plan>> {
         let made = self.plan()?;
         if made.cause != PlanCause::Adaptation {
-            return Some(made.plan.clone());
+            return Some(Cow::Borrowed(&made.plan));
         }
         let steps = self.plan_steps().map(|(_, step)| step).filter(|step| self.is_in_round(step));
         let unserved = self.unserved().map(str::to_owned).collect();
         let unavailable = self.unavailable().map(str::to_owned).collect();
         let steps = steps.map(|step| step.step.clone()).collect();
-        Some(Plan { steps, unserved, unavailable, ..made.plan.clone() })
+        Some(Cow::Owned(Plan { steps, unserved, unavailable, ..made.plan.clone() }))
     }
 
     /// The steps that have not begun.
