@@ -520,8 +520,8 @@ impl RunState {
     }
 
     fn take_reply(&mut self, call: u32) -> Reply {
-        match self.asks.get(&call).map(|a| &a.status) {
-            Some(AskStatus::Replied { reply } | AskStatus::Used { reply }) => reply.clone(),
+        match self.asks.get_mut(&call).map(|a| &mut a.status) {
+            Some(AskStatus::Replied { reply } | AskStatus::Used { reply }) => std::mem::take(reply),
             _ => Reply::default(),
         }
     }

@@ -17,6 +17,10 @@ pub(super) fn level_fault() -> Fault {
 impl RunState {
     /// The run's level: its own, lowered to the lowest of the scenes that its plans use.
     pub fn level(&self) -> Option<ExecutionLevel> {
+        // Mostly, no scene has a level of its own.
+        if self.started.as_ref().is_none_or(|started| started.levels.is_empty()) {
+            return self.settings().level;
+        }
         let scenes = self.plan_steps().flat_map(|(_, step)| step.step.scene_names());
         let flows = self.plan_steps().filter_map(|(_, step)| self.flow_of(step));
         let of_nodes = flows.flat_map(|flow| flow.tools()).map(|(scene, _)| scene);

@@ -239,9 +239,11 @@ impl RunState {
     /// The steps that begin now, and those that never will.
     fn steps_to_begin(&self) -> Vec<Action> {
         let pending = || self.steps.values().filter(|step| step.status == StepStatus::Pending);
-        if pending().next().is_some()
-            && let Some(stop) = self.no_progress()
-        {
+        // All others have begun or ended: what follows is about pending steps alone.
+        if pending().next().is_none() {
+            return Vec::new();
+        }
+        if let Some(stop) = self.no_progress() {
             return vec![record(stop)];
         }
         let all: Vec<&Step> = self.plan_steps().map(|(_, s)| &s.step).collect();

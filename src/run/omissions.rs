@@ -1,6 +1,8 @@
 //! What every answer has to mention: writes that were done, writes that the user has to confirm, and
 //! requested work that was not done.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use super::event::{Effect, Outcome};
@@ -270,7 +272,7 @@ impl RunState {
 
 /// What a reader sees of an answer shown as Markdown: without HTML comments and link references.
 pub(crate) fn visible_text(answer: &str) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(answer.len());
     let mut rest = answer;
     while let Some((before, hidden)) = rest.split_once("<!--") {
         out.push_str(before);
@@ -278,7 +280,14 @@ pub(crate) fn visible_text(answer: &str) -> String {
     }
     out.push_str(rest);
     let is_reference = |line: &&str| line.trim_start().starts_with('[') && line.contains("]:");
-    out.lines().filter(|line| !is_reference(line)).collect::<Vec<_>>().join("\n")
+    let mut shown = String::with_capacity(out.len());
+    for (at, line) in out.lines().filter(|line| !is_reference(line)).enumerate() {
+        if at > 0 {
+            shown.push('\n');
+        }
+        shown.push_str(line);
+    }
+    shown
 }
 
 /// The sentences of a text.
@@ -325,30 +334,39 @@ fn leaf_values(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
     }
 }
 
-/// An answer, normalised for searching values and phrases.
-struct NormalisedAnswer {
-    /// Lower case, with single spaces.
-    plain: String,
-    words: Vec<String>,
+/// An answer, normalised for searching values and phrases once something is searched: mostly nothing was left out.
+struct NormalisedAnswer<'a> {
+    text: &'a str,
+    plain: OnceCell<String>,
+    words: OnceCell<Vec<String>>,
 }
 
-impl NormalisedAnswer {
-    fn of(text: &str) -> Self {
-        Self { plain: plain(text), words: words(text) }
+impl<'a> NormalisedAnswer<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, plain: OnceCell::new(), words: OnceCell::new() }
+    }
+
+    /// In lower case, with single spaces.
+    fn plain(&self) -> &str {
+        self.plain.get_or_init(|| plain(self.text))
+    }
+
+    fn words(&self) -> &[String] {
+        self.words.get_or_init(|| words(self.text))
     }
 
     /// Whether it contains the phrase, ignoring whitespace and case.
     fn has(&self, phrase: &str) -> bool {
-        self.plain.contains(&plain(phrase))
+        self.plain().contains(&plain(phrase))
     }
 
     /// Whether it contains the value: a date by its day as a separate number, anything else by its words.
     fn has_value(&self, value: &str) -> bool {
         if let Some(day) = day_of_month(value) {
-            return self.words.iter().any(|word| word.parse() == Ok(day));
+            return self.words().iter().any(|word| word.parse() == Ok(day));
         }
         let own = words(value);
-        !own.is_empty() && self.words.windows(own.len()).any(|part| part == own.as_slice())
+        !own.is_empty() && self.words().windows(own.len()).any(|part| part == own.as_slice())
     }
 
     /// Whether it mentions a part of a request: contains most of its long words.
@@ -357,7 +375,7 @@ impl NormalisedAnswer {
         if own.is_empty() {
             return self.has(part);
         }
-        let mentioned = own.iter().filter(|word| self.words.contains(word)).count();
+        let mentioned = own.iter().filter(|word| self.words().contains(word)).count();
         mentioned * 2 > own.len()
     }
 
@@ -365,7 +383,7 @@ impl NormalisedAnswer {
     fn names_tool(&self, tool: &str) -> bool {
         let stems = split_name(tool).into_iter().filter(|word| word.chars().count() > 3);
         let stems: Vec<String> = stems.map(|word| word.chars().take(4).collect()).collect();
-        stems.iter().any(|stem| self.words.iter().any(|word| word.starts_with(stem.as_str())))
+        stems.iter().any(|stem| self.words().iter().any(|word| word.starts_with(stem.as_str())))
     }
 }
 

@@ -403,7 +403,7 @@ impl Event {
 
     /// The event's name in the journal.
     pub fn name(&self) -> &'static str {
-        self.facts().name
+        self.into()
     }
 
     /// The event's name and the ordinal of its subject: stable within a run.
