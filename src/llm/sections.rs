@@ -5,7 +5,6 @@
 //! section: a `<` that begins a tag inside a body is escaped.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 /// Opens a conversation's summary that begins with the chatbot's own instructions.
 pub const INSTRUCTIONS_PREFIX: &str = "The chatbot's instructions: ";
@@ -16,8 +15,11 @@ pub fn push(out: &mut String, name: &str, body: &str) {
     if body.trim().is_empty() {
         return;
     }
-    // Writing into a String cannot fail.
-    let _ = writeln!(out, "<{name}>\n{}\n</{name}>", escape(body));
+    out.reserve(body.len() + 2 * name.len() + "<>\n\n</>\n".len());
+    let body = escape(body);
+    for part in ["<", name, ">\n", body.as_ref(), "\n</", name, ">\n"] {
+        out.push_str(part);
+    }
 }
 
 /// The body of the first section called `name`, unescaped; `None` if there is none.
@@ -44,7 +46,7 @@ pub fn replace(text: &mut String, name: &str, body: &str) {
 
 fn escape(body: &str) -> Cow<'_, str> {
     let special = ['&', '<'];
-    if !body.contains(special) {
+    if !body.bytes().any(|byte| matches!(byte, b'&' | b'<')) {
         return body.into();
     }
     let mut out = String::with_capacity(body.len() + 32);

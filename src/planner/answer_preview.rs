@@ -29,9 +29,9 @@ enum PreviewSource {
         /// Whether there is a call, so that the text is not the answer.
         called: bool,
         request: String,
-        /// The request's words. An echo of the request is not an answer, so text is held back until it
-        /// contains a new word.
-        asked: BTreeSet<String>,
+        /// The request's words, once a chunk is compared with them. An echo of the request is not an answer, so text
+        /// is held back until it contains a new word.
+        asked: Option<BTreeSet<String>>,
     },
 }
 
@@ -46,7 +46,7 @@ impl AnswerPreview {
                     partial: answer_of_verdict(),
                     called: false,
                     request: state.request().to_owned(),
-                    asked: words(state.request()).into_iter().collect(),
+                    asked: None,
                 }
             }
             Subject::Continuation { .. }
@@ -111,7 +111,9 @@ impl AnswerPreview {
 
     /// Takes a chunk of the JSON.
     fn push_json(&mut self, piece: &str) -> String {
-        let PreviewSource::Call { partial, asked, .. } = &mut self.source else { return String::new() };
+        let PreviewSource::Call { partial, request, asked, .. } = &mut self.source else {
+            return String::new();
+        };
         let piece = partial.feed(piece);
         if self.begun {
             return piece;
@@ -119,6 +121,7 @@ impl AnswerPreview {
         self.held.push_str(&piece);
         // The last word may continue in the next chunk.
         let whole = self.held.trim_end_matches(char::is_alphanumeric);
+        let asked = asked.get_or_insert_with(|| words(request).into_iter().collect());
         if words(whole).iter().all(|word| asked.contains(word)) {
             return String::new();
         }
@@ -162,7 +165,7 @@ mod tests {
                 partial: answer_of_verdict(),
                 called: false,
                 request: request.to_owned(),
-                asked: words(request).into_iter().collect(),
+                asked: None,
             },
             held: String::new(),
             begun: false,

@@ -1,5 +1,7 @@
 //! Reads replies: each yields one event, which uses the reply or lists its problems.
 
+use std::borrow::Cow;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -152,10 +154,10 @@ const MIN_ECHO_WORDS: usize = 6;
 
 /// Whether `answer` echoes the request: the same words, or a sentence without a new word.
 pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
-    let asked = words(request);
+    let asked: Vec<Cow<'_, str>> = parts(request).map(in_lower_case).collect();
     let (mut count, mut is_same) = (0, true);
     // Mostly, an answer soon has a word of its own.
-    for word in words_of(answer) {
+    for word in parts(answer).map(in_lower_case) {
         if !asked.contains(&word) {
             return false;
         }
@@ -167,9 +169,16 @@ pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
 
 /// The words of a text, in lower case.
 pub(super) fn words(text: &str) -> Vec<String> {
-    words_of(text).collect()
+    parts(text).map(str::to_lowercase).collect()
 }
 
-fn words_of(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase)
+/// The words of a text as written.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Most words are in lower case already.
+fn in_lower_case(word: &str) -> Cow<'_, str> {
+    let is_lower = word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
 }

@@ -99,15 +99,15 @@ pub fn render(template: &str, language: &str, result: &Value, arguments: &Value)
     // A variable that the template does not even contain the name of need not be copied.
     let is_named = |name: &str| template.contains(name);
     let of_result = result.as_object().into_iter().flatten().filter(|(name, _)| is_named(name));
-    let mut fields: Map<String, Value> =
-        of_result.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut fields: BTreeMap<&str, &Value> = of_result.map(|(name, value)| (name.as_str(), value)).collect();
     if is_named("result") {
-        fields.entry("result").or_insert_with(|| result.clone());
+        fields.entry("result").or_insert(result);
     }
     if is_named("arguments") {
-        fields.insert("arguments".to_owned(), arguments.clone());
+        fields.insert("arguments", arguments);
     }
-    fields.insert(LANGUAGE.to_owned(), json!(language));
+    let language = json!(language);
+    fields.insert(LANGUAGE, &language);
     let mut out = BoundedWriter::default();
     let compiled = ENVIRONMENT.get_template(template).or_else(|_| ENVIRONMENT.template_from_str(template));
     compiled.ok()?.render_captured_to(fields, &mut out).ok()?;

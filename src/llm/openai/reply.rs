@@ -39,7 +39,10 @@ pub(super) fn whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
     if body.get("error").is_some_and(|error| !error.is_null()) {
         return Err(error_object(body));
     }
-    let choice = body.pointer("/choices/0").filter(|choice| choice.is_object()).ok_or_else(|| {
+    // A list, or an object with numbers for names.
+    let choices = body.get("choices");
+    let choice = choices.and_then(|choices| choices.get(0).or_else(|| choices.get("0")));
+    let choice = choice.filter(|choice| choice.is_object()).ok_or_else(|| {
         let keys: Vec<&str> =
             body.as_object().map_or(vec![], |o| o.keys().take(8).map(String::as_str).collect());
         ErrorKind::Malformed { detail: format!("there is no choices[0]; its keys are {keys:?}") }
@@ -155,20 +158,21 @@ pub(super) fn finish_reason(choice: &Value) -> Option<String> {
 /// The usage of a body or chunk; `None` also if a server reports 0 for everything, or an implausible number.
 pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
     let usage = body.get("usage").filter(|usage| usage.is_object())?;
-    let number = |paths: &[&str]| {
-        let found = paths.iter().filter_map(|path| usage.pointer(path)).find_map(|v| {
+    let at = |path: &[&str]| path.iter().try_fold(usage, |value, name| value.get(name));
+    let number = |paths: &[&[&str]]| {
+        let found = paths.iter().filter_map(|path| at(path)).find_map(|v| {
             v.as_u64().or_else(|| v.as_f64().map(|n| n as u64)).or_else(|| v.as_str()?.parse().ok())
         });
         found.unwrap_or(0)
     };
     let reported = TokenUsage {
-        input: number(&["/prompt_tokens", "/input_tokens"]),
+        input: number(&[&["prompt_tokens"], &["input_tokens"]]),
         cached: number(&[
-            "/prompt_tokens_details/cached_tokens",
-            "/input_tokens_details/cached_tokens",
-            "/prompt_cache_hit_tokens",
+            &["prompt_tokens_details", "cached_tokens"],
+            &["input_tokens_details", "cached_tokens"],
+            &["prompt_cache_hit_tokens"],
         ]),
-        output: number(&["/completion_tokens", "/output_tokens"]),
+        output: number(&[&["completion_tokens"], &["output_tokens"]]),
     };
     let plausible = reported.input.max(reported.output).max(reported.cached) <= MAX_TOKENS;
     (plausible && (reported.input > 0 || reported.output > 0)).then_some(reported)
