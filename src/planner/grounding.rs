@@ -37,7 +37,7 @@ use property::{Property, PropertyKind};
 use quantity::MentionedNumbers;
 use written::{ParsedMoment, day, lasting, minute, moment, month, time};
 
-use crate::language::{lexicon, number_words};
+use crate::language::lexicon;
 
 /// Most values of one call that are checked; any further one counts as untraced.
 const MAX_VALUES: usize = 256;
@@ -142,7 +142,7 @@ fn source_words(text: &str, language: Option<&str>) -> Vec<words::SourceWord> {
     let mut words = words::words(text);
     if language == Some("en") {
         for word in words.iter_mut().filter(|w| w.is(OTHER_IN_ENGLISH)) {
-            word.norm.push('\'');
+            *word = words::SourceWord::new(format!("{}'", word.norm), word.glued, word.capital);
         }
     }
     words
@@ -541,7 +541,7 @@ impl Evidence<'_> {
     /// Whether each word of a list of things with their numbers was said or found: "thirty" as well as "30".
     fn listed(&self, words: &[words::SourceWord]) -> bool {
         words.iter().filter(|word| word.norm.chars().all(char::is_alphabetic)).all(|word| {
-            match number_words::spoken(&word.norm) {
+            match word.spoken() {
                 Some(1) => true,
                 Some(number) => self.figures().numbers.derives(f64::from(number)),
                 None => lexicon::is_stop_word(&word.norm) || self.vocabulary().knows(&word.norm),
@@ -650,9 +650,7 @@ impl Evidence<'_> {
 
 /// Whether a text consists of number words, so that it names nobody.
 fn is_numeral(words: &[words::SourceWord]) -> bool {
-    words
-        .iter()
-        .all(|word| number_words::spoken(&word.norm).is_some() || word.is(&["half", "mezzo", "mezza", "day"]))
+    words.iter().all(|word| word.spoken().is_some() || word.is(&["half", "mezzo", "mezza", "day"]))
 }
 
 /// Working days from one day to another, inclusive.

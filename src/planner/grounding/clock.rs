@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::quantity;
 use super::words::SourceWord;
-use crate::language::number_words;
 
 const DAY: i32 = 1440;
 
@@ -155,8 +154,7 @@ impl ClockReader<'_> {
 
     fn hour(&self, i: usize) -> Option<i32> {
         let word = self.words.get(i)?;
-        let value =
-            word.figure().filter(|_| word.norm.len() <= 2).or_else(|| number_words::spoken(&word.norm))?;
+        let value = word.figure().filter(|_| word.norm.len() <= 2).or_else(|| word.spoken())?;
         i32::try_from(value).ok().filter(|hour| (0..=24).contains(hour))
     }
 
@@ -261,7 +259,7 @@ impl ClockReader<'_> {
         } else if word.is(HALF) {
             Some(30)
         } else {
-            number_words::spoken(&word.norm).or(word.figure()).and_then(|v| i32::try_from(v).ok())
+            word.spoken().or(word.figure()).and_then(|v| i32::try_from(v).ok())
         };
         value.filter(|v| (1..60).contains(v))
     }
@@ -298,8 +296,7 @@ impl ClockReader<'_> {
             }
             self.add_times(out, hour, if sign < 0 { -minutes } else { minutes }, at + 1);
             // "venti e cinquanta cinque"
-            if let Some(unit) =
-                self.words.get(at + 1).and_then(|w| number_words::spoken(&w.norm)).filter(|u| *u < 10)
+            if let Some(unit) = self.words.get(at + 1).and_then(SourceWord::spoken).filter(|u| *u < 10)
                 && minutes >= 20
             {
                 self.add_times(out, hour, minutes + unit as i32, at + 2);

@@ -6,7 +6,6 @@ use jiff::civil::{Date, Weekday};
 use super::quantity;
 use super::terms::{self, BETWEEN, CUES, LAST, LINKS, NEXT, NOT, THIS, TO};
 use super::words::SourceWord;
-use crate::language::number_words;
 
 /// Most days, months and years of one text.
 const MAX_ITEMS: usize = 1000;
@@ -177,8 +176,7 @@ impl MentionReader<'_> {
         if let Some((month, other)) = terms::month(&word.norm) {
             let number = |k: usize| {
                 self.words.get(k).is_some_and(|w| {
-                    w.figure().is_some_and(|v| v < 32 || w.norm.len() == 4)
-                        || number_words::ordinal(&w.norm).is_some()
+                    w.figure().is_some_and(|v| v < 32 || w.norm.len() == 4) || w.ordinal().is_some()
                 })
             };
             // "mai 5 cose" is not the fifth of May.
@@ -214,7 +212,7 @@ impl MentionReader<'_> {
         let month = ["month", "mese", "monat", "mois", "mes"];
         let word = self.words.get(i)?;
         let is_month = word.is(&month);
-        let ranked = self.is(i + 1, &month).then(|| number_words::ordinal(&word.norm)).flatten();
+        let ranked = self.is(i + 1, &month).then(|| word.ordinal()).flatten();
         let named = self.words.get(i + 1).filter(|_| is_month).and_then(SourceWord::figure);
         if let Some(month) =
             ranked.or(named).and_then(|m| i8::try_from(m).ok()).filter(|m| (1..=12).contains(m))
@@ -252,14 +250,14 @@ impl MentionReader<'_> {
         }
         let (value, next) = match word.figure().filter(|_| word.norm.len() <= 2) {
             Some(value) => (value, i + 1),
-            None => match number_words::ordinal(&word.norm) {
+            None => match word.ordinal() {
                 Some(rank) => (rank, i + 1),
                 None => {
                     let found = quantity::at(self.words, i).filter(|f| f.values.len() == 1)?;
                     let tens = found.values.first().filter(|v| v.fract() == 0.0).map(|v| *v as u32)?;
                     // "twenty-first"
                     let skip = usize::from(self.is(found.next, &["-"]));
-                    let unit = self.words.get(found.next + skip).and_then(|w| number_words::ordinal(&w.norm));
+                    let unit = self.words.get(found.next + skip).and_then(SourceWord::ordinal);
                     match unit.filter(|unit| *unit < 10 && tens >= 20) {
                         Some(unit) => (tens + unit, found.next + skip + 1),
                         None => (tens, found.next),
@@ -276,7 +274,7 @@ impl MentionReader<'_> {
 
     /// Whether a number reads as a day without an adjacent month: "the 15th", "il 15".
     pub fn cued(&self, item: &DateMention) -> bool {
-        let ranked = self.words.get(item.first).is_some_and(|w| number_words::ordinal(&w.norm).is_some());
+        let ranked = self.words.get(item.first).is_some_and(|w| w.ordinal().is_some());
         let led = self.before(item.first, 1, CUES)
             || (self.before(item.first, 1, &["'"]) && self.before(item.first, 2, CUES))
             || item
@@ -445,7 +443,7 @@ impl MentionReader<'_> {
             if w.is(&["last", "ultimo", "ultima", "letzter", "letzten", "dernier"]) {
                 Some(-1)
             } else {
-                number_words::ordinal(&w.norm).and_then(|n| i8::try_from(n).ok())
+                w.ordinal().and_then(|n| i8::try_from(n).ok())
             }
         });
         let month = items.get(k + 1).filter(|next| next.first - item.next <= 2);

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::words::SourceWord;
-use crate::language::number_words::{ordinal, spoken};
 
 /// The numbers in a text, in thousandths, so that they can be compared exactly.
 #[derive(Debug, Default)]
@@ -118,13 +117,13 @@ fn in_words(words: &[SourceWord], i: usize) -> Option<ParsedNumber> {
         return Some(ParsedNumber { first: i, next: i + 1, values: vec![0.5] });
     }
     let mut total = 0.0;
-    let mut group = f64::from(spoken(&first.norm)?);
+    let mut group = f64::from(first.spoken()?);
     let mut next = i + 1;
     for _ in 0..12 {
         let skip = usize::from(words.get(next).is_some_and(|w| {
             (w.norm == "-" && w.glued) || (group >= 100.0 && w.is(&["and", "e", "et", "y"]))
         }));
-        let Some(more) = words.get(next + skip).and_then(|w| spoken(&w.norm)).map(f64::from) else { break };
+        let Some(more) = words.get(next + skip).and_then(SourceWord::spoken).map(f64::from) else { break };
         if more >= 1000.0 && group < more {
             total += group * more;
             group = 0.0;
@@ -228,7 +227,7 @@ impl MentionedNumbers {
                 word.is(&["me", "myself", "alone", "solo", "sola", "single", "moi", "mich", "mir", "io"]);
             self.none |=
                 word.is(&["no", "none", "without", "senza", "nessun", "nessuno", "nessuna", "nothing"]);
-            if let Some(rank) = ordinal(&word.norm) {
+            if let Some(rank) = word.ordinal() {
                 self.ranks.insert(i64::from(rank) * 1000);
             }
             let next = words.get(i + 1);
@@ -283,7 +282,7 @@ impl MentionedNumbers {
             return;
         }
         let after = words.get(from..).unwrap_or_default();
-        let more = after.iter().take(4).find_map(|w| w.figure().or_else(|| spoken(&w.norm)));
+        let more = after.iter().take(4).find_map(|w| w.figure().or_else(|| w.spoken()));
         let half = after.iter().take(4).any(|w| w.is(&["half", "mezza", "mezzo", "demie", "media"]));
         if let Some(more) = more.map(f64::from).or(half.then_some(30.0)).filter(|more| *more < 60.0) {
             self.add(hours * 60.0 + more, Some("minutes"));
@@ -303,7 +302,7 @@ impl MentionedNumbers {
         let joins = |w: &SourceWord| w.is(&[",", "and", "e", "ed", "et", "und", "y", "&", "+"]);
         let ends = |w: &SourceWord| w.is(&[".", ";", "?", "!", ":"]);
         let (mut items, mut length) = (1, 0);
-        for word in words.iter().chain([&SourceWord { norm: ".".to_owned(), glued: true, capital: false }]) {
+        for word in words.iter().chain([&SourceWord::new(".".to_owned(), true, false)]) {
             if joins(word) {
                 if length > 0 {
                     items += 1;

@@ -1,5 +1,9 @@
 //! Splits a text into words and figures, without case and accents.
 
+use std::cell::OnceCell;
+
+use crate::language::number_words;
+
 /// Longest text that is read, in bytes.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
@@ -12,9 +16,27 @@ pub(super) struct SourceWord {
     pub glued: bool,
     /// Whether it was capitalised.
     pub capital: bool,
+    /// Its value as a number word, and as an ordinal: readers of days, times and numbers each ask for them.
+    number: OnceCell<Option<u32>>,
+    rank: OnceCell<Option<u32>>,
 }
 
 impl SourceWord {
+    /// A word in lower case and without accents.
+    pub fn new(norm: String, glued: bool, capital: bool) -> Self {
+        Self { norm, glued, capital, number: OnceCell::new(), rank: OnceCell::new() }
+    }
+
+    /// Its value as a number word: "three".
+    pub fn spoken(&self) -> Option<u32> {
+        *self.number.get_or_init(|| number_words::spoken(&self.norm))
+    }
+
+    /// Its value as an ordinal: "third", "3rd".
+    pub fn ordinal(&self) -> Option<u32> {
+        *self.rank.get_or_init(|| number_words::ordinal(&self.norm))
+    }
+
     /// Whether it is one of these.
     pub fn is(&self, words: &[&str]) -> bool {
         words.contains(&self.norm.as_str())
@@ -73,7 +95,7 @@ pub(super) fn words(text: &str) -> Vec<SourceWord> {
                 '’' => '\'',
                 other => other,
             };
-            out.push(SourceWord { norm: mark.to_string(), glued: !gap, capital: false });
+            out.push(SourceWord::new(mark.to_string(), !gap, false));
             gap = false;
         }
     }
@@ -91,12 +113,12 @@ fn push(out: &mut Vec<SourceWord>, run: &str, glued: bool) {
     if let Some((day, hour)) = norm.split_once('t')
         && [day, hour].iter().all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()))
     {
-        out.push(SourceWord { norm: day.to_owned(), glued, capital: false });
-        out.push(SourceWord { norm: "t".to_owned(), glued: true, capital: false });
-        out.push(SourceWord { norm: hour.to_owned(), glued: true, capital: false });
+        out.push(SourceWord::new(day.to_owned(), glued, false));
+        out.push(SourceWord::new("t".to_owned(), true, false));
+        out.push(SourceWord::new(hour.to_owned(), true, false));
         return;
     }
-    out.push(SourceWord { norm, glued, capital });
+    out.push(SourceWord::new(norm, glued, capital));
 }
 
 /// The words of a property's name: `guestName` and `guest_name` yield "guest", "name".
