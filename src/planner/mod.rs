@@ -25,7 +25,6 @@ mod interpret;
 mod list_change;
 pub mod list_edits;
 mod patch;
-mod plan_line;
 mod plan_prompt;
 mod plan_reply;
 mod planned_calls;

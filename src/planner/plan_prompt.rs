@@ -10,7 +10,6 @@ use super::completed_work::completed_work;
 use super::constraints::{allowed, not_allowed, push_guidance, push_switched_off, shown_as_switched_off};
 use super::documents::push_documents;
 use super::facts::push_facts;
-use super::plan_line::plan_line;
 use super::prompt::{common, context, conversation, forced, pending};
 use super::shortlist::{is_shortlisted, shortlist};
 use super::tools::{CREATE_PLAN, create_plan};
@@ -126,7 +125,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
             sections::push(&mut data, "executed", &completed_work(state, catalogue));
         }
         if let Some(made) = state.plan() {
-            sections::push(&mut data, "plan", &plan_line(&made.plan));
+            sections::push(&mut data, "plan", &json!(made.plan).to_string());
         }
         sections::push(&mut data, "feedback", &feedback.words);
         sections::push(&mut data, "number_from", &(state.last_fixed_step(true) + 1).to_string());

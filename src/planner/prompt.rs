@@ -16,7 +16,6 @@ use super::documents::push_documents;
 use super::facts::{fact_lines, push_facts};
 use super::flow_node;
 use super::flow_path;
-use super::plan_line::plan_line;
 use super::plan_prompt;
 use super::program;
 use super::required_reply::{RequiredReply, choices, required_reply};
@@ -161,7 +160,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, newest(&context, 2)));
     if let Some(plan) = state.plan_of_round() {
-        sections::push(&mut data, "plan", &plan_line(&plan));
+        sections::push(&mut data, "plan", &json!(plan).to_string());
     }
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     unserved(state, &mut system, &mut data);
