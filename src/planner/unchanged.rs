@@ -53,17 +53,31 @@ fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<St
         matches!(step.status, StepStatus::Completed | StepStatus::Failed | StepStatus::Blocked)
     };
     let by_plan = steps.any(|step| ends(step) && lacks_its_write(state, catalogue, step));
+    let is_expected = by_plan || state.steps.is_empty();
+    let shown = run::visible_text(answer);
+    let names_a_write =
+        |words: &str| all_writes(catalogue).any(|(scene, tool)| names_action(scene, tool, words));
+    if !is_expected && !may_claim(&shown, names_a_write) {
+        return None;
+    }
     let requested = requested_writes(state, catalogue);
     if !by_plan && requested.is_empty() {
         return None;
     }
     let names = |words: &str| requested.iter().any(|(scene, tool)| names_action(scene, tool, words));
-    let told = ActReport::of(&run::visible_text(answer), names);
-    let is_missing = match by_plan || state.steps.is_empty() {
+    let told = ActReport::of(&shown, names);
+    let is_missing = match is_expected {
         true => !told.is_denied() && !told.only_asks,
         false => told.claims,
     };
     is_missing.then(|| sentences::unchanged(state.language()).to_owned())
+}
+
+/// Whether an answer may claim an act that `names` recognises. It is soon told, unlike which of them the request asks for, and
+/// most answers about what was read claim none. Clauses with a part of a mail or web address read differently.
+fn may_claim(answer: &str, names: impl Fn(&str) -> bool) -> bool {
+    let has_address = answer.contains('@') || answer.contains("://");
+    has_address || ActReport::of(answer, |_| false).claims || names(answer)
 }
 
 /// The lines for steps that completed without an expected write, in a run that wrote something else, unless the answer denies
@@ -93,13 +107,7 @@ fn untouched_steps(state: &RunState, catalogue: &Catalogue, answer: &str) -> Opt
 /// The writes that a plain request asks for.
 fn requested_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<(&'a Scene, &'a SceneTool)> {
     let request = state.request();
-    let mut named: Vec<(&Scene, &SceneTool)> = catalogue
-        .iter()
-        .flat_map(|scene| {
-            let scene: &Scene = scene;
-            writes(scene).map(move |tool| (scene, tool))
-        })
-        .collect();
+    let mut named: Vec<(&Scene, &SceneTool)> = all_writes(catalogue).collect();
     // Reading the clauses takes long, and most requests have no verb that names a write.
     if let Some(verbs) = language::possible_verbs(request) {
         named.retain(|(scene, tool)| !verbs.is_empty() && names_action(scene, tool, &verbs));
@@ -154,6 +162,13 @@ fn lacks_its_write(state: &RunState, catalogue: &Catalogue, step: &StepState) ->
             .any(|tool| !planned.if_needed.contains(&tool.name) && !is_called(tool))
 }
 
+fn all_writes(catalogue: &Catalogue) -> impl Iterator<Item = (&Scene, &SceneTool)> {
+    catalogue.iter().flat_map(|scene| {
+        let scene: &Scene = scene;
+        writes(scene).map(move |tool| (scene, tool))
+    })
+}
+
 fn writes(scene: &Scene) -> impl Iterator<Item = &SceneTool> {
     scene.tools.iter().filter(|tool| tool.effect == Effect::Write)
 }
@@ -187,6 +202,25 @@ mod tests {
                     prop_assert!(possible.split(' ').any(|one| one == verb), "{verb} of {request}");
                 }
             }
+        }
+
+        /// An answer that claims an act is one that may claim it, so that the request need not be read for the others.
+        #[test]
+        fn answer_that_claims_an_act_may_claim_it(
+            words in proptest::collection::vec(
+                prop::sample::select(vec![
+                    "I", "we", "have", "has been", "booked", "Your", "leave", "is", "done", "not", "could not", "the room", "ho",
+                    "prenotato", "la sala", "\u{e8} stata", "non", ",", ".", "!", "?", "\n", "and", "e", "it'll", "12 days", "left",
+                    "(", ")", "book-in", "sent", "12.5", "50\u{20ac}",
+                ]),
+                0..24,
+            ),
+            act in prop::sample::select(vec!["book a room", "Invia la mail", "send", "prenota la sala", "leave"]),
+            blanks in any::<bool>(),
+        ) {
+            let answer = words.join(if blanks { " " } else { "" });
+            let names = |said: &str| language::names_action(said, act, std::iter::empty());
+            prop_assert!(!ActReport::of(&answer, names).claims || may_claim(&answer, names), "{answer}");
         }
     }
 }
