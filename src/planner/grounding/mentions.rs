@@ -259,7 +259,7 @@ impl MentionReader<'_> {
                     let skip = usize::from(self.is(found.next, &["-"]));
                     let unit = self.words.get(found.next + skip).and_then(SourceWord::ordinal);
                     match unit.filter(|unit| *unit < 10 && tens >= 20) {
-                        Some(unit) => (tens + unit, found.next + skip + 1),
+                        Some(unit) => (tens.saturating_add(unit), found.next + skip + 1),
                         None => (tens, found.next),
                     }
                 }

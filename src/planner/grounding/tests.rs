@@ -491,3 +491,10 @@ fn each_word_of_a_list_with_numbers_has_a_source() {
         assert!(doubtful("Sell 3 teapots", items), "{items}");
     }
 }
+
+#[test]
+fn figure_too_large_for_a_day_is_none_before_an_ordinal_either() {
+    for said in ["471120260615 first", "on 4711202606-third June", "il 99999999999999999999 primo giugno"] {
+        assert!(!traces(said, "from", &text("date"), &json!("2027-06-02")), "{said}");
+    }
+}
