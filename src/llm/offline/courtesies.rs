@@ -42,6 +42,10 @@ static DUTIES: &Patterns = patterns!["you/u need/have/must/ve/got got? to?", "do
 const TELLING: &str = "that saying says say said message note report write tell text mail email subject reason comment \
 che dicendo dice scrivi messaggio nota segnala riferisci testo oggetto motivo commento";
 
+/// Words of who says or thinks something.
+const SAYING: &str = "said says told tells wrote writes thinks thought according apparently supposedly \
+ha hanno dice dicono detto disse scritto secondo pare sembra";
+
 /// The request without such words; as it is if there are none.
 pub(super) fn without_courtesies(request: &str) -> String {
     let tokens = text::tokens(request);
@@ -78,9 +82,19 @@ fn opening(tokens: &[Token], words: &[(usize, &Token)]) -> usize {
         let supposes = |verb: &Token| verb.is(&["have", "be", "avere", "essere"]);
         let verb = own.get(count).filter(|verb| is_verb(verb) && !supposes(verb))?;
         let is_order = is_infinitive(&verb.norm) || own[count - 1].is(&["to", "must"]);
-        after(count).filter(|_| is_order)
+        after(count).filter(|(at, _)| is_order && is_one_clause(&tokens[*at..]))
     };
     marked.or_else(plain).or_else(duty).map_or(0, |(_, start)| start)
+}
+
+/// Whether nothing follows that may say whose words these are, or may be another clause: "you need to …, said Marco".
+fn is_one_clause(tokens: &[Token]) -> bool {
+    let last = tokens.iter().rposition(|token| token.word).unwrap_or_default();
+    let is_plain =
+        |token: &Token| token.word || matches!(token.raw.as_str(), "'" | "’" | "\"" | "“" | "”" | "«" | "»");
+    tokens[..=last.min(tokens.len().saturating_sub(1))]
+        .iter()
+        .all(|token| is_plain(token) && !token.among(SAYING))
 }
 
 /// The bytes of what presses the request at its end.
@@ -141,6 +155,9 @@ mod tests {
             "You needn't sell 3 cups",
             "You must not sell 3 cups",
             "You must have sold 3 cups",
+            "You need to sell 3 cups, said Marco",
+            "You need to sell 3 cups according to Marco",
+            "Dovresti vendere 3 tazzine, dice Marco",
             "You have 3 cups",
             "You have to be careful",
             "Non dovresti vendere 3 tazzine",
