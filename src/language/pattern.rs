@@ -420,7 +420,7 @@ impl Patterns {
 /// A list of patterns in the form in which they are matched. Most words begin no pattern of a list, so that one lookup is all
 /// that they cost.
 struct ReadPatterns {
-    patterns: Vec<Vec<Part>>,
+    patterns: Vec<Vec<PatternPart>>,
     /// The patterns, by their place in the list, that may begin with a word that some pattern names as its first.
     by_first_word: HashMap<&'static str, Vec<usize>>,
     /// The patterns that may begin with any other word, or with none: they begin with a class of words.
@@ -429,7 +429,8 @@ struct ReadPatterns {
 
 impl ReadPatterns {
     fn of(written: &[&'static str]) -> Self {
-        let patterns = written.iter().map(|pattern| pattern.split(' ').map(Part::of).collect()).collect();
+        let patterns =
+            written.iter().map(|pattern| pattern.split(' ').map(PatternPart::of).collect()).collect();
         let mut read = Self { patterns, by_first_word: HashMap::new(), by_class: Vec::new() };
         for (number, pattern) in read.patterns.iter().enumerate() {
             let Some(first_words) = first_words(pattern) else {
@@ -455,10 +456,10 @@ impl ReadPatterns {
 }
 
 /// The words with which a pattern may begin; `None` if it may begin with a class of words, or match no word at all.
-fn first_words(pattern: &[Part]) -> Option<Vec<&'static str>> {
+fn first_words(pattern: &[PatternPart]) -> Option<Vec<&'static str>> {
     let mut first = Vec::new();
     for part in pattern {
-        let Words::These(words) = &part.words else { return None };
+        let WordClass::These(words) = &part.words else { return None };
         first.extend(words.iter().copied());
         if !part.is_optional {
             return Some(first);
@@ -468,13 +469,13 @@ fn first_words(pattern: &[Part]) -> Option<Vec<&'static str>> {
 }
 
 /// A part of a pattern, which one word fits.
-struct Part {
-    words: Words,
+struct PatternPart {
+    words: WordClass,
     is_optional: bool,
 }
 
 /// The words that fit a part of a pattern.
-enum Words {
+enum WordClass {
     /// Any word.
     Any,
     /// A verb of action.
@@ -497,20 +498,20 @@ enum Words {
     These(Vec<&'static str>),
 }
 
-impl Part {
+impl PatternPart {
     fn of(written: &'static str) -> Self {
         let word = written.strip_suffix('?').unwrap_or(written);
         let words = match word {
-            "*" => Words::Any,
-            "<verb>" => Words::Verb,
-            "<inf>" => Words::Infinitive,
-            "<ing>" => Words::Ing,
-            "<ed>" => Words::Past,
-            "<ger>" => Words::Gerund,
-            "<pp>" => Words::Participle,
-            "<num>" => Words::Number,
-            "è" => Words::AccentedE,
-            _ => Words::These(word.split('/').collect()),
+            "*" => WordClass::Any,
+            "<verb>" => WordClass::Verb,
+            "<inf>" => WordClass::Infinitive,
+            "<ing>" => WordClass::Ing,
+            "<ed>" => WordClass::Past,
+            "<ger>" => WordClass::Gerund,
+            "<pp>" => WordClass::Participle,
+            "<num>" => WordClass::Number,
+            "è" => WordClass::AccentedE,
+            _ => WordClass::These(word.split('/').collect()),
         };
         Self { words, is_optional: word.len() < written.len() }
     }
@@ -518,22 +519,22 @@ impl Part {
     fn fits(&self, token: &Token) -> bool {
         let norm = token.norm.as_str();
         match &self.words {
-            Words::Any => true,
-            Words::Verb => is_verb(token),
-            Words::Infinitive => is_infinitive(norm),
-            Words::Ing => norm.len() > 4 && norm.ends_with("ing"),
-            Words::Past => is_past(norm),
-            Words::Gerund => norm.len() > 5 && (norm.ends_with("ando") || norm.ends_with("endo")),
-            Words::Participle => is_participle(norm),
-            Words::Number => token.digit(),
-            Words::AccentedE => token.lower == "è",
-            Words::These(words) => words.contains(&norm),
+            WordClass::Any => true,
+            WordClass::Verb => is_verb(token),
+            WordClass::Infinitive => is_infinitive(norm),
+            WordClass::Ing => norm.len() > 4 && norm.ends_with("ing"),
+            WordClass::Past => is_past(norm),
+            WordClass::Gerund => norm.len() > 5 && (norm.ends_with("ando") || norm.ends_with("endo")),
+            WordClass::Participle => is_participle(norm),
+            WordClass::Number => token.digit(),
+            WordClass::AccentedE => token.lower == "è",
+            WordClass::These(words) => words.contains(&norm),
         }
     }
 }
 
 /// The end of a pattern that begins at `at`. `None` if it does not match.
-fn end(pattern: &[Part], words: &[&Token], at: usize) -> Option<usize> {
+fn end(pattern: &[PatternPart], words: &[&Token], at: usize) -> Option<usize> {
     let mut i = at;
     for part in pattern {
         let fits = words.get(i).is_some_and(|token| part.fits(token));
