@@ -1,6 +1,7 @@
 //! Whether a text denies something or says that something failed, and what an answer says of an act.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::text::{self, Token};
 
@@ -14,6 +15,8 @@ lamentablemente";
 const FAILURES: &str = "fail refus reject declin denied error problem impossib unavail conflict overlap rifiut respin \
 fallit fallisc errore impossibil spiacent dispiac sovrappo echou echec erreur abgelehnt fehler fehlgeschlagen gescheitert \
 unmoglich rechaz fallo imposib lament";
+
+static FAILURE_BEGINNINGS: LazyLock<Vec<&str>> = LazyLock::new(|| FAILURES.split_whitespace().collect());
 
 /// Words of [`DENIALS`] that say nothing about whether an act was done: "already", "only", "however".
 const NEUTRAL: &str = "only already instead however but gia solo invece pero ma deja mais bereits aber ya";
@@ -65,7 +68,7 @@ fn has_denial(tokens: &[Token], part: Range<usize>, counts: impl Fn(&Token) -> b
     let words = tokens.iter().enumerate().take(part.end).skip(part.start);
     words.filter(|(_, token)| token.word && counts(token)).any(|(at, token)| {
         let denies = token.among(DENIALS) && !(token.is(&["no"]) && is_number(at));
-        denies || FAILURES.split_whitespace().any(|begins| token.norm.starts_with(begins))
+        denies || FAILURE_BEGINNINGS.iter().any(|begins| token.norm.starts_with(begins))
     })
 }
 

@@ -83,7 +83,8 @@ impl Token {
 
     /// Whether it is one of these words, separated by blanks (without accents).
     pub fn among(&self, words: &str) -> bool {
-        words.split_whitespace().any(|word| word == self.norm)
+        // Most words are not even a part of the list, which is soon told.
+        words.contains(&self.norm) && words.split_whitespace().any(|word| word == self.norm)
     }
 
     /// Its features for comparison with other words.

@@ -55,16 +55,18 @@ fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<St
     let by_plan = steps.any(|step| ends(step) && lacks_its_write(state, catalogue, step));
     let is_expected = by_plan || state.steps.is_empty();
     let shown = run::visible_text(answer);
-    let names_a_write =
-        |words: &str| all_writes(catalogue).any(|(scene, tool)| names_action(scene, tool, words));
-    if !is_expected && !may_claim(&shown, names_a_write) {
+    let names =
+        |writes: &[Write], words: &str| writes.iter().any(|(scene, tool)| names_action(scene, tool, words));
+    let named = named_writes(state, catalogue);
+    let may_matter = by_plan || !named.is_empty();
+    if !may_matter || !is_expected && !may_claim(&shown, |words| names(&named, words)) {
         return None;
     }
-    let requested = requested_writes(state, catalogue);
+    let requested = writes_of_clauses(state, named);
     if !by_plan && requested.is_empty() {
         return None;
     }
-    let names = |words: &str| requested.iter().any(|(scene, tool)| names_action(scene, tool, words));
+    let names = |words: &str| names(&requested, words);
     let told = ActReport::of(&shown, names);
     let is_missing = match is_expected {
         true => !told.is_denied() && !told.only_asks,
@@ -104,14 +106,23 @@ fn untouched_steps(state: &RunState, catalogue: &Catalogue, answer: &str) -> Opt
     (!lines.is_empty() && !is_told()).then(|| lines.join("\n"))
 }
 
-/// The writes that a plain request asks for.
-fn requested_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<(&'a Scene, &'a SceneTool)> {
-    let request = state.request();
-    let mut named: Vec<(&Scene, &SceneTool)> = all_writes(catalogue).collect();
-    // Reading the clauses takes long, and most requests have no verb that names a write.
-    if let Some(verbs) = language::possible_verbs(request) {
+/// A write of a scene.
+type Write<'a> = (&'a Scene, &'a SceneTool);
+
+/// The writes that a verb of the request names.
+fn named_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<Write<'a>> {
+    let of_scene = |scene: &'a Scene| writes(scene).map(move |tool| (scene, tool));
+    let mut named: Vec<Write<'a>> = catalogue.iter().flat_map(|scene| of_scene(scene)).collect();
+    if let Some(verbs) = language::possible_verbs(state.request()) {
         named.retain(|(scene, tool)| !verbs.is_empty() && names_action(scene, tool, &verbs));
     }
+    named
+}
+
+/// Those of these writes that a plain request asks for. Reading the clauses takes long, and most requests have no verb that
+/// names a write.
+fn writes_of_clauses<'a>(state: &RunState, mut named: Vec<Write<'a>>) -> Vec<Write<'a>> {
+    let request = state.request();
     if named.is_empty() || language::is_background_task(request, "") {
         return Vec::new();
     }
@@ -160,13 +171,6 @@ fn lacks_its_write(state: &RunState, catalogue: &Catalogue, step: &StepState) ->
         && writes(scene)
             .filter(|tool| planned.expected_tools.contains(&tool.name))
             .any(|tool| !planned.if_needed.contains(&tool.name) && !is_called(tool))
-}
-
-fn all_writes(catalogue: &Catalogue) -> impl Iterator<Item = (&Scene, &SceneTool)> {
-    catalogue.iter().flat_map(|scene| {
-        let scene: &Scene = scene;
-        writes(scene).map(move |tool| (scene, tool))
-    })
 }
 
 fn writes(scene: &Scene) -> impl Iterator<Item = &SceneTool> {
