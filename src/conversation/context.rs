@@ -59,7 +59,7 @@ impl ConversationState {
     }
 }
 
-/// What a run is told of what its conversation remembers, in at most `budget` tokens, and the documents that the pending question
+/// What a run gets of what its conversation remembers, in at most `budget` tokens, and the documents that the pending question
 /// lists.
 fn own_context(
     known: &RememberedHistory,

@@ -21,7 +21,8 @@
 //! - A run of the queue starts with every turn whose run was answered, and never with a memory that is overdue.
 //!
 //! **Architecture invariant:** this module knows `run`, `planner` and `memory`: no actor, channel, store or
-//! clock. Reply channels, live runs and times stay with the actor, which finds them by id.
+//! clock. Reply channels, live runs and times stay with the actor, which finds them by id. All that conversations share is
+//! which of their histories are packed, and no result depends on that.
 
 mod commands;
 mod context;

@@ -173,7 +173,7 @@ impl RunState {
         parts.filter(move |part| self.unavailable().all(|off| off != *part)).map(String::as_str)
     }
 
-    /// What is told of a request without steps: what its constraints do not allow, and what is switched off.
+    /// What the answer to a request without steps says was not done: what its constraints do not allow, and what is switched off.
     pub(super) fn refused_without_steps(&self) -> Vec<String> {
         let forbidden: Vec<&str> = self.forbidden_parts().collect();
         let unavailable: Vec<&str> = self.unavailable().filter(|_| self.steps.is_empty()).collect();

@@ -71,7 +71,7 @@ pub(super) fn select(
     chosen.into_iter().map(|(_, known)| known).collect()
 }
 
-/// At most what a fact takes as it is frozen, in quarters of a token: its texts, each byte of which counts one or more.
+/// The least that a fact takes as it is frozen, in quarters of a token: its texts, each byte of which counts one or more.
 fn least_size(entry: &LedgerEntry) -> usize {
     let fact = &entry.fact;
     r#"{"id":"","kind":"","claim":""}"#.len()
