@@ -292,7 +292,7 @@ impl Engine {
 
     /// What [`Engine::metrics`] formats.
     pub(crate) async fn gather_metrics(&self) -> Option<Exposition> {
-        let outside = &self.parts.outside;
+        let server_metrics = &self.parts.server_metrics;
         let kpis = &self.system.kpis;
         if !kpis.is_counting() {
             return None;
@@ -303,7 +303,7 @@ impl Engine {
             tracing::error!(code = error.code(), %error, "the metrics of runs are missing in this scrape");
             Exposition::default()
         });
-        text.add_server(outside);
+        text.add_server(server_metrics);
         if let Some(waiting) = waiting {
             telemetry::add_approvals(&mut text, waiting);
         }
@@ -316,20 +316,20 @@ impl Engine {
         let known = |(scene, tool): &(String, String)| catalogue.has_tool(&format!("{scene}.{tool}"));
         let breakers = self.parts.health.states(jiff::Timestamp::now()).into_iter();
         telemetry::add_tools(&mut text, breakers.filter(|(tool, _)| known(tool)));
-        telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending, kpis.backlog());
-        telemetry::add_spans(&mut text, outside);
-        telemetry::add_log(&mut text, outside);
+        telemetry::add_queues(&mut text, server_metrics, self.system.journal.stats().pending, kpis.backlog());
+        telemetry::add_spans(&mut text, server_metrics);
+        telemetry::add_log(&mut text, server_metrics);
         let stored = self.parts.store.count_sessions().await;
-        telemetry::add_sessions(&mut text, outside, stored.ok());
-        telemetry::add_facts(&mut text, outside);
+        telemetry::add_sessions(&mut text, server_metrics, stored.ok());
+        telemetry::add_facts(&mut text, server_metrics);
         telemetry::add_build(&mut text);
-        telemetry::add_data_dir(&mut text, outside);
+        telemetry::add_data_dir(&mut text, server_metrics);
         Some(text)
     }
 
     /// Records metrics of what happens outside runs, such as rejections and queues.
-    pub fn outside(&self) -> &ServerMetrics {
-        &self.parts.outside
+    pub fn server_metrics(&self) -> &ServerMetrics {
+        &self.parts.server_metrics
     }
 
     /// The tenants that share this process.

@@ -63,7 +63,7 @@ pub struct Journal {
     failed: Option<Error>,
     /// Receives what was written.
     sink: Option<Arc<dyn RecordSink>>,
-    outside: ServerMetrics,
+    server_metrics: ServerMetrics,
     /// Callers that wait for the actor to stop.
     stopping: Vec<CompletionSender>,
 }
@@ -131,13 +131,14 @@ impl Journal {
         options: &Options,
         watch: JournalTelemetry,
     ) -> Result<Handle, Error> {
-        let JournalTelemetry { sink, server_metrics: outside } = watch;
+        let JournalTelemetry { sink, server_metrics } = watch;
         if System::try_current().is_none() {
             return Err(Error::new(ErrorCode::Stopped, "the journal needs a running actix system"));
         }
         let arbiter = Arbiter::try_new()
             .map_err(|e| Error::new(ErrorCode::Failed, format!("no thread for the journal: {e}")))?;
-        let shared = Arc::new(JournalShared::new(options, CONTROL_CAPACITY, sink.is_some(), outside.clone()));
+        let shared =
+            Arc::new(JournalShared::new(options, CONTROL_CAPACITY, sink.is_some(), server_metrics.clone()));
         let journal = Journal {
             store: store.clone(),
             shared: Arc::clone(&shared),
@@ -148,7 +149,7 @@ impl Journal {
             held: HeldAppends::default(),
             failed: None,
             sink,
-            outside,
+            server_metrics,
             stopping: Vec::new(),
         };
         // At most one message is in flight, so the default mailbox capacity is enough.
@@ -248,7 +249,7 @@ impl Journal {
                 journal.unsynced = !synced;
             }
             journal.shared.record_commit(events, took, outcome.is_ok(), synced);
-            journal.outside.record_commit(events, took, outcome.is_ok());
+            journal.server_metrics.record_commit(events, took, outcome.is_ok());
             match outcome {
                 Err(error)
                     if error.is_transient() && journal.stopping.is_empty() && !journal.held.is_expired() =>

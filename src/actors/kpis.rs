@@ -67,7 +67,7 @@ pub struct Options {
     /// The thread that it runs on.
     pub runtime: tokio::runtime::Handle,
     /// Records waiting times and restarts.
-    pub outside: ServerMetrics,
+    pub server_metrics: ServerMetrics,
     /// The traces of runs, if there are any.
     pub traces: Option<RunTraces>,
 }
@@ -131,7 +131,7 @@ impl Handle {
     /// # Errors
     /// `metrics.invalid`.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { names, is_counting, capacity, store, runtime, outside, traces } = options;
+        let Options { names, is_counting, capacity, store, runtime, server_metrics, traces } = options;
         if is_counting {
             RunMetrics::new(&names).map_err(|error| Error::Invalid(error.to_string()))?;
         }
@@ -140,9 +140,9 @@ impl Handle {
             component: Component::Kpis,
             capacity: MAX_SCRAPES,
             lazy_notices: 1,
-            metrics: outside.clone(),
+            metrics: server_metrics.clone(),
         };
-        let (shared, refusals) = (queue.clone(), outside.clone());
+        let (shared, refusals) = (queue.clone(), server_metrics.clone());
         let mailbox = Mailbox::new(supervision, move |is_first| Kpis {
             subscriber: subscriber(&shared, is_counting, traces.clone()),
             is_counting,
@@ -158,7 +158,7 @@ impl Handle {
             failures: 0,
             unrestorable: shared.lock().restoring.take(),
             waiters: VecDeque::new(),
-            outside: refusals.clone(),
+            server_metrics: refusals.clone(),
         });
         mailbox.start(runtime);
         Ok(Self { mailbox, queue, is_counting })
@@ -267,7 +267,7 @@ pub(crate) struct Kpis {
     unrestorable: Option<RunId>,
     /// Questions, each answered once the actor gets to its barrier.
     waiters: VecDeque<(u64, KpisQuestion)>,
-    outside: ServerMetrics,
+    server_metrics: ServerMetrics,
 }
 
 /// A message to the actor.
@@ -467,7 +467,7 @@ impl Behavior for Kpis {
                 self.due.get_or_insert_with(|| Instant::now() + LINGER);
             }
             KpisMessage::Ask(question) if self.waiters.len() >= MAX_SCRAPES => {
-                self.outside.shed(Component::Kpis);
+                self.server_metrics.shed(Component::Kpis);
                 question.refuse(Error::Busy);
             }
             KpisMessage::Ask(question) => {

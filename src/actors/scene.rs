@@ -47,7 +47,7 @@ pub struct Options {
     /// The thread that the actor runs on.
     pub arbiter: ArbiterHandle,
     /// Records queued and shed work.
-    pub outside: ServerMetrics,
+    pub server_metrics: ServerMetrics,
     /// Which tenants share the scenes.
     pub tenants: Sharers<TenantId>,
 }
@@ -181,7 +181,7 @@ impl Handle {
         };
         if let Some(place) = self.free_place(&call.principal.tenant) {
             // It has not waited.
-            drop(self.options.outside.enqueue(Component::Scene));
+            drop(self.options.server_metrics.enqueue(Component::Scene));
             return run_tool(&self.scene, &self.options, call, HeldPlace { _place: place, _permit: permit })
                 .await;
         }
@@ -220,16 +220,16 @@ impl Handle {
         let mut address = lock(&self.address);
         if !address.connected() {
             tracing::warn!(scene = %self.scene.name, "the scene's actor died and is replaced");
-            self.options.outside.record_restart(Component::Scene);
+            self.options.server_metrics.record_restart(Component::Scene);
             *address = SceneActor::launch(&self.scene, &self.options, &self.places);
         }
-        let outside = &self.options.outside;
-        let waiting = outside.enqueue(Component::Scene);
+        let server_metrics = &self.options.server_metrics;
+        let waiting = server_metrics.enqueue(Component::Scene);
         // The mailbox has room for every call with a permit.
         let span = tracing::Span::current();
         let sent = address.try_send(QueuedSceneCall { call, reply, waiting, permit, span });
         sent.map_err(|_| {
-            outside.shed(Component::Scene);
+            server_metrics.shed(Component::Scene);
             busy(&self.scene, NoPermit::AllTaken)
         })
     }
@@ -242,7 +242,7 @@ impl Handle {
     ) -> Result<FairPermit<TenantId>, Fault> {
         self.options.tenants.see(tenant);
         permits.take(tenant, self.options.tenants.is_shared()).map_err(|no| {
-            self.options.outside.shed(Component::Scene);
+            self.options.server_metrics.shed(Component::Scene);
             busy(&self.scene, no)
         })
     }

@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
     /// Records what waits and what is refused.
-    pub(crate) outside: ServerMetrics,
+    pub(crate) server_metrics: ServerMetrics,
     /// Admits runs.
     pub(crate) gate: RecoveryGate,
     /// Places for summaries.
@@ -163,7 +163,7 @@ impl SceneManager {
         }
         let new = self.state.take_new_facts();
         if new != FactCounts::default() {
-            self.options.outside.record_facts(new.recorded, new.superseded);
+            self.options.server_metrics.record_facts(new.recorded, new.superseded);
         }
     }
 

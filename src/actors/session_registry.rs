@@ -21,7 +21,7 @@ use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 #[derive(Clone)]
 pub(crate) struct Address {
     registry: Addr<SessionRegistry>,
-    outside: ServerMetrics,
+    server_metrics: ServerMetrics,
 }
 
 impl Address {
@@ -34,8 +34,8 @@ impl Address {
         mailbox: usize,
     ) -> Self {
         let registry = SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 };
-        let outside = registry.options.outside.clone();
-        Self { registry: launch::start_actor(own, mailbox, registry), outside }
+        let server_metrics = registry.options.server_metrics.clone();
+        Self { registry: launch::start_actor(own, mailbox, registry), server_metrics }
     }
 
     /// Passes a request to its conversation.
@@ -132,9 +132,9 @@ impl Address {
 
     fn try_send(&self, tenant: TenantId, session: SessionId, message: SessionMessage) -> Result<(), Fault> {
         let is_request = matches!(message, SessionMessage::Request(_));
-        let waiting = is_request.then(|| self.outside.enqueue(Component::SessionRegistry));
+        let waiting = is_request.then(|| self.server_metrics.enqueue(Component::SessionRegistry));
         self.registry.try_send(ToSession { tenant, session, message, waiting }).map_err(|_| {
-            self.outside.shed(Component::SessionRegistry);
+            self.server_metrics.shed(Component::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
     }
@@ -233,7 +233,7 @@ impl SessionRegistry {
         if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
             let message =
                 format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
-            self.options.outside.shed(Component::SessionRegistry);
+            self.options.server_metrics.shed(Component::SessionRegistry);
             return Err(Fault::new("engine.sessions_full", message));
         }
         Ok(self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
@@ -245,7 +245,7 @@ impl SessionRegistry {
                 tenant.clone(),
                 session.clone(),
                 self.options.clone(),
-                Address { registry: ctx.address(), outside: self.options.outside.clone() },
+                Address { registry: ctx.address(), server_metrics: self.options.server_metrics.clone() },
                 life,
                 is_new,
             );
@@ -259,7 +259,7 @@ impl SessionRegistry {
     fn no_place(&self, message: &SessionMessage, session: &SessionId) -> Fault {
         match message {
             SessionMessage::Request(_) => {
-                self.options.outside.shed(Component::SceneManager);
+                self.options.server_metrics.shed(Component::SceneManager);
                 conversation::queue_full(self.options.max_queued)
             }
             SessionMessage::Command(_) | SessionMessage::Statement(_) => conversation::too_many_commands(),
@@ -279,7 +279,7 @@ impl Handler<ToSession> for SessionRegistry {
         let mut is_new = false;
         if let SessionMessage::Request(request) = &mut message {
             is_new = request.is_first;
-            request.waiting = Some(self.options.outside.enqueue(Component::SceneManager));
+            request.waiting = Some(self.options.server_metrics.enqueue(Component::SceneManager));
         }
         match self.awake((tenant, session.clone()), is_new, ctx) {
             Ok(awake) => {
@@ -290,7 +290,7 @@ impl Handler<ToSession> for SessionRegistry {
             }
             Err(fault) => message.refuse(fault),
         }
-        self.options.outside.set_awake(self.awake.len());
+        self.options.server_metrics.set_awake(self.awake.len());
     }
 }
 
@@ -304,7 +304,7 @@ impl Handler<SleepRequest> for SessionRegistry {
                 let agreed = awake.sent == request.received;
                 if agreed {
                     self.awake.remove(&key);
-                    self.options.outside.set_awake(self.awake.len());
+                    self.options.server_metrics.set_awake(self.awake.len());
                 }
                 agreed
             }

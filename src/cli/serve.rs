@@ -32,7 +32,7 @@ pub async fn serve<W: Write>(
         .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
     check_open_files(open_files::raise_limit(), loaded.config.server.open_files());
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
-    engine.outside().count_dropped_log_lines(notices.dropped_lines());
+    engine.server_metrics().count_dropped_log_lines(notices.dropped_lines());
     let server = start_server(&engine, &loaded, notices).await?;
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
     let address = AddressFile::new(&loaded.config.store.data_dir, server.addr(), config, scenes);

@@ -101,7 +101,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     let runtime = current.gateway.runtime().map_err(|error| StartError::Other(error.into()))?;
     let kpis = start_kpis(parts, &current, runtime.clone()).await?;
     let watch =
-        JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: parts.outside.clone() };
+        JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: parts.server_metrics.clone() };
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
     parts.cast.start(&runtime, &parts.store, &journal, &parts.clock);
     // Before anything is resumed or accepted.
@@ -115,7 +115,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         open: OpenHistories::new(MAX_OPEN_HISTORY_BYTES),
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
-        outside: parts.outside.clone(),
+        server_metrics: parts.server_metrics.clone(),
         gate: parts.recovery_gate.clone(),
         summary_places: SummaryPlaces::new(worker_threads()),
         carries_on: parts.is_serving.clone(),
@@ -173,7 +173,7 @@ fn start_background_tasks(
     tokio::spawn(restore_health(parts.store.clone(), parts.health.clone(), config.execution.breaker));
     tokio::spawn(parts.switches.clone().run_forever());
     if config.telemetry.metrics {
-        let census = DataDirCensus { store: parts.store.clone(), metrics: parts.outside.clone() };
+        let census = DataDirCensus { store: parts.store.clone(), metrics: parts.server_metrics.clone() };
         tokio::spawn(census.run_forever());
     }
 }
@@ -193,7 +193,7 @@ async fn start_kpis(
         capacity: kpis::CAPACITY,
         store: parts.store.clone(),
         runtime,
-        outside: parts.outside.clone(),
+        server_metrics: parts.server_metrics.clone(),
         traces: parts.traces.clone(),
     };
     kpis::Handle::start(options).map_err(|error| start_fault("engine.metrics", error.to_string()))
@@ -227,7 +227,7 @@ pub(super) fn run_services(
             interpreter: parts.sources.replaced.interpreter.clone(),
             workers: parts.workers.clone(),
             arbiter: arbiter.clone(),
-            outside: parts.outside.clone(),
+            server_metrics: parts.server_metrics.clone(),
             tenants: parts.tenants.clone(),
         };
         (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))

@@ -201,8 +201,8 @@ impl Builder {
         let clock = clock(&config)?;
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
-        let outside = ServerMetrics::default();
-        let cast = Cast::new(&config, &clock, &outside, self.cap);
+        let server_metrics = ServerMetrics::default();
+        let cast = Cast::new(&config, &clock, &server_metrics, self.cap);
         let gateway = gateway(&config, &cast)?;
         let store = Store::open(DataDir::open(&config.store.data_dir)?).await?;
         store.limit_tenant_bytes(config.store.max_tenant_bytes);
@@ -214,11 +214,11 @@ impl Builder {
         let workers = tool_runtime()?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let workers_handle = workers.handle().clone();
-        let traces = run_traces(&config, &workers_handle, &outside)?;
+        let traces = run_traces(&config, &workers_handle, &server_metrics)?;
         let mut sources = self.sources;
         if sources.replaced.interpreter.is_none() {
             sources.replaced.interpreter =
-                sandbox::interpreter(&config.sandbox, &workers_handle, outside.programs());
+                sandbox::interpreter(&config.sandbox, &workers_handle, server_metrics.programs());
         }
         let active = ActiveConfig { config, gateway, catalogue, http, webhook };
         let parts = EngineParts {
@@ -231,7 +231,7 @@ impl Builder {
             current: Arc::new(ArcSwap::from_pointee(active)),
             idle: self.idle,
             active_runs: ActiveRuns::default(),
-            outside,
+            server_metrics,
             cast,
             is_serving: Arc::default(),
             tenants: Sharers::default(),
@@ -280,7 +280,7 @@ pub(super) struct EngineParts {
     pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     pub(super) idle: Duration,
     pub(super) active_runs: ActiveRuns,
-    pub(super) outside: ServerMetrics,
+    pub(super) server_metrics: ServerMetrics,
     pub(super) cast: Cast,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,

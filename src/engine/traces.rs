@@ -17,7 +17,7 @@ use crate::trace_context::TraceSampler;
 pub(super) fn run_traces(
     config: &Config,
     runtime: &Runtime,
-    outside: &ServerMetrics,
+    server_metrics: &ServerMetrics,
 ) -> Result<Option<RunTraces>, StartError> {
     let settings = &config.telemetry.otlp;
     let get = |name: &str| std::env::var(name).ok();
@@ -29,7 +29,7 @@ pub(super) fn run_traces(
         service: target.service.as_str().into(),
         models: ModelServers::new(&config.llm),
     };
-    let sink = sink(target, config, runtime, outside)?;
+    let sink = sink(target, config, runtime, server_metrics)?;
     Ok(Some(RunTraces { options, sink }))
 }
 
@@ -38,10 +38,11 @@ fn sink(
     target: OtlpTarget,
     config: &Config,
     runtime: &Runtime,
-    outside: &ServerMetrics,
+    server_metrics: &ServerMetrics,
 ) -> Result<Arc<dyn SpanSink>, StartError> {
     let timeout = std::time::Duration::from_millis(config.telemetry.otlp.timeout_ms);
-    let exporter = crate::telemetry::traces::SpanExporter::start(target, timeout, outside.clone(), runtime);
+    let exporter =
+        crate::telemetry::traces::SpanExporter::start(target, timeout, server_metrics.clone(), runtime);
     let exporter = exporter.map_err(|error| {
         start_fault("config.otlp", format!("no HTTP client for traces: {}", error.without_url()))
     })?;

@@ -107,7 +107,7 @@ impl App {
     }
 
     fn overloaded(&self, tenant: &TenantId, no: NoPermit, what: &str, most: usize, key: &str) -> Problem {
-        self.engine.outside().shed(Component::Http);
+        self.engine.server_metrics().shed(Component::Http);
         let detail = match no {
             NoPermit::AllTaken => {
                 format!("{most} {what} are in progress, which is the limit ({key}); retry in a moment")

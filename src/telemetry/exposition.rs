@@ -21,8 +21,8 @@ impl Exposition {
     }
 
     /// Adds the metrics that the server has recorded.
-    pub fn add_server(&mut self, outside: &ServerMetrics) {
-        self.families.extend(outside.gather());
+    pub fn add_server(&mut self, server_metrics: &ServerMetrics) {
+        self.families.extend(server_metrics.gather());
     }
 
     /// Adds the metrics of HTTP requests.

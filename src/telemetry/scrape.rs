@@ -122,26 +122,26 @@ pub fn add_tools(to: &mut Exposition, breakers: impl Iterator<Item = ((String, S
 
 /// Adds queue depths and load shedding. `unwritten` events wait for the journal, `uncounted` ones are written
 /// but not in the metrics of runs yet.
-pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, unwritten: u64, uncounted: u64) {
+pub fn add_queues(to: &mut Exposition, server_metrics: &ServerMetrics, unwritten: u64, uncounted: u64) {
     let name = |part: Component| vec![part.name().to_owned()];
     to.counter(
         "shed_total",
         "Work items refused because a queue was full, by component.",
         &["actor"],
-        Component::ALL.map(|part| (name(part), outside.shed_count(part) as f64)),
+        Component::ALL.map(|part| (name(part), server_metrics.shed_count(part) as f64)),
     );
     to.counter(
         "actor_restarts_total",
         "Restarts of actors that ended by a panic, by component.",
         &["actor"],
-        Component::ALL.map(|part| (name(part), outside.restarts(part) as f64)),
+        Component::ALL.map(|part| (name(part), server_metrics.restarts(part) as f64)),
     );
     to.counter(
         "sandbox_programs_total",
         "Executions of programs in the sandbox, by where they stopped: at a call, at the end (finished), at a fault (its \
          code), or before they began (busy, unavailable).",
         &["outcome"],
-        outside.programs().by_outcome().map(|(outcome, count)| (vec![outcome.to_owned()], count as f64)),
+        server_metrics.programs().by_outcome().map(|(outcome, count)| (vec![outcome.to_owned()], count as f64)),
     );
     to.gauge(
         "mailbox_depth",
@@ -153,29 +153,29 @@ pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, unwritten: u64, 
                 Component::Kpis => uncounted,
                 _ => 0,
             };
-            (name(part), (outside.depth(part) + events) as f64)
+            (name(part), (server_metrics.depth(part) + events) as f64)
         }),
     );
 }
 
 /// Adds what became of the spans of runs.
-pub fn add_spans(to: &mut Exposition, outside: &ServerMetrics) {
+pub fn add_spans(to: &mut Exposition, server_metrics: &ServerMetrics) {
     to.counter(
         "trace_spans_total",
         "Spans of runs, by what became of them: exported, dropped (no room, or the server stopped), failed (the receiver \
          could not be reached, or refused the export) or rejected (the receiver took others of the same export).",
         &["outcome"],
-        SpanFate::ALL.map(|fate| (vec![fate.name().to_owned()], outside.spans(fate) as f64)),
+        SpanFate::ALL.map(|fate| (vec![fate.name().to_owned()], server_metrics.spans(fate) as f64)),
     );
 }
 
 /// Adds how many lines of the log were dropped.
-pub fn add_log(to: &mut Exposition, outside: &ServerMetrics) {
+pub fn add_log(to: &mut Exposition, server_metrics: &ServerMetrics) {
     to.counter(
         "log_lines_dropped_total",
         "Log lines that were dropped because nobody read standard error fast enough.",
         &[],
-        [(vec![], outside.dropped_log_lines() as f64)],
+        [(vec![], server_metrics.dropped_log_lines() as f64)],
     );
 }
 
@@ -202,8 +202,8 @@ pub fn add_learned(to: &mut Exposition, plans: impl IntoIterator<Item = (&'stati
 }
 
 /// Adds the conversations in memory and, if the number of all `stored` ones is known, the others.
-pub fn add_sessions(to: &mut Exposition, outside: &ServerMetrics, stored: Option<u64>) {
-    let awake = outside.awake();
+pub fn add_sessions(to: &mut Exposition, server_metrics: &ServerMetrics, stored: Option<u64>) {
+    let awake = server_metrics.awake();
     let asleep = stored.map(|stored| ("asleep", stored.saturating_sub(awake)));
     to.gauge(
         "sessions",
@@ -226,8 +226,8 @@ pub fn add_build(to: &mut Exposition) {
 }
 
 /// Adds what the data directory holds, and the space that is left, as far as it was read.
-pub fn add_data_dir(to: &mut Exposition, outside: &ServerMetrics) {
-    let DataDirSizes { disk, documents } = outside.data_dir();
+pub fn add_data_dir(to: &mut Exposition, server_metrics: &ServerMetrics) {
+    let DataDirSizes { disk, documents } = server_metrics.data_dir();
     let (count, bytes) = documents.unzip();
     let parts = [("database", disk.database_bytes), ("wal", disk.wal_bytes), ("documents", bytes)];
     to.gauge(
@@ -248,8 +248,8 @@ pub fn add_data_dir(to: &mut Exposition, outside: &ServerMetrics) {
 }
 
 /// Adds what the ledgers of conversations recorded.
-pub fn add_facts(to: &mut Exposition, outside: &ServerMetrics) {
-    let (recorded, superseded) = outside.facts();
+pub fn add_facts(to: &mut Exposition, server_metrics: &ServerMetrics) {
+    let (recorded, superseded) = server_metrics.facts();
     to.counter(
         "facts_recorded_total",
         "Facts that conversations recorded, by kind: given by the user, verified by a tool, quoted from a document, \

@@ -680,12 +680,13 @@ fn failed_tool_call_is_logged_once_with_code_reason_run_and_session() {
 
 #[test]
 fn queue_depth_counts_until_guard_is_dropped() {
-    let outside = ServerMetrics::default();
-    let (first, second) = (outside.enqueue(Component::Scene), outside.enqueue(Component::Scene));
-    assert_eq!((outside.depth(Component::Scene), outside.depth(Component::Http)), (2, 0));
+    let server_metrics = ServerMetrics::default();
+    let (first, second) =
+        (server_metrics.enqueue(Component::Scene), server_metrics.enqueue(Component::Scene));
+    assert_eq!((server_metrics.depth(Component::Scene), server_metrics.depth(Component::Http)), (2, 0));
     drop((first, second));
-    outside.shed(Component::Http);
-    assert_eq!((outside.depth(Component::Scene), outside.shed_count(Component::Http)), (0, 1));
+    server_metrics.shed(Component::Http);
+    assert_eq!((server_metrics.depth(Component::Scene), server_metrics.shed_count(Component::Http)), (0, 1));
 }
 
 /// A plan of these steps that requires approval.

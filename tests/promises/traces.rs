@@ -57,7 +57,7 @@ async fn request_is_one_trace_which_continues_its_clients_and_continues_in_model
     served.engine.shut_down().await.unwrap();
 
     let spans = receiver.spans();
-    let exported = served.engine.outside().spans(SpanFate::Exported);
+    let exported = served.engine.server_metrics().spans(SpanFate::Exported);
     assert_eq!((spans.len() as u64, &*spans[0].service), (exported, "office"));
     let seen = of(&spans, CLIENT_TRACE);
     let root = seen[0];

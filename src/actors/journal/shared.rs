@@ -20,7 +20,7 @@ pub(super) struct JournalShared {
     inbox: Inbox,
     /// Whether written records are published, so that appends have to keep them.
     pub(super) has_sink: bool,
-    pub(super) outside: ServerMetrics,
+    pub(super) server_metrics: ServerMetrics,
     max_pending: usize,
     failed_streams: Mutex<FailedStreams>,
     /// Why the disk currently rejects writes; `None` while it accepts them.
@@ -64,13 +64,18 @@ pub(super) fn stopped_error() -> Error {
 
 impl JournalShared {
     /// Creates the state with capacity for `spare` items beside the appends.
-    pub(super) fn new(options: &Options, spare: usize, has_sink: bool, outside: ServerMetrics) -> Self {
+    pub(super) fn new(
+        options: &Options,
+        spare: usize,
+        has_sink: bool,
+        server_metrics: ServerMetrics,
+    ) -> Self {
         let max_pending = options.max_pending.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
             permits: Arc::new(Semaphore::new(max_pending)),
             inbox: Inbox::new(max_pending.saturating_add(spare), options.max_batch.max(1)),
             has_sink,
-            outside,
+            server_metrics,
             max_pending,
             failed_streams: Mutex::default(),
             write_error: watch::Sender::new(None),
@@ -115,7 +120,7 @@ impl JournalShared {
         self.inbox.push(item, || self.has_room()).map_err(|refused| match refused {
             InboxError::Closed => stopped_error(),
             InboxError::Full => {
-                self.outside.shed(Component::Journal);
+                self.server_metrics.shed(Component::Journal);
                 let message = "the journal queue is full: the disk cannot keep up; try again later";
                 Error::new(ErrorCode::Busy, message)
             }

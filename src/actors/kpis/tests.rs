@@ -18,7 +18,7 @@ pub(super) fn unrestorable_run() -> RunId {
 struct Stage {
     journal: journal::Handle,
     kpis: Handle,
-    outside: ServerMetrics,
+    server_metrics: ServerMetrics,
     store: Store,
     expected: Subscriber,
     history: BTreeMap<u128, Vec<Envelope<Event>>>,
@@ -49,22 +49,23 @@ impl Stage {
     async fn new(capacity: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path()).await;
-        let outside = ServerMetrics::default();
+        let server_metrics = ServerMetrics::default();
         let options = Options {
             names: names(),
             is_counting: true,
             capacity,
             store: store.clone(),
             runtime: tokio::runtime::Handle::current(),
-            outside: outside.clone(),
+            server_metrics: server_metrics.clone(),
             traces: None,
         };
         let kpis = Handle::start(options).unwrap();
-        let watch = JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: outside.clone() };
+        let watch =
+            JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: server_metrics.clone() };
         let journal =
             Journal::start_with_telemetry(store.clone(), &store::Options::default(), watch).await.unwrap();
         let (expected, history, session_seq) = (fresh(), BTreeMap::new(), 0);
-        Self { journal, kpis, outside, store, expected, history, session_seq, _dir: dir }
+        Self { journal, kpis, server_metrics, store, expected, history, session_seq, _dir: dir }
     }
 
     /// The run's next event: it is queued first, and works until it ends or waits.
@@ -116,10 +117,10 @@ impl Stage {
     /// Makes the actor panic; it has counted everything before.
     async fn panic(&mut self) {
         self.kpis.flush().await.unwrap();
-        let restarts = self.outside.restarts(Component::Kpis);
+        let restarts = self.server_metrics.restarts(Component::Kpis);
         self.kpis.wake(self.kpis.queue.push(PublishedItem::Panic));
         self.kpis.flush().await.unwrap();
-        assert_eq!(self.outside.restarts(Component::Kpis), restarts + 1);
+        assert_eq!(self.server_metrics.restarts(Component::Kpis), restarts + 1);
         self.expected = fresh();
     }
 
@@ -173,7 +174,7 @@ fn lagging_actor_counts_every_event_once() {
         let figures = stage.figures().await;
         assert_eq!(figures, stage.expected_figures());
         assert!(figures.contains(r#"steps_total{outcome="completed",scene="other"} 510"#), "{figures}");
-        assert_eq!((stage.kpis.backlog(), stage.outside.restarts(Component::Kpis)), (0, 0));
+        assert_eq!((stage.kpis.backlog(), stage.server_metrics.restarts(Component::Kpis)), (0, 0));
         stage.stop().await;
     });
 }
@@ -204,7 +205,7 @@ fn panic_loses_only_the_item_that_caused_it() {
             stage.append(records).await;
         }
         assert_eq!(stage.figures().await, stage.expected_figures());
-        assert_eq!(stage.outside.restarts(Component::Kpis), 1);
+        assert_eq!(stage.server_metrics.restarts(Component::Kpis), 1);
         stage.stop().await;
     });
 }
@@ -251,7 +252,7 @@ fn run_that_cannot_be_restored_panics_the_actor_once() {
         stage.append(records).await;
         let figures = stage.figures().await;
         assert!(figures.contains(r#"requests_total{outcome="completed"} 1"#), "{figures}");
-        assert_eq!(stage.outside.restarts(Component::Kpis), 1);
+        assert_eq!(stage.server_metrics.restarts(Component::Kpis), 1);
         stage.stop().await;
     });
 }
@@ -317,7 +318,7 @@ fn without_metrics_nothing_is_gathered() {
             capacity: CAPACITY,
             store: open(dir.path()).await,
             runtime: tokio::runtime::Handle::current(),
-            outside: ServerMetrics::default(),
+            server_metrics: ServerMetrics::default(),
             traces: None,
         };
         let kpis = Handle::start(options).unwrap();

@@ -66,7 +66,7 @@ impl SceneManager {
     pub(super) fn refuse(&mut self, caller: CallerId, fault: Fault, is_shed: bool) {
         let Some(caller) = self.callers.remove(&caller) else { return };
         if is_shed {
-            self.options.outside.shed(Component::SceneManager);
+            self.options.server_metrics.shed(Component::SceneManager);
         }
         match caller {
             WaitingCaller::Request(mut submit) => {
