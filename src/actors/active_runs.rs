@@ -108,13 +108,17 @@ impl ActiveRun {
     }
 
     /// Leaves the run if nothing is pending: later commands are not accepted. No command can arrive in
-    /// between, because commands are sent under the same lock. `wished` tells whether an unhandled cancel
-    /// request is pending.
-    pub(crate) fn leave_if_idle(&self, orders: &mut CommandReceiver, wished: impl Fn() -> bool) -> bool {
+    /// between, because commands are sent under the same lock. `is_cancel_requested` tells whether a
+    /// cancel request is pending.
+    pub(crate) fn leave_if_idle(
+        &self,
+        commands: &mut CommandReceiver,
+        is_cancel_requested: impl Fn() -> bool,
+    ) -> bool {
         let _runs = lock(&self.runs);
-        let left = orders.is_empty() && !wished();
+        let left = commands.is_empty() && !is_cancel_requested();
         if left {
-            orders.close();
+            commands.close();
         }
         left
     }
@@ -156,8 +160,8 @@ impl ActiveRuns {
         session: &SessionId,
     ) -> (ActiveRun, RunWatch) {
         let (listeners, _) = broadcast::channel(EVENT_BUFFER_CAPACITY);
-        let (cancel, wishes) = watch::channel(None);
-        let (ordered, orders) = mpsc::channel(MAX_PENDING_COMMANDS);
+        let (cancel, cancel_requests) = watch::channel(None);
+        let (command_sender, commands) = mpsc::channel(MAX_PENDING_COMMANDS);
         let feed = Arc::new(AnswerFeed::new());
         let entry = ActiveRunEntry {
             tenant: tenant.clone(),
@@ -166,20 +170,20 @@ impl ActiveRuns {
             event_sender: listeners.clone(),
             feed: feed.clone(),
             cancel,
-            commands: ordered,
+            commands: command_sender,
         };
         let watch = entry.watch(run).following();
         lock(&self.runs).insert(run, entry);
         self.registered.notify_waiters();
-        let orders = Mutex::new(Some(orders));
+        let commands = Mutex::new(Some(commands));
         (
             ActiveRun {
                 run,
                 runs: self.runs.clone(),
                 event_sender: listeners,
                 feed,
-                cancel_requests: wishes,
-                commands: orders,
+                cancel_requests,
+                commands,
             },
             watch,
         )
@@ -196,15 +200,15 @@ impl ActiveRuns {
         &self,
         tenant: &TenantId,
         run: RunId,
-        order: RunCommand,
+        command: RunCommand,
     ) -> Result<(), CommandRejected> {
-        let order = Box::new(order);
+        let command = Box::new(command);
         let table = lock(&self.runs);
         let Some(entry) = table.runs.get(&run).filter(|entry| entry.tenant == *tenant) else {
-            return Err(CommandRejected::NotActive(order));
+            return Err(CommandRejected::NotActive(command));
         };
-        entry.commands.try_send(order).map_err(|refused| match refused {
-            mpsc::error::TrySendError::Closed(order) => CommandRejected::NotActive(order),
+        entry.commands.try_send(command).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Closed(command) => CommandRejected::NotActive(command),
             mpsc::error::TrySendError::Full(_) => CommandRejected::Full,
         })
     }
@@ -291,8 +295,8 @@ impl RunWatch {
 
     /// Asks the run to stop at its next safe point. Returns whether it was still active.
     pub fn cancel(&self, by: &str) -> bool {
-        let wish = CancelRequest { by: by.to_owned() };
-        self.cancel.send(Some(wish)).is_ok()
+        let request = CancelRequest { by: by.to_owned() };
+        self.cancel.send(Some(request)).is_ok()
     }
 
     /// The same subscription, whose holder may read the answer as it is written.

@@ -364,9 +364,10 @@ impl Driver {
 
     /// Applies a cancel request that arrived while the run came to rest.
     async fn cancel_resting_run(&mut self) -> Result<(), Fault> {
-        let wished = !self.state.status.is_terminal() && self.cancel_requests.has_changed().unwrap_or(false);
-        let wish = if wished { self.cancel_requests.borrow_and_update().clone() } else { None };
-        match wish {
+        let is_requested =
+            !self.state.status.is_terminal() && self.cancel_requests.has_changed().unwrap_or(false);
+        let request = if is_requested { self.cancel_requests.borrow_and_update().clone() } else { None };
+        match request {
             Some(CancelRequest { by }) => {
                 self.record(Event::CancelRequested { by, deadline: false, note: None }).await
             }
@@ -424,7 +425,7 @@ impl Driver {
             let next = tokio::select! {
                 Some(done) = self.in_flight.next() => Next::Event(done),
                 Some(ended) = self.executions.next() => Next::Execution(ended),
-                Some(order) = next_command(&mut self.commands) => Next::Command(order),
+                Some(command) = next_command(&mut self.commands) => Next::Command(command),
                 Ok(()) = self.cancel_requests.changed() => Next::CancelRequest,
                 Some(timer) = fired(timer) => Next::Event((Event::TimerFired { timer }, None)),
                 () = &mut deadline, if !late => {
@@ -443,10 +444,10 @@ impl Driver {
         let (event, confirm) = match next {
             Next::Event(finished) => finished,
             Next::Execution(ended) => return self.record_execution(ended).await,
-            Next::Command(order) => return self.handle_command(*order).await,
+            Next::Command(command) => return self.handle_command(*command).await,
             Next::CancelRequest => {
-                let wish = self.cancel_requests.borrow_and_update().clone();
-                let Some(CancelRequest { by }) = wish else { return Ok(()) };
+                let request = self.cancel_requests.borrow_and_update().clone();
+                let Some(CancelRequest { by }) = request else { return Ok(()) };
                 (Event::CancelRequested { by, deadline: false, note: None }, None)
             }
         };

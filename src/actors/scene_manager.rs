@@ -38,7 +38,7 @@ use crate::telemetry::ServerMetrics;
 
 use callers::WaitingCaller;
 pub(crate) use messages::{
-    CarryOnMessage, CommandMessage, EraseMessage, HeldConversation, HoldMessage, RequestMessage,
+    CommandMessage, EraseMessage, HeldConversation, HoldMessage, RequestMessage, ResumeMessage,
     SessionDelivery, SessionMessage, StatementMessage,
 };
 use runs::RunEntry;
@@ -64,7 +64,7 @@ pub(crate) struct Options {
     /// Places for summaries.
     pub(crate) summary_places: SummaryPlaces,
     /// Whether this process resumes runs that an earlier one left unfinished.
-    pub(crate) carries_on: Arc<AtomicBool>,
+    pub(crate) resumes_runs: Arc<AtomicBool>,
 }
 
 impl Options {
@@ -81,7 +81,7 @@ pub(crate) struct SceneManager {
     options: Options,
     registry: session_registry::Address,
     /// Which of the actors that the registry started this is.
-    life: usize,
+    generation: usize,
     state: ConversationState,
     /// The first side effects, until the actor has started.
     first: Vec<SideEffect>,
@@ -108,7 +108,7 @@ impl SceneManager {
         session: SessionId,
         options: Options,
         registry: session_registry::Address,
-        life: usize,
+        generation: usize,
         is_new: bool,
     ) -> Addr<Self> {
         let window = options.window();
@@ -124,7 +124,7 @@ impl SceneManager {
             session,
             options,
             registry,
-            life,
+            generation,
             state,
             first,
             window,

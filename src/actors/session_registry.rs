@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::launch;
 use super::scene_manager::{
-    self, CarryOnMessage, CommandMessage, EraseMessage, HeldConversation, HoldMessage, RequestMessage,
+    self, CommandMessage, EraseMessage, HeldConversation, HoldMessage, RequestMessage, ResumeMessage,
     SceneManager, SessionDelivery, SessionMessage, StatementMessage,
 };
 use crate::conversation::{self, FactStatement, MAX_COMMANDS};
@@ -103,19 +103,19 @@ impl Address {
     }
 
     /// Resumes what an earlier process left unfinished in a conversation, and waits for its end.
-    pub(crate) async fn carry_on(&self, tenant: TenantId, session: SessionId) {
+    pub(crate) async fn resume(&self, tenant: TenantId, session: SessionId) {
         let (ready, _) = oneshot::channel();
-        let (done, carried_on) = oneshot::channel();
-        self.send(tenant, session, CarryOnMessage { ready, done }).await;
+        let (done, resumed) = oneshot::channel();
+        self.send(tenant, session, ResumeMessage { ready, done }).await;
         // An error means that its actor ended for another reason.
-        let _ = carried_on.await;
+        let _ = resumed.await;
     }
 
-    /// Like [`carry_on`](Self::carry_on), but waits only until the runs can be followed.
+    /// Like [`resume`](Self::resume), but waits only until the runs can be followed.
     pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
         let (ready, is_ready) = oneshot::channel();
         let (done, _) = oneshot::channel();
-        self.send(tenant, session, CarryOnMessage { ready, done }).await;
+        self.send(tenant, session, ResumeMessage { ready, done }).await;
         let _ = is_ready.await;
     }
 
@@ -140,8 +140,8 @@ impl Address {
     }
 
     /// Waits for room in the registry's mailbox, unlike a client's request.
-    async fn send(&self, tenant: TenantId, session: SessionId, message: CarryOnMessage) {
-        let message = SessionMessage::CarryOn(message);
+    async fn send(&self, tenant: TenantId, session: SessionId, message: ResumeMessage) {
+        let message = SessionMessage::Resume(message);
         // If the registry has ended, the reply channels are dropped with the message.
         let _ = self.registry.send(ToSession { tenant, session, message, waiting: None }).await;
     }
@@ -169,7 +169,7 @@ pub(crate) struct SleepRequest {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     /// Which of the actors of this conversation it is.
-    pub(crate) life: usize,
+    pub(crate) generation: usize,
     /// How many messages have reached it.
     pub(crate) received: u64,
 }
@@ -177,7 +177,7 @@ pub(crate) struct SleepRequest {
 /// A conversation that is awake.
 struct AwakeSession {
     address: Addr<SceneManager>,
-    life: usize,
+    generation: usize,
     /// How many messages were sent to it.
     sent: u64,
     /// Places in its mailbox for requests.
@@ -237,8 +237,8 @@ impl SessionRegistry {
             return Err(Fault::new("engine.sessions_full", message));
         }
         Ok(self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
-            let life = self.started;
-            let arbiter = &self.arbiters[life % self.arbiters.len()];
+            let generation = self.started;
+            let arbiter = &self.arbiters[generation % self.arbiters.len()];
             self.started = self.started.wrapping_add(1);
             let address = SceneManager::launch(
                 arbiter,
@@ -246,12 +246,12 @@ impl SessionRegistry {
                 session.clone(),
                 self.options.clone(),
                 Address { registry: ctx.address(), server_metrics: self.options.server_metrics.clone() },
-                life,
+                generation,
                 is_new,
             );
             let requests = Arc::new(Semaphore::new(self.options.max_queued));
             let commands = Arc::new(Semaphore::new(MAX_COMMANDS));
-            AwakeSession { address, life, sent: 0, requests, commands }
+            AwakeSession { address, generation, sent: 0, requests, commands }
         }))
     }
 
@@ -263,7 +263,7 @@ impl SessionRegistry {
                 conversation::queue_full(self.options.max_queued)
             }
             SessionMessage::Command(_) | SessionMessage::Statement(_) => conversation::too_many_commands(),
-            SessionMessage::Erase(_) | SessionMessage::Hold(_) | SessionMessage::CarryOn(_) => {
+            SessionMessage::Erase(_) | SessionMessage::Hold(_) | SessionMessage::Resume(_) => {
                 conversation::session_busy(session)
             }
         }
@@ -300,7 +300,7 @@ impl Handler<SleepRequest> for SessionRegistry {
     fn handle(&mut self, request: SleepRequest, _: &mut Context<Self>) -> bool {
         let key = (request.tenant, request.session);
         match self.awake.get(&key) {
-            Some(awake) if awake.life == request.life => {
+            Some(awake) if awake.generation == request.generation => {
                 let agreed = awake.sent == request.received;
                 if agreed {
                     self.awake.remove(&key);

@@ -62,7 +62,7 @@ impl ConversationState {
     }
 
     /// The driver was leaving the run, which [`Input::DriverEnded`](super::Input::DriverEnded) will say.
-    pub(super) fn on_order_not_taken(&mut self, caller: CallerId, run: RunId, out: &mut Vec<SideEffect>) {
+    pub(super) fn on_command_not_taken(&mut self, caller: CallerId, run: RunId, out: &mut Vec<SideEffect>) {
         match self.runs.get_mut(run) {
             Some(
                 RunSlot::Queued { active, .. }

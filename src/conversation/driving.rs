@@ -16,10 +16,10 @@ impl ConversationState {
         shown_at: Option<u64>,
         out: &mut Vec<SideEffect>,
     ) {
-        let orders = std::mem::take(&mut active.held);
-        active.callers.extend(&orders);
+        let commands = std::mem::take(&mut active.held);
+        active.callers.extend(&commands);
         self.runs.insert(run, RunSlot::Driven { active, shown_at });
-        out.push(SideEffect::Drive { run, orders });
+        out.push(SideEffect::Drive { run, commands });
     }
 
     pub(super) fn on_run_read(

@@ -25,7 +25,7 @@ pub(crate) enum Input {
     /// The stream has been rewritten, or will not be.
     Released,
     /// A caller waits for the end of the runs that an earlier process left unfinished.
-    CarryOn { caller: CallerId },
+    Resume { caller: CallerId },
     /// The configuration was reloaded, and the planning model has another context window.
     WindowChanged { tokens: usize },
     /// The conversation was read from the store.
@@ -34,8 +34,8 @@ pub(crate) enum Input {
     LoadFailed(Fault),
     /// These runs are in the journal, or were rejected.
     Appended(Vec<(RunId, Result<(), Fault>)>),
-    /// The run's driver was leaving, so it did not take the order.
-    OrderNotTaken { caller: CallerId, run: RunId },
+    /// The run's driver was leaving, so it did not take the command.
+    CommandNotTaken { caller: CallerId, run: RunId },
     /// A run was read from its journal.
     RunRead { run: RunId, outcome: Result<RunReading, Fault> },
     /// A driver left its run.

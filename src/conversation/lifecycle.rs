@@ -2,13 +2,13 @@
 
 use super::commands::refuse;
 use super::side_effect::SideEffect;
-use super::{Awake, CarryOnCaller, ConversationState, Phase, faults};
+use super::{Awake, ConversationState, Phase, ResumeCaller, faults};
 use crate::run::{Fault, SessionEvent};
 
 impl ConversationState {
     /// Starts what is due. It is level-triggered: it can be called after any input.
     pub(super) fn proceed(&mut self, out: &mut Vec<SideEffect>) {
-        self.report_carried_on(out);
+        self.report_resumed(out);
         match &self.phase {
             Phase::Awake(_) => self.proceed_awake(out),
             Phase::Failing { .. } => self.proceed_failing(out),
@@ -166,8 +166,8 @@ impl ConversationState {
             _ => return,
         }
         // Waiters for runs of an earlier process find them in the journal.
-        let callers = self.carry_ons.drain(..);
-        out.extend(callers.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
+        let callers = self.resume_callers.drain(..);
+        out.extend(callers.map(|ResumeCaller { caller, .. }| SideEffect::ReplyResumed { caller }));
         out.push(SideEffect::Stop);
         self.phase = Phase::Stopped;
     }

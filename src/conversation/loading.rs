@@ -3,7 +3,7 @@
 use super::input::{CallerId, LoadedConversation, StoredDecisions};
 use super::side_effect::SideEffect;
 use super::slots::{ParkedRun, RunSlot, ScheduledRun};
-use super::{Awake, CarryOnCaller, ConversationState, Phase};
+use super::{Awake, ConversationState, Phase, ResumeCaller};
 
 impl ConversationState {
     pub(super) fn on_loaded(&mut self, loaded: LoadedConversation) {
@@ -25,24 +25,24 @@ impl ConversationState {
         self.phase = Phase::Awake(Awake::default());
     }
 
-    pub(super) fn on_carry_on(&mut self, caller: CallerId) {
+    pub(super) fn on_resume(&mut self, caller: CallerId) {
         self.received += 1;
-        self.carry_ons.push(CarryOnCaller { caller, is_ready: false });
+        self.resume_callers.push(ResumeCaller { caller, is_ready: false });
     }
 
     /// Replies to the callers that wait for the runs of an earlier process.
-    pub(super) fn report_carried_on(&mut self, out: &mut Vec<SideEffect>) {
+    pub(super) fn report_resumed(&mut self, out: &mut Vec<SideEffect>) {
         if !matches!(self.phase, Phase::Awake(_)) {
             return;
         }
-        for CarryOnCaller { caller, is_ready } in &mut self.carry_ons {
+        for ResumeCaller { caller, is_ready } in &mut self.resume_callers {
             if !std::mem::replace(is_ready, true) {
                 out.push(SideEffect::ReplyReady { caller: *caller });
             }
         }
         if !self.runs.has_recovered() {
-            let done = self.carry_ons.drain(..);
-            out.extend(done.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
+            let done = self.resume_callers.drain(..);
+            out.extend(done.map(|ResumeCaller { caller, .. }| SideEffect::ReplyResumed { caller }));
         }
     }
 }

@@ -94,7 +94,7 @@ pub(crate) struct ConversationState {
     /// Every run of the conversation that is not over, or for which a command came.
     runs: RunTable,
     backlog: Backlog,
-    carry_ons: Vec<CarryOnCaller>,
+    resume_callers: Vec<ResumeCaller>,
     /// The messages of the registry that arrived; from it the registry knows whether one is on its way.
     received: u64,
     /// Whether the registry was asked to let the actor sleep and has not replied.
@@ -175,7 +175,7 @@ impl Backlog {
 
 /// A caller that waits until the runs of an earlier process have ended.
 #[derive(Debug)]
-struct CarryOnCaller {
+struct ResumeCaller {
     caller: CallerId,
     /// Whether it knows that these runs can be followed.
     is_ready: bool,
@@ -200,7 +200,7 @@ impl ConversationState {
             history,
             runs: RunTable::default(),
             backlog: Backlog::default(),
-            carry_ons: Vec::new(),
+            resume_callers: Vec::new(),
             received: 0,
             sleep_requested: false,
         };
@@ -218,12 +218,12 @@ impl ConversationState {
             Input::Erase { caller, since } => self.on_erase(caller, since, out),
             Input::Hold { caller } => self.on_hold(caller, out),
             Input::Released => self.on_released(out),
-            Input::CarryOn { caller } => self.on_carry_on(caller),
+            Input::Resume { caller } => self.on_resume(caller),
             Input::WindowChanged { tokens } => self.limits.window = tokens,
             Input::Loaded(loaded) => self.on_loaded(*loaded),
             Input::LoadFailed(fault) => self.phase = Phase::failing(fault),
             Input::Appended(results) => self.on_appended(results, out),
-            Input::OrderNotTaken { caller, run } => self.on_order_not_taken(caller, run, out),
+            Input::CommandNotTaken { caller, run } => self.on_command_not_taken(caller, run, out),
             Input::RunRead { run, outcome } => self.on_run_read(run, outcome, out),
             Input::DriverEnded { run, report } => self.on_driver_ended(run, report, out),
             Input::DriverPanicked { run } => self.on_driver_panicked(run, out),

@@ -21,13 +21,13 @@ pub(crate) enum SideEffect {
     Refuse { caller: CallerId, fault: Fault, is_shed: bool },
     /// From here on the request is a command that decides about a run.
     DecideByWords { caller: CallerId, decision: WordDecision },
-    /// Hand a command to the run's driver, or to its future one if it is queued. `OrderNotTaken` if the
+    /// Hand a command to the run's driver, or to its future one if it is queued. `CommandNotTaken` if the
     /// driver is leaving. The driver replies to a command that was taken.
     Deliver { caller: CallerId, run: RunId },
     /// Read a run from its journal: `RunRead`.
     ReadRun { run: RunId, attempt: ReadAttempt },
     /// Start a driver, and hand it these commands first: `DriverEnded` or `DriverPanicked`.
-    Drive { run: RunId, orders: Vec<CallerId> },
+    Drive { run: RunId, commands: Vec<CallerId> },
     /// The run is not active any more: first release the commands that its driver refused, then remove it
     /// from the live runs, and then send these callers its answer, or the fault.
     Finish { run: RunId, callers: Vec<CallerId>, fault: Option<Fault> },
@@ -52,7 +52,7 @@ pub(crate) enum SideEffect {
     /// Reply that every run of an earlier process can be followed.
     ReplyReady { caller: CallerId },
     /// Reply that no run of an earlier process is left.
-    ReplyCarriedOn { caller: CallerId },
+    ReplyResumed { caller: CallerId },
     /// Start the idle timer: `IdleElapsed`.
     StartTimer,
     /// Cancel the idle timer.

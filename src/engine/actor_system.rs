@@ -118,7 +118,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         server_metrics: parts.server_metrics.clone(),
         gate: parts.recovery_gate.clone(),
         summary_places: SummaryPlaces::new(worker_threads()),
-        carries_on: parts.is_serving.clone(),
+        resumes_runs: parts.is_serving.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],

@@ -88,7 +88,7 @@ impl Engine {
         if self.parts.is_serving.load(Ordering::Acquire) {
             tokio::select! {
                 () = self.parts.active_runs.wait_until_active(tenant, run) => {}
-                () = self.system.registry.carry_on(tenant.clone(), session.clone()) => {}
+                () = self.system.registry.resume(tenant.clone(), session.clone()) => {}
             }
         }
     }

@@ -43,11 +43,11 @@ impl Engine {
         let registry = self.system.registry.clone();
         self.system.spawn(async move {
             gate.open().await;
-            let carried = futures::stream::iter(sessions).map(|(tenant, session)| {
+            let resumed = futures::stream::iter(sessions).map(|(tenant, session)| {
                 let registry = registry.clone();
-                async move { registry.carry_on(tenant, session).await }
+                async move { registry.resume(tenant, session).await }
             });
-            carried.buffer_unordered(MAX_CONCURRENT_SESSIONS).collect::<()>().await;
+            resumed.buffer_unordered(MAX_CONCURRENT_SESSIONS).collect::<()>().await;
             gate.finish_recovery().await;
         });
         Ok(count)

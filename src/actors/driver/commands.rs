@@ -8,8 +8,8 @@ use crate::run::{Action, Event, Fault};
 impl Driver {
     /// Handles the commands that have arrived.
     pub(super) async fn handle_pending_commands(&mut self) -> Result<(), Fault> {
-        while let Some(order) = self.commands.as_mut().and_then(|orders| orders.try_recv().ok()) {
-            self.handle_command(*order).await?;
+        while let Some(command) = self.commands.as_mut().and_then(|commands| commands.try_recv().ok()) {
+            self.handle_command(*command).await?;
         }
         Ok(())
     }
@@ -17,13 +17,13 @@ impl Driver {
     /// Leaves the run if no command and no cancel request is pending. A later one resumes the run.
     pub(super) fn leave_if_idle(&mut self) -> bool {
         let ended = self.state.status.is_terminal();
-        let Some(orders) = &mut self.commands else { return true };
-        self.live.leave_if_idle(orders, || !ended && self.cancel_requests.has_changed().unwrap_or(false))
+        let Some(commands) = &mut self.commands else { return true };
+        self.live.leave_if_idle(commands, || !ended && self.cancel_requests.has_changed().unwrap_or(false))
     }
 
     /// Handles one command. Its events are on disk before it is answered.
-    pub(super) async fn handle_command(&mut self, order: RunCommand) -> Result<(), Fault> {
-        let RunCommand { command, mut word, reply } = order;
+    pub(super) async fn handle_command(&mut self, received: RunCommand) -> Result<(), Fault> {
+        let RunCommand { command, mut word, reply } = received;
         let mut events = match planner::events_for_command(&self.state, &self.shared.catalogue, &command) {
             Ok(events) => events,
             Err(mut refused) => {
@@ -78,9 +78,9 @@ impl Driver {
 }
 
 /// The next command; pending forever if there is no command channel.
-pub(super) async fn next_command(orders: &mut Option<CommandReceiver>) -> Option<Box<RunCommand>> {
-    match orders {
-        Some(orders) => orders.recv().await,
+pub(super) async fn next_command(commands: &mut Option<CommandReceiver>) -> Option<Box<RunCommand>> {
+    match commands {
+        Some(commands) => commands.recv().await,
         None => std::future::pending().await,
     }
 }

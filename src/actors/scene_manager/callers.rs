@@ -23,7 +23,7 @@ pub(super) enum WaitingCaller {
         answer: AnswerSender,
     },
     /// For a driver to take its command.
-    Order(Box<CommandCaller>),
+    Command(Box<CommandCaller>),
     /// For the answer of a run.
     Answer(AnswerSender),
     /// For a stated fact to be in the session's stream.
@@ -33,7 +33,7 @@ pub(super) enum WaitingCaller {
     /// For the conversation to be held.
     Hold(oneshot::Sender<Result<HeldConversation, Fault>>),
     /// For the runs of an earlier process.
-    CarryOn { ready: Option<oneshot::Sender<()>>, done: oneshot::Sender<()> },
+    Resume { ready: Option<oneshot::Sender<()>>, done: oneshot::Sender<()> },
 }
 
 /// Receives what a run results in.
@@ -41,7 +41,7 @@ pub(super) type AnswerSender = oneshot::Sender<Result<Answer, Fault>>;
 
 /// A caller with a command for a run.
 pub(super) struct CommandCaller {
-    pub(super) order: RunCommand,
+    pub(super) command: RunCommand,
     /// Gets the run's answer when it ends or waits again.
     pub(super) answer: Option<AnswerSender>,
     /// Gets the run to follow, from before the command.
@@ -75,14 +75,14 @@ impl SceneManager {
                 let _ = submit.reply.send(Err(fault));
             }
             WaitingCaller::Appended { reply, .. } => drop(reply.send(Err(fault))),
-            WaitingCaller::Order(waiting) => {
+            WaitingCaller::Command(waiting) => {
                 let refused = CommandRefusal { fault, difference: Box::default(), record: None };
-                let _ = waiting.order.reply.send(Err(refused));
+                let _ = waiting.command.reply.send(Err(refused));
             }
             WaitingCaller::Statement(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Erase(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Hold(reply) => drop(reply.send(Err(fault))),
-            WaitingCaller::Answer(_) | WaitingCaller::CarryOn { .. } => {}
+            WaitingCaller::Answer(_) | WaitingCaller::Resume { .. } => {}
         }
     }
 
@@ -114,28 +114,28 @@ impl SceneManager {
     }
 
     pub(super) fn reply_ready(&mut self, caller: CallerId) {
-        if let Some(WaitingCaller::CarryOn { ready, .. }) = self.callers.get_mut(&caller)
+        if let Some(WaitingCaller::Resume { ready, .. }) = self.callers.get_mut(&caller)
             && let Some(ready) = ready.take()
         {
             let _ = ready.send(());
         }
     }
 
-    pub(super) fn reply_carried_on(&mut self, caller: CallerId) {
+    pub(super) fn reply_resumed(&mut self, caller: CallerId) {
         self.reply_ready(caller);
-        if let Some(WaitingCaller::CarryOn { done, .. }) = self.callers.remove(&caller) {
+        if let Some(WaitingCaller::Resume { done, .. }) = self.callers.remove(&caller) {
             let _ = done.send(());
         }
     }
 
     /// Hands a caller's command to the run's driver. If the driver is leaving, the result is an input.
     pub(super) fn deliver(&mut self, caller: CallerId, run: RunId) -> Option<Input> {
-        let Some(WaitingCaller::Order(waiting)) = self.callers.remove(&caller) else { return None };
-        let CommandCaller { order, answer, follow } = *waiting;
+        let Some(WaitingCaller::Command(waiting)) = self.callers.remove(&caller) else { return None };
+        let CommandCaller { command, answer, follow } = *waiting;
         let live = self.options.shared.load().live.clone();
         // Before the command, so that no event that follows from it is missed.
         let watch = live.watch(&self.tenant, run).map(RunWatch::following);
-        match live.send_command(&self.tenant, run, order) {
+        match live.send_command(&self.tenant, run, command) {
             Ok(()) => {
                 if let (Some(follow), Some(watch)) = (follow, watch) {
                     let _ = follow.send(watch);
@@ -147,10 +147,10 @@ impl SceneManager {
             }
             // The reply channel was dropped with the command: the caller hears that the run was not reached.
             Err(CommandRejected::Full) => None,
-            Err(CommandRejected::NotActive(order)) => {
-                let waiting = CommandCaller { order: *order, answer, follow };
-                self.callers.insert(caller, WaitingCaller::Order(Box::new(waiting)));
-                Some(Input::OrderNotTaken { caller, run })
+            Err(CommandRejected::NotActive(command)) => {
+                let waiting = CommandCaller { command: *command, answer, follow };
+                self.callers.insert(caller, WaitingCaller::Command(Box::new(waiting)));
+                Some(Input::CommandNotTaken { caller, run })
             }
         }
     }
@@ -168,9 +168,9 @@ impl SceneManager {
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
         let submitted = submit.reply;
-        let order = RunCommand { command, word: Some(word), reply };
-        let waiting = CommandCaller { order, answer: Some(answer), follow: Some(follow) };
-        self.callers.insert(caller, WaitingCaller::Order(Box::new(waiting)));
+        let command = RunCommand { command, word: Some(word), reply };
+        let waiting = CommandCaller { command, answer: Some(answer), follow: Some(follow) };
+        self.callers.insert(caller, WaitingCaller::Command(Box::new(waiting)));
         let accepted = async move {
             let accepted = match (decided.await, followed.await) {
                 (Ok(Ok(())), Ok(watch)) => Ok(Acceptance { watch, before, answer: answered }),

@@ -102,7 +102,7 @@ pub(crate) struct HeldConversation {
 }
 
 /// Waits for the runs that an earlier process left unfinished.
-pub(crate) struct CarryOnMessage {
+pub(crate) struct ResumeMessage {
     /// Notified when all of them can be followed.
     pub(crate) ready: oneshot::Sender<()>,
     /// Notified when none of them is left.
@@ -125,7 +125,7 @@ pub(crate) enum SessionMessage {
     Statement(Box<StatementMessage>),
     Erase(EraseMessage),
     Hold(HoldMessage),
-    CarryOn(CarryOnMessage),
+    Resume(ResumeMessage),
 }
 
 impl SessionMessage {
@@ -145,7 +145,7 @@ impl SessionMessage {
             Self::Erase(erase) => drop(erase.reply.send(Err(fault))),
             Self::Hold(hold) => drop(hold.reply.send(Err(fault))),
             // The runs are resumed when the conversation is loaded for another reason.
-            Self::CarryOn(_) => {}
+            Self::Resume(_) => {}
         }
     }
 }
@@ -160,9 +160,9 @@ impl Handler<SessionDelivery> for SceneManager {
             SessionMessage::Request(submit) => self.request(submit),
             SessionMessage::Command(command) => {
                 let CommandMessage { run, command, reply, answer } = *command;
-                let order = RunCommand { command, word: None, reply };
-                let waiting = CommandCaller { order, answer, follow: None };
-                let caller = self.add_caller(WaitingCaller::Order(Box::new(waiting)));
+                let command = RunCommand { command, word: None, reply };
+                let waiting = CommandCaller { command, answer, follow: None };
+                let caller = self.add_caller(WaitingCaller::Command(Box::new(waiting)));
                 Input::Command { caller, run }
             }
             SessionMessage::Statement(message) => {
@@ -176,9 +176,9 @@ impl Handler<SessionDelivery> for SceneManager {
             SessionMessage::Hold(HoldMessage { reply }) => {
                 Input::Hold { caller: self.add_caller(WaitingCaller::Hold(reply)) }
             }
-            SessionMessage::CarryOn(CarryOnMessage { ready, done }) => Input::CarryOn {
-                caller: self.add_caller(WaitingCaller::CarryOn { ready: Some(ready), done }),
-            },
+            SessionMessage::Resume(ResumeMessage { ready, done }) => {
+                Input::Resume { caller: self.add_caller(WaitingCaller::Resume { ready: Some(ready), done }) }
+            }
         };
         self.feed(input, ctx);
     }

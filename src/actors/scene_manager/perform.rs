@@ -20,7 +20,7 @@ impl SceneManager {
             SideEffect::DecideByWords { caller, decision } => self.decide_by_words(caller, decision),
             SideEffect::Deliver { caller, run } => return self.deliver(caller, run),
             SideEffect::ReadRun { run, attempt } => self.read_run(run, attempt, ctx),
-            SideEffect::Drive { run, orders } => return self.drive(run, orders, ctx),
+            SideEffect::Drive { run, commands } => return self.drive(run, commands, ctx),
             SideEffect::Finish { run, callers, fault } => self.finish(run, callers, fault),
             SideEffect::Summarise(job) => self.summarise(job, ctx),
             SideEffect::HurrySummary => {
@@ -48,7 +48,7 @@ impl SceneManager {
                 self.open_account();
             }
             SideEffect::ReplyReady { caller } => self.reply_ready(caller),
-            SideEffect::ReplyCarriedOn { caller } => self.reply_carried_on(caller),
+            SideEffect::ReplyResumed { caller } => self.reply_resumed(caller),
             SideEffect::StartTimer => {
                 let elapsed = |manager: &mut Self, ctx: &mut Context<Self>| {
                     manager.timer = None;
@@ -81,7 +81,7 @@ impl SceneManager {
 
     fn request_sleep(&self, received: u64, ctx: &mut Context<Self>) {
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
-        let request = SleepRequest { tenant, session, life: self.life, received };
+        let request = SleepRequest { tenant, session, generation: self.generation, received };
         let registry = self.registry.clone();
         let agreed = async move { registry.may_sleep(request).await };
         let input = |_: &mut Self, agreed| if agreed { Input::SleepAgreed } else { Input::SleepRefused };

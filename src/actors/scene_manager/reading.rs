@@ -30,14 +30,14 @@ impl SceneManager {
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
         let shared = self.options.shared.load();
         let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
-        let carries_on = self.options.carries_on.load(Ordering::Acquire);
+        let resumes_runs = self.options.resumes_runs.load(Ordering::Acquire);
         let live = shared.live.clone();
         let read = run_as_task(async move {
             live.wait_until_session_idle(&tenant, &session).await;
             let stored = store.stored_session(&tenant, &session).await?;
             // Of a conversation that begins now, nothing else need be read.
             let (left, events) = if stored.has_events {
-                let left = recovery::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
+                let left = recovery::unfinished(&store, &journal, &tenant, &session, resumes_runs).await?;
                 (left, store.session_events(&tenant, &session).await?)
             } else {
                 (recovery::UnfinishedRuns::default(), Vec::new())

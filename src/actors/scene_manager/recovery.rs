@@ -27,13 +27,13 @@ pub(super) async fn unfinished(
     journal: &journal::Handle,
     tenant: &TenantId,
     session: &SessionId,
-    carries_on: bool,
+    resumes_runs: bool,
 ) -> Result<UnfinishedRuns, store::Error> {
     let mut left = UnfinishedRuns::default();
     for row in store.unfinished_runs_of(tenant, session).await? {
         let waits = row.status == RunStatus::Waiting;
         // Only a serving process resumes runs; any process can decide about one that waits.
-        if !waits && !carries_on {
+        if !waits && !resumes_runs {
             continue;
         }
         match read(store, journal, tenant, row.run).await {

@@ -102,14 +102,14 @@ impl SceneManager {
     pub(super) fn drive(
         &mut self,
         run: RunId,
-        orders: Vec<CallerId>,
+        commands: Vec<CallerId>,
         ctx: &mut Context<Self>,
     ) -> Option<Input> {
         let shared = RunServices::clone(&self.options.shared.load());
         let entry = self.runs.get_mut(&run)?;
         let state = entry.state.take()?;
         let Some(context) = self.state.context_for(&state) else {
-            return Some(self.not_driven(run, orders));
+            return Some(self.not_driven(run, commands));
         };
         entry.waiting = None;
         let live = match (&entry.live, &state.queued) {
@@ -128,7 +128,7 @@ impl SceneManager {
         };
         let (taken_over, panicked) = (entry.taken_over, entry.panicked);
         let accepted = driver::AcceptedRun { state, live, taken_over, panicked };
-        for caller in orders {
+        for caller in commands {
             // A new driver's inbox has room for all of them.
             let _ = self.deliver(caller, run);
         }
@@ -162,11 +162,11 @@ impl SceneManager {
     }
 
     /// What the conversation remembers cannot be read: the run is read again, as if its driver had panicked at once.
-    fn not_driven(&mut self, run: RunId, orders: Vec<CallerId>) -> Input {
+    fn not_driven(&mut self, run: RunId, commands: Vec<CallerId>) -> Input {
         let (session, tenant) = (&self.session, &self.tenant);
         tracing::error!(%run, %session, %tenant, "what the conversation remembers cannot be read");
         let behind = conversation::behind(session);
-        orders.into_iter().for_each(|caller| self.refuse(caller, behind.clone(), false));
+        commands.into_iter().for_each(|caller| self.refuse(caller, behind.clone(), false));
         Input::DriverPanicked { run }
     }
 

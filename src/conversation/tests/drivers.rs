@@ -10,10 +10,10 @@ impl Sim {
         if !self.is_calm && self.dice.chance(self.world.panics, 24) {
             return self.panic(run);
         }
-        let order = self.live.get_mut(&run).expect("a driver has an entry").orders.pop_front();
+        let command = self.live.get_mut(&run).expect("a driver has an entry").commands.pop_front();
         let condition = self.journal.runs[&run].condition.clone();
-        match (order, condition) {
-            (Some(order), condition) => self.obey(run, order, &condition),
+        match (command, condition) {
+            (Some(command), condition) => self.obey(run, command, &condition),
             (None, RunCondition::Unfinished) => match self.dice.pick(6) {
                 0 => self.journal.change(run, |_| ()),
                 1 | 2 => {
@@ -88,7 +88,7 @@ impl Sim {
         self.turns.remove(&run);
         let entry = self.live.get_mut(&run).expect("it is driven");
         entry.is_open = false;
-        let dropped: Vec<CallerId> = entry.orders.drain(..).chain(entry.refused.drain(..)).collect();
+        let dropped: Vec<CallerId> = entry.commands.drain(..).chain(entry.refused.drain(..)).collect();
         for caller in dropped {
             self.watch.driver_replied(caller);
         }

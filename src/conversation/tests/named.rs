@@ -40,8 +40,8 @@ fn new_run(number: u64, answers: Option<u64>) -> SideEffect {
     SideEffect::Append(vec![NewRun { caller: CallerId(number), run: run(number), answers: answers.map(run) }])
 }
 
-fn drive(number: u64, orders: &[u64]) -> SideEffect {
-    SideEffect::Drive { run: run(number), orders: orders.iter().copied().map(CallerId).collect() }
+fn drive(number: u64, commands: &[u64]) -> SideEffect {
+    SideEffect::Drive { run: run(number), commands: commands.iter().copied().map(CallerId).collect() }
 }
 
 fn read(number: u64, attempt: ReadAttempt) -> SideEffect {
@@ -127,7 +127,7 @@ fn command_that_meets_a_leaving_driver_starts_another() {
     assert_eq!(effects, [read(1, ReadAttempt::ForCommand), SideEffect::CancelTimer]);
     assert_eq!(state.on(is_read(1, RunCondition::Waiting(open(5)))), [drive(1, &[2])]);
     state.on(command(3, 1));
-    assert_eq!(state.on(Input::OrderNotTaken { caller: CallerId(3), run: run(1) }), []);
+    assert_eq!(state.on(Input::CommandNotTaken { caller: CallerId(3), run: run(1) }), []);
     let effects = state.on(ended(1, RunCondition::Ended, 9, vec![turn(1, 1, false)]));
     assert_eq!(effects, [finish(1, &[2]), read(1, ReadAttempt::ForCommand)]);
     assert_eq!(state.on(is_read(1, RunCondition::Ended)), [drive(1, &[3])]);
@@ -172,7 +172,7 @@ fn unreadable_run_after_a_panic_has_the_conversation_loaded_again() {
 fn runs_of_an_earlier_process_go_before_early_requests() {
     let mut state = conversation(false, 4);
     assert_eq!(state.on(request(8, "look")), []);
-    assert_eq!(state.on(Input::CarryOn { caller: CallerId(9) }), []);
+    assert_eq!(state.on(Input::Resume { caller: CallerId(9) }), []);
     let unfinished = vec![run(1), run(2)];
     let loaded = LoadedConversation { unfinished, ..LoadedConversation::default() };
     let ready = SideEffect::ReplyReady { caller: CallerId(9) };
@@ -181,7 +181,7 @@ fn runs_of_an_earlier_process_go_before_early_requests() {
     let effects = state.on(ended(1, RunCondition::Ended, 4, vec![turn(1, 1, false)]));
     assert_eq!(effects, [finish(1, &[]), drive(2, &[])]);
     let effects = state.on(ended(2, RunCondition::Waiting(open(4)), 4, Vec::new()));
-    let done = SideEffect::ReplyCarriedOn { caller: CallerId(9) };
+    let done = SideEffect::ReplyResumed { caller: CallerId(9) };
     assert_eq!(effects, [finish(2, &[]), done, drive(8, &[])]);
 }
 

@@ -32,7 +32,7 @@ impl Sim {
                 let since = (self.dice.pick(2) == 1).then(jiff::Timestamp::now);
                 self.post(caller, Message::Erase, Input::Erase { caller, since });
             }
-            1 => self.post(caller, Message::CarryOn, Input::CarryOn { caller }),
+            1 => self.post(caller, Message::Resume, Input::Resume { caller }),
             5 => {
                 let ledger = self.journal.ledger();
                 let corrects = ledger.facts().last().map(|fact| fact.id.clone());
@@ -62,9 +62,9 @@ impl Sim {
         self.post(caller, Message::Request, Input::Request(request));
     }
 
-    pub(super) fn carry_on(&mut self) {
+    pub(super) fn resume(&mut self) {
         let caller = CallerId(self.id());
-        self.post(caller, Message::CarryOn, Input::CarryOn { caller });
+        self.post(caller, Message::Resume, Input::Resume { caller });
     }
 
     fn post(&mut self, caller: CallerId, message: Message, input: Input) {

@@ -74,7 +74,7 @@ pub(super) struct Actor {
 /// A run's entry among the live runs of the process.
 #[derive(Default)]
 pub(super) struct Entry {
-    pub(super) orders: VecDeque<CallerId>,
+    pub(super) commands: VecDeque<CallerId>,
     pub(super) is_open: bool,
     /// Refused commands, whose callers hear of it when the run has a state again.
     pub(super) refused: Vec<CallerId>,
@@ -127,7 +127,7 @@ impl Sim {
         sim.settle();
         sim.watch.at_end();
         // What an actor could not continue is continued by the next one.
-        sim.carry_on();
+        sim.resume();
         sim.settle();
         sim.watch.at_end();
         let unfinished = sim.journal.runs.values().find(|run| run.condition == RunCondition::Unfinished);
@@ -278,7 +278,7 @@ impl Sim {
         self.watch.crash(&self.journal);
         // A server that starts carries on what was left.
         if self.dice.pick(2) == 1 {
-            self.carry_on();
+            self.resume();
         }
     }
 
@@ -298,19 +298,19 @@ impl Sim {
                 SideEffect::DecideByWords { caller, decision } => drop(self.words.insert(caller, decision)),
                 SideEffect::Deliver { caller, run } => returned.extend(self.deliver(caller, run)),
                 SideEffect::ReadRun { run, attempt } => work.push(Work::Read(run, attempt)),
-                SideEffect::Drive { run, orders } => {
+                SideEffect::Drive { run, commands } => {
                     work.push(Work::Drive(run));
                     let entry = self.live.entry(run).or_default();
                     if !entry.is_open {
                         *entry = Entry { is_open: true, ..Entry::default() };
                     }
-                    for caller in orders {
-                        assert!(self.deliver(caller, run).is_none(), "a new driver does not take an order");
+                    for caller in commands {
+                        assert!(self.deliver(caller, run).is_none(), "a new driver does not take a command");
                     }
                 }
                 SideEffect::Finish { run, .. } => {
                     let entry = self.live.remove(&run).unwrap_or_default();
-                    for caller in entry.orders.into_iter().chain(entry.refused) {
+                    for caller in entry.commands.into_iter().chain(entry.refused) {
                         self.watch.driver_replied(caller);
                     }
                 }
@@ -383,11 +383,11 @@ impl Sim {
     fn deliver(&mut self, caller: CallerId, run: RunId) -> Option<Input> {
         match self.live.get_mut(&run).filter(|entry| entry.is_open) {
             Some(entry) => {
-                entry.orders.push_back(caller);
+                entry.commands.push_back(caller);
                 self.watch.delivered(caller);
                 None
             }
-            None => Some(Input::OrderNotTaken { caller, run }),
+            None => Some(Input::CommandNotTaken { caller, run }),
         }
     }
 

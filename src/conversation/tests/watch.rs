@@ -12,7 +12,7 @@ pub enum Message {
     Request,
     Command,
     Erase,
-    CarryOn,
+    Resume,
     State,
     Hold,
 }
@@ -24,7 +24,7 @@ enum Standing {
     Open,
     /// Its command is with a driver.
     Delivered,
-    /// A carry-on knows that the runs can be followed.
+    /// A caller that resumes runs knows that the runs can be followed.
     Ready,
     /// It got its reply, and waits for the answer of a run.
     Replied,
@@ -150,12 +150,12 @@ impl Watch {
                 assert!(self.drivers.is_empty() && self.accepted.is_empty(), "it is held while it is busy");
             }
             SideEffect::ReplyReady { caller } => {
-                let before = self.waiting.insert(*caller, (Message::CarryOn, Standing::Ready));
-                assert_eq!(before, Some((Message::CarryOn, Standing::Open)));
+                let before = self.waiting.insert(*caller, (Message::Resume, Standing::Ready));
+                assert_eq!(before, Some((Message::Resume, Standing::Open)));
             }
-            SideEffect::ReplyCarriedOn { caller } => {
-                let carried = self.waiting.remove(caller);
-                assert!(matches!(carried, Some((Message::CarryOn, _))));
+            SideEffect::ReplyResumed { caller } => {
+                let resumed = self.waiting.remove(caller);
+                assert!(matches!(resumed, Some((Message::Resume, _))));
             }
             SideEffect::Erase { .. } => {
                 assert!(self.drivers.is_empty() && self.accepted.is_empty(), "it is erased while it is busy");
