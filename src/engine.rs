@@ -170,11 +170,11 @@ impl Engine {
             // An unreadable run has no driver either, and never will have one.
             return self.cancel_unreadable(tenant, run, by).await;
         }
-        let wish = CommandAction::Cancel;
+        let action = CommandAction::Cancel;
         let command = Command {
             by: by.to_owned(),
             note: None,
-            action: wish,
+            action,
             no_own_approval: false,
             is_authenticated: false,
         };

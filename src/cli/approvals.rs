@@ -10,7 +10,7 @@ use proscenium::planner::CommandAction;
 use proscenium::run::ApprovalId;
 use proscenium::store::{About, ApprovalState};
 
-use super::assistant::{OrderTarget, RunOrder};
+use super::assistant::{CommandTarget, CommandWithNote};
 use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::plans::RunRequest;
@@ -52,8 +52,11 @@ pub async fn run<W: Write, E: Write>(
             let id = row.id;
             let hash = decides(errors, &stored, id, hash, json).await?;
             let change = RunRequest {
-                of: OrderTarget { run: id.run, task: row.task },
-                order: RunOrder { wish: CommandAction::Decide { approval: id.approval, choice, hash }, note },
+                of: CommandTarget { run: id.run, task: row.task },
+                command: CommandWithNote {
+                    action: CommandAction::Decide { approval: id.approval, choice, hash },
+                    note,
+                },
                 as_user: approvals.user.is_some(),
                 json,
             };

@@ -14,7 +14,7 @@ use super::signals::Signals;
 
 /// An engine that is ready.
 #[async_trait(?Send)]
-pub trait Assistant: Office {
+pub trait Assistant: CommandExecutor {
     /// Accepts a message of a conversation; a new conversation if `session` is absent.
     async fn ask(
         &self,
@@ -43,16 +43,20 @@ pub fn before_decided(journal: &[Envelope<Event>]) -> u64 {
 
 /// Executes people's commands for runs.
 #[async_trait(?Send)]
-pub trait Office {
+pub trait CommandExecutor {
     /// The current state of a run.
     async fn state(&self, run: RunId) -> Result<RunState, Failure>;
     /// Executes a command and follows the run until it ends or waits again.
-    async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure>;
+    async fn command(
+        &self,
+        of: CommandTarget,
+        command: CommandWithNote,
+    ) -> Result<Box<dyn FollowedTicket>, Failure>;
 }
 
 /// The target of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrderTarget {
+pub struct CommandTarget {
     /// The run.
     pub run: RunId,
     /// The public id of its plan.
@@ -61,16 +65,16 @@ pub struct OrderTarget {
 
 /// A command for a run, with an optional note.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunOrder {
+pub struct CommandWithNote {
     /// What is wanted.
-    pub wish: CommandAction,
+    pub action: CommandAction,
     /// The reason, in the user's words.
     pub note: Option<String>,
 }
 
-impl From<CommandAction> for RunOrder {
-    fn from(wish: CommandAction) -> Self {
-        Self { wish, note: None }
+impl From<CommandAction> for CommandWithNote {
+    fn from(action: CommandAction) -> Self {
+        Self { action, note: None }
     }
 }
 

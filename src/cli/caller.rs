@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::address::{self, ServerRecord};
 use super::args::Asking;
 use super::assistant::{
-    Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
+    Assistant, CommandExecutor, CommandTarget, CommandWithNote, FollowedTicket, PrintedDraft, before_decided,
 };
 use super::document_file::DocumentFile;
 use super::failure::Failure;
@@ -209,13 +209,17 @@ impl Assistant for ServerClient {
 }
 
 #[async_trait(?Send)]
-impl Office for ServerClient {
+impl CommandExecutor for ServerClient {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         self.server.state(run).await
     }
 
-    async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
-        self.server.order(of, order).await
+    async fn command(
+        &self,
+        of: CommandTarget,
+        command: CommandWithNote,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
+        self.server.command(of, command).await
     }
 }
 

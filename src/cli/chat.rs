@@ -57,11 +57,11 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         session: Option<SessionId>,
         turns: &mut dyn Turns,
     ) -> Result<(RunStatus, SessionId), Failure> {
-        let mut wish = None;
+        let mut stop_signal = None;
         let asked = self.assistant.ask(message, session);
-        let ticket = until_done(asked, self.signals, &mut wish, &mut *self.errors).await?;
+        let ticket = until_done(asked, self.signals, &mut stop_signal, &mut *self.errors).await?;
         let session = ticket.session();
-        let run = follow(ticket, self.signals, wish, self.show, &mut *self.errors).await?;
+        let run = follow(ticket, self.signals, stop_signal, self.show, &mut *self.errors).await?;
         self.answered(&run.answer)?;
         let run =
             if self.show.is_text() && turns.is_interactive() { self.decide(run, turns).await? } else { run };

@@ -6,7 +6,7 @@ use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{Approval, ApprovalId, ApprovalSubject, RunState, RunStatus};
 use serde_json::Value;
 
-use super::assistant::OrderTarget;
+use super::assistant::CommandTarget;
 use super::chat::Desk;
 use super::failure::Failure;
 use super::follow::{LEFT, ShownRun, follow, left, until_done};
@@ -21,7 +21,7 @@ const CHANGE: &str = "what is to change> ";
 /// The user's reply to one question.
 enum DecisionInput {
     /// A command.
-    Wish(CommandAction),
+    Command(CommandAction),
     /// Not now.
     Later,
 }
@@ -37,7 +37,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         mut run: ShownRun,
         turns: &mut dyn Turns,
     ) -> Result<ShownRun, Failure> {
-        let of = OrderTarget { run: run.answer.run_id, task: run.answer.task_id };
+        let of = CommandTarget { run: run.answer.run_id, task: run.answer.task_id };
         // Arguments that were refused, for another edit.
         let mut refused: Option<String> = None;
         while run.answer.status == RunStatus::Waiting {
@@ -52,17 +52,17 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                     self.question(turns, &state, id, put).await?
                 }
             };
-            let DecisionInput::Wish(wish) = input else { break };
-            let given = match &wish {
+            let DecisionInput::Command(action) = input else { break };
+            let given = match &action {
                 CommandAction::Decide { choice: ApproverChoice::Edited(arguments), .. } => {
                     Some(arguments.to_string())
                 }
                 _ => None,
             };
-            let changes = matches!(wish, CommandAction::Modify { .. });
+            let changes = matches!(action, CommandAction::Modify { .. });
             let mut stop = None;
-            let ordered = self.assistant.order(of, wish.into());
-            let ticket = match until_done(ordered, self.signals, &mut stop, &mut *self.errors).await {
+            let executed = self.assistant.command(of, action.into());
+            let ticket = match until_done(executed, self.signals, &mut stop, &mut *self.errors).await {
                 Ok(ticket) => ticket,
                 // Read the question again: it may have changed.
                 Err(failure) if failure.code != LEFT => {
@@ -82,7 +82,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         Ok(run)
     }
 
-    async fn unmodified(&mut self, of: OrderTarget) -> Result<(), Failure> {
+    async fn unmodified(&mut self, of: CommandTarget) -> Result<(), Failure> {
         if let Some(fault) = self.assistant.state(of.run).await?.unmodified {
             writeln!(self.out, "{}", one_line(&pending_questions::unmodified_text(&fault)))?;
         }
@@ -111,7 +111,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                     ApprovalSubject::Plan { version } => {
                         let words = self.line(turns, CHANGE, "").await?;
                         if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
-                            return Ok(DecisionInput::Wish(CommandAction::Modify {
+                            return Ok(DecisionInput::Command(CommandAction::Modify {
                                 words,
                                 version: Some(version),
                             }));
@@ -162,7 +162,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
 
 /// A decision about exactly what was shown.
 fn decided(id: ApprovalId, put: &Approval, choice: ApproverChoice) -> DecisionInput {
-    DecisionInput::Wish(CommandAction::Decide {
+    DecisionInput::Command(CommandAction::Decide {
         approval: id.approval,
         choice,
         hash: Some(put.needed.hash.clone()),

@@ -16,7 +16,7 @@ use proscenium::tools::{DependencyReport, ToolError};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
 use super::args::Asking;
-use super::assistant::{self, Assistant, Office, OrderTarget, PrintedDraft, RunOrder};
+use super::assistant::{self, Assistant, CommandExecutor, CommandTarget, CommandWithNote, PrintedDraft};
 use super::check::{self, CheckReport, Finding, Level};
 use super::document_file::DocumentFile;
 use super::failure::Failure;
@@ -306,11 +306,12 @@ impl Assistant for Ready {
         let plan = self.asking.flow.as_ref().map(|flow| self.flow_plan(flow, message)).transpose()?;
         let guidance = self.asking.guidance.guidance();
         let request = ChatRequest { plan_only: true, plan, guidance, ..self.engine.request(message, None) };
-        let mut wish = None;
+        let mut stop_signal = None;
         let submitted = async { self.engine.submit(request).await.map_err(failure) };
-        let ticket = until_done(submitted, signals, &mut wish, &mut errors).await?;
-        let answer =
-            follow(Box::new(PendingRun(ticket)), signals, wish, Show::Quiet, &mut errors).await?.answer;
+        let ticket = until_done(submitted, signals, &mut stop_signal, &mut errors).await?;
+        let answer = follow(Box::new(PendingRun(ticket)), signals, stop_signal, Show::Quiet, &mut errors)
+            .await?
+            .answer;
         match (answer.plan, answer.error) {
             _ if answer.status == RunStatus::Cancelled => {
                 Err(Failure::new("plan.cancelled", "the run that was to make the plan is cancelled"))
@@ -331,23 +332,23 @@ impl Assistant for Ready {
 }
 
 #[async_trait(?Send)]
-impl Office for Ready {
+impl CommandExecutor for Ready {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         let state = self.engine.state_of(&self.tenant(), run).await.map_err(failure)?;
         state.ok_or_else(|| super::stored_runs::unknown(run))
     }
 
-    async fn order(
+    async fn command(
         &self,
-        of: OrderTarget,
-        order: RunOrder,
+        of: CommandTarget,
+        command: CommandWithNote,
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
         let last_seen = self.state(of.run).await?.seq;
         let command = Command {
             by,
-            note: order.note,
-            action: order.wish,
+            note: command.note,
+            action: command.action,
             no_own_approval: false,
             is_authenticated: false,
         };

@@ -61,14 +61,14 @@ pub struct ShownRun {
 }
 
 /// Shows a run's events on `errors`, until it ends or waits. The first signal stops the run at its next safe
-/// point; `wish` is a signal that arrived before there was a run.
+/// point; `stop_signal` is a signal that arrived before there was a run.
 ///
 /// # Errors
 /// `chat.left` at the second signal, and the ticket's errors.
 pub async fn follow<E: Write>(
     mut ticket: Box<dyn FollowedTicket>,
     signals: &mut Signals,
-    mut wish: Option<&'static str>,
+    mut stop_signal: Option<&'static str>,
     show: Show,
     errors: &mut E,
 ) -> Result<ShownRun, Failure> {
@@ -79,8 +79,8 @@ pub async fn follow<E: Write>(
     for envelope in ticket.before() {
         progress.knows(&envelope);
     }
-    if let Some(name) = wish {
-        until_done(stop(ticket.as_ref(), name), signals, &mut wish, &mut progress).await?;
+    if let Some(name) = stop_signal {
+        until_done(stop(ticket.as_ref(), name), signals, &mut stop_signal, &mut progress).await?;
     }
     loop {
         // Events first: a run that has just ended is not cancelled.
@@ -88,14 +88,14 @@ pub async fn follow<E: Write>(
             biased;
             envelope = ticket.next() => envelope,
             name = signals.next() => {
-                again(name, &mut wish, &mut progress)?;
-                until_done(stop(ticket.as_ref(), name), signals, &mut wish, &mut progress).await?;
+                again(name, &mut stop_signal, &mut progress)?;
+                until_done(stop(ticket.as_ref(), name), signals, &mut stop_signal, &mut progress).await?;
                 continue;
             }
         };
         match envelope {
-            // A stop that was wished for here was acknowledged at once.
-            Some(envelope) if wish.is_some() && is_stop(&envelope.body) => progress.follow(&envelope),
+            // A stop that was requested here was acknowledged at once.
+            Some(envelope) if stop_signal.is_some() && is_stop(&envelope.body) => progress.follow(&envelope),
             Some(envelope) if show.has_progress() => progress.show(&envelope)?,
             Some(_) => {}
             None => break,
@@ -103,18 +103,18 @@ pub async fn follow<E: Write>(
     }
     let shown_plan = progress.shown_plan();
     progress.finish();
-    let answer = until_done(ticket.answer(), signals, &mut wish, errors).await?;
+    let answer = until_done(ticket.answer(), signals, &mut stop_signal, errors).await?;
     Ok(ShownRun { answer, shown_plan })
 }
 
-/// Waits for a future that may take long. The first signal is noted in `wish`; a second one ends the wait.
+/// Waits for a future that may take long. The first signal is noted in `stop_signal`; a second one ends the wait.
 ///
 /// # Errors
 /// `chat.left` at the second signal, and those of the future.
 pub async fn until_done<T, E: Write>(
     waited: impl Future<Output = Result<T, Failure>>,
     signals: &mut Signals,
-    wish: &mut Option<&'static str>,
+    stop_signal: &mut Option<&'static str>,
     errors: &mut E,
 ) -> Result<T, Failure> {
     let mut waited = pin!(waited);
@@ -122,7 +122,7 @@ pub async fn until_done<T, E: Write>(
         tokio::select! {
             biased;
             done = &mut waited => return done,
-            name = signals.next() => again(name, wish, errors)?,
+            name = signals.next() => again(name, stop_signal, errors)?,
         }
     }
 }
@@ -130,10 +130,10 @@ pub async fn until_done<T, E: Write>(
 /// Notes and acknowledges the first signal before anything slow is done about it; fails at the second.
 fn again<E: Write>(
     name: &'static str,
-    wish: &mut Option<&'static str>,
+    stop_signal: &mut Option<&'static str>,
     errors: &mut E,
 ) -> Result<(), Failure> {
-    if wish.replace(name).is_some() {
+    if stop_signal.replace(name).is_some() {
         return Err(left());
     }
     writeln!(errors, "{AGAIN}")?;

@@ -13,7 +13,7 @@ use proscenium::store::{DataDir, ErrorCode, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
 
-use super::assistant::{Office, OrderTarget, RunOrder};
+use super::assistant::{CommandExecutor, CommandTarget, CommandWithNote};
 use super::failure::{Exit, Failure};
 use super::follow::{Show, follow, until_done};
 use super::output::{self, Output};
@@ -41,7 +41,7 @@ pub async fn run<W: Write, E: Write>(
         stored_runs::only_reads(plans.tenant.as_ref())?;
     }
     let stored = stored_runs::open_of(&loaded, plans.tenant).await?;
-    let (task, wish, note, json) = match what {
+    let (task, action, note, json) = match what {
         PlansCommand::List { status, limit, json } => {
             let rows = stored.plans(status, limit).await?;
             print_plans(out, &stored, rows, &zone, json).await?;
@@ -76,8 +76,8 @@ pub async fn run<W: Write, E: Write>(
     };
     let row = stored.plan_named(&task).await?;
     let change = RunRequest {
-        of: OrderTarget { run: row.run, task: row.task },
-        order: RunOrder { wish, note },
+        of: CommandTarget { run: row.run, task: row.task },
+        command: CommandWithNote { action, note },
         as_user: plans.user.is_some(),
         json,
     };
@@ -163,9 +163,9 @@ async fn document<W: Write>(
 /// A command for a run, from the command line.
 pub struct RunRequest {
     /// The run.
-    pub of: OrderTarget,
+    pub of: CommandTarget,
     /// What is wanted.
-    pub order: RunOrder,
+    pub command: CommandWithNote,
     /// The command line names the user.
     pub as_user: bool,
     /// Events are not shown, only the document at the end.
@@ -205,31 +205,31 @@ impl RunRequest {
         }
     }
 
-    async fn by<O: Office + ?Sized, W: Write, E: Write>(
+    async fn by<O: CommandExecutor + ?Sized, W: Write, E: Write>(
         self,
-        office: &O,
+        executor: &O,
         signals: &mut Signals,
         out: &mut Output<W>,
         errors: &mut Output<E>,
     ) -> Result<(RunState, Exit), Failure> {
-        let Self { of, order, json, .. } = self;
-        let wish = order.wish.clone();
+        let Self { of, command, json, .. } = self;
+        let action = command.action.clone();
         let show = Show::fitting(json, false, true);
         let mut stop = None;
-        let ticket = until_done(office.order(of, order), signals, &mut stop, errors).await?;
+        let ticket = until_done(executor.command(of, command), signals, &mut stop, errors).await?;
         let run = follow(ticket, signals, stop, show, errors).await?;
-        let state = office.state(of.run).await?;
-        let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
+        let state = executor.state(of.run).await?;
+        let changes = matches!(action, CommandAction::Modify { .. } | CommandAction::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
             return Err(Failure::new("plan.not_modified", pending_questions::unmodified_text(fault))
                 .help("say it in other words, or give a plan with --file"));
         }
         if !json {
-            if matches!(wish, CommandAction::Cancel) {
+            if matches!(action, CommandAction::Cancel) {
                 writeln!(out, "Plan {} is {}.", of.task, state.plan_status.name())?;
                 out.flush()?;
             }
-            let rates = matches!(wish, CommandAction::Rate { .. });
+            let rates = matches!(action, CommandAction::Rate { .. });
             if rates {
                 writeln!(out, "Plan {} is rated.", of.task)?;
                 out.flush()?;
@@ -239,22 +239,24 @@ impl RunRequest {
             }
             pending_questions::write_all(errors, &state, run.shown_plan)?;
         }
-        let exit = exit(&wish, state.status);
+        let exit = exit(&action, state.status);
         Ok((state, exit))
     }
 }
 
 /// The exit status of a command after which the run has this status.
-fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
+fn exit(action: &CommandAction, status: RunStatus) -> Exit {
     let stops =
-        matches!(wish, CommandAction::Cancel | CommandAction::Decide { choice: ApproverChoice::No, .. });
-    let reports_outcome =
-        matches!(wish, CommandAction::Decide { choice: ApproverChoice::Done | ApproverChoice::NotDone, .. });
+        matches!(action, CommandAction::Cancel | CommandAction::Decide { choice: ApproverChoice::No, .. });
+    let reports_outcome = matches!(
+        action,
+        CommandAction::Decide { choice: ApproverChoice::Done | ApproverChoice::NotDone, .. }
+    );
     match status {
         RunStatus::Cancelled if stops => Exit::Completed,
-        _ if matches!(wish, CommandAction::Rate { .. }) => Exit::Completed,
+        _ if matches!(action, CommandAction::Rate { .. }) => Exit::Completed,
         status if status.is_terminal() && reports_outcome => Exit::Completed,
-        RunStatus::Waiting if matches!(wish, CommandAction::Approve { hold: true, .. }) => Exit::Completed,
+        RunStatus::Waiting if matches!(action, CommandAction::Approve { hold: true, .. }) => Exit::Completed,
         status => Exit::of(status),
     }
 }
@@ -272,7 +274,7 @@ async fn delete(
         Ok(owned) => owned,
         Err(error) if error.kind() == ErrorCode::InUse => {
             let server = RemoteServer::at(address::find(dir, failure(error))?.url, stored, as_user)?;
-            return server.delete(OrderTarget { run: row.run, task }).await;
+            return server.delete(CommandTarget { run: row.run, task }).await;
         }
         Err(error) => return Err(failure(error)),
     };
@@ -411,7 +413,7 @@ mod tests {
     fn a_command_that_stopped_what_it_should_has_done_its_work() {
         let decide = |choice| CommandAction::Decide { approval: 1, choice, hash: None };
         let approve = |hold| CommandAction::Approve { version: None, hash: None, hold };
-        for (wish, status, expected) in [
+        for (action, status, expected) in [
             (approve(false), RunStatus::Completed, Exit::Completed),
             (approve(false), RunStatus::Waiting, Exit::NeedsInput),
             (approve(true), RunStatus::Waiting, Exit::Completed),
@@ -422,7 +424,7 @@ mod tests {
             (decide(ApproverChoice::Again), RunStatus::Partial, Exit::Failed),
             (CommandAction::Reopen, RunStatus::Partial, Exit::Failed),
         ] {
-            assert_eq!(exit(&wish, status), expected, "{wish:?}, {status:?}");
+            assert_eq!(exit(&action, status), expected, "{action:?}, {status:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::assistant::{FollowedTicket, Office, OrderTarget, RunOrder};
+use super::assistant::{CommandExecutor, CommandTarget, CommandWithNote, FollowedTicket};
 use super::document_file::DocumentFile;
 use super::failure::Failure;
 use super::followed_run::FollowedRun;
@@ -133,7 +133,7 @@ impl RemoteServer {
     }
 
     /// Deletes a plan with its run.
-    pub async fn delete(&self, of: OrderTarget) -> Result<(), Failure> {
+    pub async fn delete(&self, of: CommandTarget) -> Result<(), Failure> {
         self.send(Method::DELETE, &format!("/api/plans/{}", of.task), None).await.map(drop)
     }
 
@@ -255,11 +255,11 @@ pub async fn bytes(mut response: Response, longest: usize) -> Result<Vec<u8>, St
 }
 
 /// The path and body of the request that executes a command.
-fn command_request(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
-    let OrderTarget { run, task } = of;
-    let note = |name: &str| vec![(name.to_owned(), json!(order.note))];
+fn command_request(of: CommandTarget, command: &CommandWithNote) -> Result<(String, Value), Failure> {
+    let CommandTarget { run, task } = of;
+    let note = |name: &str| vec![(name.to_owned(), json!(command.note))];
     let seen = |version: Option<u32>| ("version".to_owned(), json!(version));
-    let (path, mut fields) = match &order.wish {
+    let (path, mut fields) = match &command.action {
         CommandAction::Approve { version, hash, hold } => {
             let fields =
                 vec![seen(*version), ("hash".to_owned(), json!(hash)), ("execute".to_owned(), json!(!hold))];
@@ -306,14 +306,18 @@ fn command_request(of: OrderTarget, order: &RunOrder) -> Result<(String, Value),
 }
 
 #[async_trait(?Send)]
-impl Office for RemoteServer {
+impl CommandExecutor for RemoteServer {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         Ok(self.stored.run(run).await?.1)
     }
 
-    async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
+    async fn command(
+        &self,
+        of: CommandTarget,
+        command: CommandWithNote,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
         let (before, _) = self.stored.run(of.run).await?;
-        let (path, body) = command_request(of, &order)?;
+        let (path, body) = command_request(of, &command)?;
         self.send(Method::POST, &path, Some(&body)).await?;
         let session = before.first().map(|event| event.session.clone());
         let session = session.ok_or_else(|| super::stored_runs::unknown(of.run))?;
@@ -336,11 +340,11 @@ mod tests {
 
     #[test]
     fn each_command_has_its_path_and_only_the_given_fields() {
-        let of = OrderTarget { run: recorded::run_id(), task: recorded::task_id() };
+        let of = CommandTarget { run: recorded::run_id(), task: recorded::task_id() };
         let plan =
             Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), ..Plan::default() };
-        let request = |wish: CommandAction, note: Option<&str>| {
-            command_request(of, &RunOrder { wish, note: note.map(str::to_owned) }).unwrap()
+        let request = |action: CommandAction, note: Option<&str>| {
+            command_request(of, &CommandWithNote { action, note: note.map(str::to_owned) }).unwrap()
         };
         let plans = |what: &str| format!("/api/plans/{}/{what}", of.task);
         assert_eq!(

@@ -8,26 +8,26 @@ use tokio::sync::mpsc;
 /// Signals to stop, in order.
 #[derive(Debug)]
 pub struct Signals {
-    wishes: mpsc::Receiver<&'static str>,
+    names: mpsc::Receiver<&'static str>,
 }
 
 impl Signals {
     /// Listens from now on; a signal no longer ends the process by itself.
     pub fn listen() -> io::Result<Self> {
-        let (sender, wishes) = mpsc::channel(4);
+        let (sender, names) = mpsc::channel(4);
         listen(sender)?;
-        Ok(Self { wishes })
+        Ok(Self { names })
     }
 
     /// Signals that a test sends.
     #[cfg(test)]
-    pub fn of(wishes: mpsc::Receiver<&'static str>) -> Self {
-        Self { wishes }
+    pub fn of(names: mpsc::Receiver<&'static str>) -> Self {
+        Self { names }
     }
 
     /// The name of the next signal. Never returns if there will be none.
     pub async fn next(&mut self) -> &'static str {
-        match self.wishes.recv().await {
+        match self.names.recv().await {
             Some(name) => name,
             None => std::future::pending().await,
         }

@@ -90,8 +90,8 @@ impl Engine {
         };
         let is_cancelled = matches!(command.action, CommandAction::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
-        let wish = CommandMessage { run, command, reply, answer };
-        self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
+        let message = CommandMessage { run, command, reply, answer };
+        self.system.registry.command(tenant.clone(), row.session, message).map_err(refused)?;
         match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
             // An unreadable run can still be cancelled.
             Ok(Ok(Err(unread))) if is_cancelled.is_some() && is_unreadable(&unread.fault) => {

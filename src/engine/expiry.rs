@@ -105,11 +105,11 @@ impl ApprovalExpiry {
 
     async fn refuse(&self, row: ApprovalRow) -> Result<(), Fault> {
         let ApprovalId { run, approval } = row.id;
-        let wish = CommandAction::Expire { approval };
+        let action = CommandAction::Expire { approval };
         let command = Command {
             by: "expiry".to_owned(),
             note: None,
-            action: wish,
+            action,
             no_own_approval: false,
             is_authenticated: false,
         };

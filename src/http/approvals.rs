@@ -186,7 +186,7 @@ pub(crate) async fn decide(
     document(&app, &who.tenant, id).await?;
     who.authorize_run(&app, id.run, AccessAction::Decide, || unknown_approval(id)).await?;
     let (choice, hash, note) = body.into_choice()?;
-    let wish = CommandAction::Decide { approval: id.approval, choice, hash };
-    submit_command(&app, &who.tenant, id.run, who.command(wish, note)).await?;
+    let action = CommandAction::Decide { approval: id.approval, choice, hash };
+    submit_command(&app, &who.tenant, id.run, who.command(action, note)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }

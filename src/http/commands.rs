@@ -59,14 +59,14 @@ pub(crate) async fn submit_command_and_wait(
 async fn take_permit(
     app: &App,
     tenant: &TenantId,
-    wish: &CommandAction,
+    action: &CommandAction,
 ) -> Result<Option<AdmissionPermit>, Problem> {
-    if needs_permit(wish) { app.admit(tenant).await.map(Some) } else { Ok(None) }
+    if needs_permit(action) { app.admit(tenant).await.map(Some) } else { Ok(None) }
 }
 
 /// Whether the run continues after this command, and so needs a permit. Stopping must always be possible.
-fn needs_permit(wish: &CommandAction) -> bool {
-    match wish {
+fn needs_permit(action: &CommandAction) -> bool {
+    match action {
         CommandAction::Approve { hold, .. } => !hold,
         CommandAction::Decide { choice, .. } => {
             matches!(

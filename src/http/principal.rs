@@ -242,9 +242,9 @@ impl RequestPrincipal {
     }
 
     /// A command of this principal about a run, with an optional reason.
-    pub(crate) fn command(&self, wish: CommandAction, note: Option<String>) -> Command {
+    pub(crate) fn command(&self, action: CommandAction, note: Option<String>) -> Command {
         let (by, no_own_approval) = (self.user.clone(), self.no_own_approval);
-        Command { by, note, action: wish, no_own_approval, is_authenticated: self.keyed }
+        Command { by, note, action, no_own_approval, is_authenticated: self.keyed }
     }
 }
 

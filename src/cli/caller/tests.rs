@@ -71,10 +71,10 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
         asked: Vec::new(),
     };
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (_sender, wishes) = mpsc::channel(4);
+    let (_sender, names) = mpsc::channel(4);
     let mut desk = Desk {
         assistant: &caller,
-        signals: &mut Signals::of(wishes),
+        signals: &mut Signals::of(names),
         show: Show::Plain,
         out: &mut out,
         errors: &mut errors,

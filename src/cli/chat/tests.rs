@@ -6,7 +6,9 @@ use proscenium::Answer;
 use proscenium::run::{Envelope, Event, RunId, RunState, RunStatus};
 use tokio::sync::mpsc;
 
-use super::super::assistant::{FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder};
+use super::super::assistant::{
+    CommandExecutor, CommandTarget, CommandWithNote, FollowedTicket, PrintedDraft,
+};
 use super::super::follow::AGAIN;
 use super::super::recorded;
 use super::super::turns::LineInput;
@@ -63,12 +65,16 @@ impl Assistant for Scripted {
 }
 
 #[async_trait(?Send)]
-impl Office for Scripted {
+impl CommandExecutor for Scripted {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         Ok(proscenium::fold(run, &recorded::needs_input()))
     }
 
-    async fn order(&self, _: OrderTarget, _: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
+    async fn command(
+        &self,
+        _: CommandTarget,
+        _: CommandWithNote,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
         Err(Failure::new("none", "no script"))
     }
 }
@@ -143,8 +149,8 @@ async fn hold(
 }
 
 fn silence() -> (mpsc::Sender<&'static str>, Signals) {
-    let (sender, wishes) = mpsc::channel(4);
-    (sender, Signals::of(wishes))
+    let (sender, signals) = mpsc::channel(4);
+    (sender, Signals::of(signals))
 }
 
 /// One message with these signals sent before it begins: the outcome, standard output and errors.
@@ -191,10 +197,10 @@ async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
 }
 
 #[tokio::test]
-async fn a_wish_to_stop_that_comes_before_there_is_a_run_stops_the_run() {
+async fn stop_signal_before_there_is_a_run_stops_the_run() {
     let (mut errors, (sender, mut signals)) = (Vec::new(), silence());
     sender.try_send("Ctrl-C").unwrap();
-    let mut wish = None;
+    let mut stop_signal = None;
     let (accept, accepted) = tokio::sync::oneshot::channel();
     let slowly = async {
         let status: RunStatus = accepted.await.unwrap();
@@ -205,9 +211,10 @@ async fn a_wish_to_stop_that_comes_before_there_is_a_run_stops_the_run() {
         tokio::task::yield_now().await;
         accept.send(RunStatus::Cancelled).unwrap();
     };
-    let (ticket, ()) = tokio::join!(until_done(slowly, &mut signals, &mut wish, &mut errors), acknowledged);
-    assert_eq!(wish, Some("Ctrl-C"));
-    let ended = follow(ticket.unwrap(), &mut signals, wish, Show::Quiet, &mut errors).await;
+    let (ticket, ()) =
+        tokio::join!(until_done(slowly, &mut signals, &mut stop_signal, &mut errors), acknowledged);
+    assert_eq!(stop_signal, Some("Ctrl-C"));
+    let ended = follow(ticket.unwrap(), &mut signals, stop_signal, Show::Quiet, &mut errors).await;
     assert_eq!(ended.unwrap().answer.status, RunStatus::Cancelled);
     assert_eq!(String::from_utf8(errors).unwrap(), format!("{AGAIN}\n"));
 }
@@ -249,12 +256,16 @@ impl Assistant for Stubborn {
 }
 
 #[async_trait(?Send)]
-impl Office for Stubborn {
+impl CommandExecutor for Stubborn {
     async fn state(&self, _: RunId) -> Result<RunState, Failure> {
         std::future::pending().await
     }
 
-    async fn order(&self, _: OrderTarget, _: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
+    async fn command(
+        &self,
+        _: CommandTarget,
+        _: CommandWithNote,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
         Ok(Box::new(Stubborn(self.0)))
     }
 }

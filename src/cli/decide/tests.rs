@@ -6,7 +6,7 @@ use proscenium::run::{Decision, Envelope, Event, Fault, RunId, SessionId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::super::assistant::{Assistant, FollowedTicket, Office, PrintedDraft, RunOrder};
+use super::super::assistant::{Assistant, CommandExecutor, CommandWithNote, FollowedTicket, PrintedDraft};
 use super::super::failure::Exit;
 use super::super::follow::Show;
 use super::super::output::Output;
@@ -16,16 +16,16 @@ use super::super::turns::NextInput;
 use super::*;
 use proscenium::Answer;
 
-/// A run that waits, and what becomes of it with each order.
+/// A run that waits, and what becomes of it with each command.
 struct Waits {
     journal: RefCell<Vec<Envelope<Event>>>,
     then: RefCell<VecDeque<Result<Vec<Event>, Failure>>>,
-    orders: RefCell<Vec<CommandAction>>,
+    commands: RefCell<Vec<CommandAction>>,
 }
 
 impl Waits {
     fn new(journal: Vec<Envelope<Event>>, then: Vec<Result<Vec<Event>, Failure>>) -> Self {
-        Self { journal: RefCell::new(journal), then: RefCell::new(then.into()), orders: RefCell::default() }
+        Self { journal: RefCell::new(journal), then: RefCell::new(then.into()), commands: RefCell::default() }
     }
 
     fn follow(&self, from: usize) -> Box<dyn FollowedTicket> {
@@ -58,13 +58,17 @@ impl Assistant for Waits {
 }
 
 #[async_trait(?Send)]
-impl Office for Waits {
+impl CommandExecutor for Waits {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         Ok(proscenium::fold(run, &self.journal.borrow()))
     }
 
-    async fn order(&self, _: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
-        self.orders.borrow_mut().push(order.wish);
+    async fn command(
+        &self,
+        _: CommandTarget,
+        command: CommandWithNote,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
+        self.commands.borrow_mut().push(command.action);
         let events = self.then.borrow_mut().pop_front().unwrap()?;
         let from = self.journal.borrow().len();
         let all = self.journal.take().into_iter().map(|envelope| envelope.body).chain(events).collect();
@@ -127,8 +131,8 @@ struct Chat {
 
 async fn chat(waits: &Waits, says: &[&'static str], sits: bool, show: Show) -> Chat {
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (_sender, wishes) = mpsc::channel(4);
-    let mut signals = Signals::of(wishes);
+    let (_sender, names) = mpsc::channel(4);
+    let mut signals = Signals::of(names);
     let mut person = Person { says: says.iter().copied().collect(), asked: Vec::new(), sits };
     let mut desk = Desk { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
     let (exit, _) = desk.once("Ask for three days off", None, &mut person).await.unwrap();
@@ -153,7 +157,7 @@ async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
     let waits = Waits::new(recorded::call_waits(), vec![Ok(done())]);
     let chat = chat(&waits, &["what?", "y"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::Completed);
-    assert_eq!(*waits.orders.borrow(), [decision("hash-2", ApproverChoice::Yes)]);
+    assert_eq!(*waits.commands.borrow(), [decision("hash-2", ApproverChoice::Yes)]);
     assert_eq!(chat.asked, [(QUESTION.to_owned(), String::new()), (QUESTION.to_owned(), String::new())]);
     let progress = [
         "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: waits for approval",
@@ -185,7 +189,7 @@ async fn no_is_accepted() {
     let waits = Waits::new(recorded::plan_waits(), vec![Ok(no)]);
     let chat = chat(&waits, &["N"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::Failed);
-    assert_eq!(*waits.orders.borrow(), [decision("hash-1", ApproverChoice::No)]);
+    assert_eq!(*waits.commands.borrow(), [decision("hash-1", ApproverChoice::No)]);
     assert!(chat.errors.contains("run: cancelled by lucia"), "{}", chat.errors);
 }
 
@@ -203,7 +207,7 @@ async fn arguments_are_changed_in_a_line_until_they_fit() {
     assert_eq!(asked, expected);
     let edited =
         |to: &str| decision("hash-2", ApproverChoice::Edited(json!({"from": "2026-06-15", "to": to})));
-    assert_eq!(*waits.orders.borrow(), [edited("soon"), edited("2026-06-16")]);
+    assert_eq!(*waits.commands.borrow(), [edited("soon"), edited("2026-06-16")]);
     assert!(chat.out.contains("That is no JSON: ") && chat.out.contains("Arguments are a JSON object"));
     assert_eq!(chat.errors.matches("error[approval.arguments]: to: it is no date\n").count(), 1);
 }
@@ -218,7 +222,7 @@ async fn a_plan_is_changed_in_words_and_asked_again() {
     let chat = chat(&waits, &["e", "two days", "l"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::NeedsInput);
     let words = "two days".to_owned();
-    assert_eq!(*waits.orders.borrow(), [CommandAction::Modify { words, version: Some(1) }]);
+    assert_eq!(*waits.commands.borrow(), [CommandAction::Modify { words, version: Some(1) }]);
     assert!(chat.out.contains("this change was not understood; the plan is as it was\n"), "{}", chat.out);
     assert!(!chat.errors.contains("no model knew how") && !chat.out.contains("no model knew how"));
 }
@@ -227,7 +231,7 @@ async fn a_plan_is_changed_in_words_and_asked_again() {
 async fn postponed_question_is_shown_with_its_commands() {
     let waits = Waits::new(recorded::plan_waits(), Vec::new());
     let chat = chat(&waits, &[], true, Show::Plain).await;
-    assert_eq!((chat.exit, waits.orders.borrow().len()), (Exit::NeedsInput, 0));
+    assert_eq!((chat.exit, waits.commands.borrow().len()), (Exit::NeedsInput, 0));
     let (_, last_paragraph) = chat.errors.rsplit_once("\n\n").unwrap();
     insta::assert_snapshot!(last_paragraph, @r#"
     Waits for a person's yes: plan 1, executed as shown

@@ -91,8 +91,8 @@ pub(crate) async fn approve(
 ) -> Result<HttpResponse, Problem> {
     let AuthenticatedJson { who, body } = sent;
     let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Decide).await?;
-    let wish = CommandAction::Approve { version: body.version, hash: body.hash, hold: !body.execute };
-    submit_command(&app, &who.tenant, run, who.command(wish, body.note)).await?;
+    let action = CommandAction::Approve { version: body.version, hash: body.hash, hold: !body.execute };
+    submit_command(&app, &who.tenant, run, who.command(action, body.note)).await?;
     large_json(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn modify(
 ) -> Result<HttpResponse, Problem> {
     let AuthenticatedJson { who, body } = sent;
     let run = authorized_run_of_plan(&app, &who, &path, AccessAction::ModifyPlan).await?;
-    let wish = match (body.feedback, body.plan) {
+    let action = match (body.feedback, body.plan) {
         // Feedback needs no separate reason.
         (Some(words), None) if body.why.is_none() => CommandAction::Modify { words, version: body.version },
         (None, Some(plan)) => CommandAction::Edit { plan, version: body.version },
@@ -117,7 +117,7 @@ pub(crate) async fn modify(
             return Err(Problem::unprocessable("request.body", detail));
         }
     };
-    submit_command_and_wait(&app, &who.tenant, run, who.command(wish, body.why)).await?;
+    submit_command_and_wait(&app, &who.tenant, run, who.command(action, body.why)).await?;
     let changed = document(&app, &who.tenant, run).await?;
     match modification_problem(&changed) {
         Some(problem) => Err(problem),
@@ -176,8 +176,8 @@ pub(crate) async fn rate(
 ) -> Result<HttpResponse, Problem> {
     let AuthenticatedJson { who, body } = sent;
     let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Rate).await?;
-    let wish = CommandAction::Rate { score: body.score };
-    submit_command(&app, &who.tenant, run, who.command(wish, body.note)).await?;
+    let action = CommandAction::Rate { score: body.score };
+    submit_command(&app, &who.tenant, run, who.command(action, body.note)).await?;
     large_json(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
 }
 
