@@ -4,7 +4,6 @@
 
 mod actor_system;
 mod builder;
-mod cast;
 mod command;
 mod data_dir_census;
 mod documents;
@@ -12,6 +11,7 @@ pub(crate) mod earlier_requests;
 mod expiry;
 mod facts;
 mod flows;
+mod guard_actors;
 mod idempotency;
 mod learned;
 mod pending_question;

@@ -15,7 +15,7 @@ use super::signals::Signals;
 use super::turns::{NextInput, Turns};
 
 /// Processes requests and shows their answers.
-pub struct Desk<'a, W, E> {
+pub struct ChatRunner<'a, W, E> {
     /// The assistant that answers.
     pub assistant: &'a dyn Assistant,
     /// Signals to stop.
@@ -28,7 +28,7 @@ pub struct Desk<'a, W, E> {
     pub errors: &'a mut E,
 }
 
-impl<W: Write, E: Write> Desk<'_, W, E> {
+impl<W: Write, E: Write> ChatRunner<'_, W, E> {
     /// Sends one message and shows its run; if `turns` is interactive, open questions are asked there. A question
     /// that only another message can answer is followed by the command that sends it. Returns the exit status and
     /// the conversation.

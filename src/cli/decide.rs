@@ -7,7 +7,7 @@ use proscenium::run::{Approval, ApprovalId, ApprovalSubject, RunState, RunStatus
 use serde_json::Value;
 
 use super::assistant::CommandTarget;
-use super::chat::Desk;
+use super::chat::ChatRunner;
 use super::failure::Failure;
 use super::follow::{LEFT, ShownRun, follow, left, until_done};
 use super::pending_questions;
@@ -26,7 +26,7 @@ enum DecisionInput {
     Later,
 }
 
-impl<W: Write, E: Write> Desk<'_, W, E> {
+impl<W: Write, E: Write> ChatRunner<'_, W, E> {
     /// Asks every question that blocks a run, until none is left or the user postpones one. Returns the
     /// run as it is then.
     ///

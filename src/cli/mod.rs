@@ -69,7 +69,7 @@ use proscenium::sandbox;
 use args::{Cli, CliCommand, RunsCommand};
 use assistant::Assistant;
 use caller::ServerClient;
-use chat::Desk;
+use chat::ChatRunner;
 use check::{Finding, Level};
 use failure::{Exit, Failure};
 use follow::Show;
@@ -280,7 +280,7 @@ async fn chat<W: Write, E: Write>(
         documents: chat.documents.clone(),
     };
     let assistant = assistant(loaded, asking, chat.user.is_some()).await?;
-    let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
+    let mut runner = ChatRunner { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
         Some(message) => {
             // Open questions are asked only if input and output are terminals.
@@ -290,7 +290,7 @@ async fn chat<W: Write, E: Write>(
             } else {
                 Box::new(LineInput::of_stdin())
             };
-            desk.once(message, chat.session, turns.as_mut()).await.map(|(exit, _)| exit)
+            runner.once(message, chat.session, turns.as_mut()).await.map(|(exit, _)| exit)
         }
         None => {
             let mut turns: Box<dyn Turns> = if typed {
@@ -298,7 +298,7 @@ async fn chat<W: Write, E: Write>(
             } else {
                 Box::new(LineInput::of_stdin())
             };
-            desk.conversation(turns.as_mut(), chat.session).await
+            runner.conversation(turns.as_mut(), chat.session).await
         }
     };
     let stopped = assistant.stop().await;

@@ -8,9 +8,9 @@ use tokio::runtime;
 use tokio::sync::oneshot;
 
 use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_threads};
-use super::cast::Cast;
 use super::data_dir_census::DataDirCensus;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
+use super::guard_actors::GuardActors;
 use super::sessions;
 use super::tool_health::restore_health;
 use crate::actors::driver::{LearnedPlans, RunServices};
@@ -40,13 +40,13 @@ pub(super) struct ActorSystem {
     pub(super) actix: actix::System,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
     pub(super) services: Arc<ArcSwap<RunServices>>,
-    cast: Cast,
+    guard_actors: GuardActors,
 }
 
 impl ActorSystem {
     pub(super) async fn start(parts: EngineParts) -> Result<Self, StartError> {
         let (reply, started) = oneshot::channel();
-        let cast = parts.cast.clone();
+        let guard_actors = parts.guard_actors.clone();
         std::thread::Builder::new()
             .name("actors".to_owned())
             .spawn(move || {
@@ -66,7 +66,7 @@ impl ActorSystem {
             start_fault("engine.start", "the actor thread ended before the actors had started")
         })??;
         let StartedActors { registry, journal, kpis, arbiters, services: shared } = actors;
-        Ok(Self { registry, journal, kpis, actix, arbiters, services: shared, cast })
+        Ok(Self { registry, journal, kpis, actix, arbiters, services: shared, guard_actors })
     }
 
     /// Spawns work as a task on the actor thread, so that it outlives its caller. If the thread has ended,
@@ -78,7 +78,7 @@ impl ActorSystem {
     pub(super) fn shut_down(&self) {
         // Drivers do not run on the actor threads.
         self.services.load().live.shut_down();
-        self.cast.stop();
+        self.guard_actors.stop();
         self.kpis.close();
         // The thread ends by itself. Joining it could block an async caller.
         self.actix.stop();
@@ -103,9 +103,9 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     let watch =
         JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: parts.server_metrics.clone() };
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
-    parts.cast.start(&runtime, &parts.store, &journal, &parts.clock);
+    parts.guard_actors.start(&runtime, &parts.store, &journal, &parts.clock);
     // Before anything is resumed or accepted.
-    parts.cast.configure_budget(&config.budget).await?;
+    parts.guard_actors.configure_budget(&config.budget).await?;
     let arbiters = start_arbiters()?;
     let shared = Arc::new(ArcSwap::from_pointee(run_services(parts, &current, &arbiters, &journal)));
     let options = scene_manager::Options {
@@ -148,14 +148,14 @@ fn start_background_tasks(
     registry: &session_registry::Address,
     journal: &journal::Handle,
 ) {
-    let janitor = sessions::Janitor {
+    let retention = sessions::RetentionTask {
         store: parts.store.clone(),
         registry: registry.clone(),
         days: config.store.keep_sessions_days,
         document_days: config.documents.keep_days,
         journal: journal.clone(),
     };
-    tokio::spawn(janitor.run_forever());
+    tokio::spawn(retention.run_forever());
     let (current, serves) = (parts.current.clone(), parts.is_serving.clone());
     let expiry = ApprovalExpiry {
         store: parts.store.clone(),

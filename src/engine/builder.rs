@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 
 use super::actor_system::ActorSystem;
-use super::cast::Cast;
+use super::guard_actors::GuardActors;
 use super::switches::SwitchReader;
 use super::traces::run_traces;
 use super::{Engine, earlier_requests, idempotency};
@@ -202,13 +202,13 @@ impl Builder {
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
         let server_metrics = ServerMetrics::default();
-        let cast = Cast::new(&config, &clock, &server_metrics, self.cap);
-        let gateway = gateway(&config, &cast)?;
+        let guard_actors = GuardActors::new(&config, &clock, &server_metrics, self.cap);
+        let gateway = gateway(&config, &guard_actors)?;
         let store = Store::open(DataDir::open(&config.store.data_dir)?).await?;
         store.limit_tenant_bytes(config.store.max_tenant_bytes);
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
-        let switches = SwitchReader::new(&store, &cast.disabled);
+        let switches = SwitchReader::new(&store, &guard_actors.disabled);
         switches.read().await?;
         apply_scene_schemas(&store, &loaded.scenes).await?;
         let workers = tool_runtime()?;
@@ -232,7 +232,7 @@ impl Builder {
             idle: self.idle,
             active_runs: ActiveRuns::default(),
             server_metrics,
-            cast,
+            guard_actors,
             is_serving: Arc::default(),
             tenants: Sharers::default(),
             switches,
@@ -281,7 +281,7 @@ pub(super) struct EngineParts {
     pub(super) idle: Duration,
     pub(super) active_runs: ActiveRuns,
     pub(super) server_metrics: ServerMetrics,
-    pub(super) cast: Cast,
+    pub(super) guard_actors: GuardActors,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,
     /// The vectors of the scenes, which outlive a reload.
@@ -328,10 +328,10 @@ fn clock(config: &Config) -> Result<EngineClock, StartError> {
     Ok(EngineClock::new(zone, config.execution.fixed_now))
 }
 
-fn gateway(config: &Config, cast: &Cast) -> Result<Gateway, StartError> {
+fn gateway(config: &Config, guard_actors: &GuardActors) -> Result<Gateway, StartError> {
     let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
         .map_err(|error| StartError::Other(error.into()))?;
-    Ok(gateway.guarded(cast.guards()))
+    Ok(gateway.guarded(guard_actors.guards()))
 }
 
 pub(super) async fn apply_scene_schemas(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {

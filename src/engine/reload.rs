@@ -65,7 +65,7 @@ impl Engine {
         let gateway =
             before.gateway.reloaded(config.llm.clone()).map_err(|error| StartError::Other(error.into()))?;
         apply_scene_schemas(&parts.store, &loaded.scenes).await?;
-        parts.cast.reload(&before.config, &config).await?;
+        parts.guard_actors.reload(&before.config, &config).await?;
         let needs_restart = RESTART_ONLY_KEYS
             .iter()
             .filter(|(_, differs)| differs(&before.config, &config))

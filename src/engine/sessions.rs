@@ -38,19 +38,19 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn expire_sessions(&self, now: Timestamp) -> Result<usize, Fault> {
-        let janitor = Janitor {
+        let retention = RetentionTask {
             store: self.parts.store.clone(),
             registry: self.system.registry.clone(),
             days: self.parts.current.load().config.store.keep_sessions_days,
             document_days: 0,
             journal: self.system.journal.clone(),
         };
-        janitor.pass(now).await
+        retention.pass(now).await
     }
 }
 
 /// Erases expired conversations and documents.
-pub(super) struct Janitor {
+pub(super) struct RetentionTask {
     pub(super) store: Store,
     pub(super) registry: session_registry::Address,
     /// How long conversations are kept; 0 for ever.
@@ -60,7 +60,7 @@ pub(super) struct Janitor {
     pub(super) journal: journal::Handle,
 }
 
-impl Janitor {
+impl RetentionTask {
     /// Runs a pass now and every hour, until the task is dropped with its runtime.
     pub(super) async fn run_forever(self) {
         let mut ticks = tokio::time::interval(BETWEEN_PASSES);

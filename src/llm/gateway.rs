@@ -511,7 +511,7 @@ impl Core {
         let shared = match &found {
             Ok(found) => found.saved,
             Err(unresolved) => {
-                unresolved.joined.then_some(cache::Saved { how: Attempt::JOINED, nano_usd: 0 })
+                unresolved.joined.then_some(cache::CacheSaving { how: Attempt::JOINED, nano_usd: 0 })
             }
         };
         if let Some(saved) = shared {

@@ -1,6 +1,6 @@
 //! Two load tests side by side.
 
-use super::measure::{MeasureUnit, Worse, measures};
+use super::measure::{MeasureUnit, WorseWhen, measures};
 use super::report::LoadReport;
 
 /// An earlier report and this one.
@@ -31,7 +31,7 @@ pub struct ComparedMeasure {
 impl LoadComparison {
     /// Compares `now` with `earlier`.
     pub fn of(earlier: &LoadReport, now: &LoadReport) -> Self {
-        let judged = measures().into_iter().filter(|measure| measure.worse != Worse::Neither);
+        let judged = measures().into_iter().filter(|measure| measure.worse != WorseWhen::Neither);
         let rows = judged.filter_map(|measure| {
             // Reports of earlier versions also have percentiles of too few durations.
             let value = |report: &LoadReport| {
@@ -41,7 +41,7 @@ impl LoadComparison {
             let (before, after) = (value(earlier), value(now));
             before.or(after)?;
             let worsened = before.zip(after).and_then(|(before, after)| {
-                let by = if measure.worse == Worse::Higher { after - before } else { before - after };
+                let by = if measure.worse == WorseWhen::Higher { after - before } else { before - after };
                 let share = if before == 0.0 { f64::INFINITY.copysign(by) } else { by / before.abs() };
                 (by.abs() > measure.unit.noise()).then_some(share)
             });

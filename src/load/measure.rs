@@ -27,7 +27,7 @@ pub enum MeasureUnit {
 
 /// Which direction of a measure is a regression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Worse {
+pub enum WorseWhen {
     /// Higher is worse.
     Higher,
     /// Lower is worse.
@@ -44,7 +44,7 @@ pub struct LoadMeasure {
     /// Its unit.
     pub unit: MeasureUnit,
     /// Which direction is a regression.
-    pub worse: Worse,
+    pub worse: WorseWhen,
 }
 
 /// Durations of which percentiles are measured.
@@ -55,9 +55,9 @@ const PERCENTILES: [&str; 7] = ["mean", "p50", "p90", "p95", "p99", "p999", "max
 pub(super) const LEAST: [u64; 7] = [1, 1, 10, 20, 100, 1000, 1];
 
 /// All other measures.
-const SINGLE: [(&str, MeasureUnit, Worse); 26] = {
+const SINGLE: [(&str, MeasureUnit, WorseWhen); 26] = {
     use MeasureUnit::{Bytes, Count, Millis, PerSecond, Share, Usd};
-    use Worse::{Higher, Lower, Neither};
+    use WorseWhen::{Higher, Lower, Neither};
     [
         ("sent", Count, Neither),
         ("answered", Count, Neither),
@@ -96,8 +96,10 @@ pub fn measures() -> Vec<LoadMeasure> {
             unit: MeasureUnit::Millis,
             // The lag is the loader's; single requests and means vary too much.
             worse: match (family, percentile) {
-                ("latency" | "overhead" | "server_overhead" | "first_token", "p50" | "p99") => Worse::Higher,
-                _ => Worse::Neither,
+                ("latency" | "overhead" | "server_overhead" | "first_token", "p50" | "p99") => {
+                    WorseWhen::Higher
+                }
+                _ => WorseWhen::Neither,
             },
         })
     };

@@ -11,7 +11,7 @@ use super::protocol::{
     MAX_MESSAGE_CHARS, MAX_PROGRAM_BYTES, PARENT_GRACE_MS, READ_MEMORY_MIB, READ_SECONDS, READ_TIME_MS,
     WORKER_GRACE_MS,
 };
-use super::worker_process::{Excess, Lost, WorkerProcess};
+use super::worker_process::{ExceededLimit, WorkerFailure, WorkerProcess};
 use crate::program::Unavailable;
 use crate::program::module::{ModuleProblem, ReadModule};
 
@@ -43,9 +43,9 @@ fn read_in(worker: &Path, frame: &[u8]) -> Result<ReadModule, Unavailable> {
     runtime.block_on(async {
         let started = WorkerProcess::start_reader(worker, READ_MEMORY_MIB, READ_SECONDS).await;
         let mut process = started.map_err(unavailable)?;
-        let read: Result<ReadModule, Lost> = process.exchange(frame, DEADLINE).await;
+        let read: Result<ReadModule, WorkerFailure> = process.exchange(frame, DEADLINE).await;
         process.end().await;
-        read.or_else(|lost| problem_of(&lost).map(Err)).map(|found| found.map_err(bounded))
+        read.or_else(|failure| problem_of(&failure).map(Err)).map(|found| found.map_err(bounded))
     })
 }
 
@@ -53,16 +53,16 @@ fn read_in(worker: &Path, frame: &[u8]) -> Result<ReadModule, Unavailable> {
 ///
 /// # Errors
 /// If it says nothing about it.
-fn problem_of(lost: &Lost) -> Result<ModuleProblem, Unavailable> {
-    let message = match lost.excess() {
-        Some(Excess::Time) => {
+fn problem_of(failure: &WorkerFailure) -> Result<ModuleProblem, Unavailable> {
+    let message = match failure.exceeded_limit() {
+        Some(ExceededLimit::Time) => {
             let message = format!("the worker has not read the file within {READ_TIME_MS} ms: try again");
             return Err(unavailable(message));
         }
-        Some(Excess::Processor) => {
+        Some(ExceededLimit::Processor) => {
             "the interpreter takes too much time for this file: make it smaller or simpler"
         }
-        Some(Excess::Memory) => {
+        Some(ExceededLimit::Memory) => {
             "the interpreter uses too much memory for this file: make it smaller or simpler"
         }
         None => "the interpreter fails on this file: write it in a simpler way",
@@ -94,19 +94,19 @@ mod tests {
 
     #[test]
     fn end_of_a_worker_is_a_problem_of_its_file() {
-        let exited = |code: i32| Lost::Ended(Some(ExitStatus::from_raw(code << 8)));
+        let exited = |code: i32| WorkerFailure::Ended(Some(ExitStatus::from_raw(code << 8)));
         // A busy machine is no fault of a file.
-        for lost in [Lost::Late, exited(TIME_EXIT)] {
-            assert!(problem_of(&lost).unwrap_err().message.contains("try again"), "{lost:?}");
+        for failure in [WorkerFailure::Late, exited(TIME_EXIT)] {
+            assert!(problem_of(&failure).unwrap_err().message.contains("try again"), "{failure:?}");
         }
-        for (lost, part) in [
-            (Lost::Ended(Some(ExitStatus::from_raw(24))), "too much time"),
+        for (failure, part) in [
+            (WorkerFailure::Ended(Some(ExitStatus::from_raw(24))), "too much time"),
             (exited(MEMORY_EXIT), "too much memory"),
-            (Lost::Ended(Some(ExitStatus::from_raw(6))), "write it in a simpler way"),
-            (Lost::Ended(None), "write it in a simpler way"),
-            (Lost::Garbled, "write it in a simpler way"),
+            (WorkerFailure::Ended(Some(ExitStatus::from_raw(6))), "write it in a simpler way"),
+            (WorkerFailure::Ended(None), "write it in a simpler way"),
+            (WorkerFailure::Garbled, "write it in a simpler way"),
         ] {
-            assert!(problem_of(&lost).unwrap().message.contains(part), "{lost:?}");
+            assert!(problem_of(&failure).unwrap().message.contains(part), "{failure:?}");
         }
     }
 }

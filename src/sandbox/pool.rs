@@ -15,7 +15,7 @@ use super::protocol::{
     MAX_ARGUMENT_BYTES, MAX_MESSAGE_CHARS, MAX_PROGRAM_BYTES, MAX_SOURCE_BYTES, MAX_VALUE_BYTES,
     PARENT_GRACE_MS, WORKER_GRACE_MS,
 };
-use super::worker_process::{Excess, Lost, WorkerProcess};
+use super::worker_process::{ExceededLimit, WorkerFailure, WorkerProcess};
 use super::{Options, ProgramCounts};
 use crate::nesting::is_too_deep;
 use crate::program::module::ReadModule;
@@ -191,7 +191,7 @@ impl Pool {
                 Ok(stop)
             }
             // The worker is dropped, and with that killed.
-            Err(lost) => Ok(lost_fault(&lost)),
+            Err(failure) => Ok(failure_stop(&failure)),
         }
     }
 
@@ -349,16 +349,16 @@ fn fault(code: &str, message: impl Into<String>) -> Stop {
 }
 
 /// What the end of a worker means for its program.
-fn lost_fault(lost: &Lost) -> Stop {
-    match lost.excess() {
-        Some(Excess::Time | Excess::Processor) => {
+fn failure_stop(failure: &WorkerFailure) -> Stop {
+    match failure.exceeded_limit() {
+        Some(ExceededLimit::Time | ExceededLimit::Processor) => {
             return fault("code.time", "the program takes too much time");
         }
-        Some(Excess::Memory) => return fault("code.memory", "the program uses too much memory"),
+        Some(ExceededLimit::Memory) => return fault("code.memory", "the program uses too much memory"),
         None => {}
     }
-    match lost {
-        Lost::Ended(status) => {
+    match failure {
+        WorkerFailure::Ended(status) => {
             let status = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
             tracing::warn!(
                 code = "code.crashed",
@@ -366,7 +366,7 @@ fn lost_fault(lost: &Lost) -> Stop {
                 "a worker of the sandbox ended while it executed a program"
             );
         }
-        Lost::Garbled | Lost::Late => {
+        WorkerFailure::Garbled | WorkerFailure::Late => {
             tracing::warn!(code = "code.crashed", "a worker of the sandbox replied something unreadable");
         }
     }
@@ -397,7 +397,7 @@ fn checked(stop: Stop, program: &Program) -> Stop {
                 && fault.message.chars().count() <= MAX_MESSAGE_CHARS
         }
     };
-    if holds { stop } else { lost_fault(&Lost::Garbled) }
+    if holds { stop } else { failure_stop(&WorkerFailure::Garbled) }
 }
 
 /// The bytes of these values as JSON, of which a reply holds no more than a frame.

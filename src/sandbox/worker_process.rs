@@ -36,7 +36,7 @@ pub(super) struct WorkerProcess {
 
 /// Why a worker did not reply. It is of no use after that.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum WorkerFailure {
     /// It did not reply in time.
     Late,
     /// It ended.
@@ -47,7 +47,7 @@ pub(super) enum Lost {
 
 /// What a worker that did not reply used too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Excess {
+pub(super) enum ExceededLimit {
     /// Elapsed time, in which other processes may have used the processor.
     Time,
     /// Time of the processor.
@@ -56,14 +56,16 @@ pub(super) enum Excess {
     Memory,
 }
 
-impl Lost {
+impl WorkerFailure {
     /// What it used too much of; nothing if it failed.
-    pub(super) fn excess(&self) -> Option<Excess> {
+    pub(super) fn exceeded_limit(&self) -> Option<ExceededLimit> {
         match self {
-            Self::Late => Some(Excess::Time),
-            Self::Ended(Some(status)) if status.code() == Some(TIME_EXIT) => Some(Excess::Time),
-            Self::Ended(Some(status)) if status.signal() == Some(CPU_SIGNAL) => Some(Excess::Processor),
-            Self::Ended(Some(status)) if status.code() == Some(MEMORY_EXIT) => Some(Excess::Memory),
+            Self::Late => Some(ExceededLimit::Time),
+            Self::Ended(Some(status)) if status.code() == Some(TIME_EXIT) => Some(ExceededLimit::Time),
+            Self::Ended(Some(status)) if status.signal() == Some(CPU_SIGNAL) => {
+                Some(ExceededLimit::Processor)
+            }
+            Self::Ended(Some(status)) if status.code() == Some(MEMORY_EXIT) => Some(ExceededLimit::Memory),
             Self::Ended(_) | Self::Garbled => None,
         }
     }
@@ -133,10 +135,14 @@ impl WorkerProcess {
     }
 
     /// Executes the program in this frame.
-    pub(super) async fn execute(&mut self, program: &[u8], deadline: Duration) -> Result<WorkerReply, Lost> {
+    pub(super) async fn execute(
+        &mut self,
+        program: &[u8],
+        deadline: Duration,
+    ) -> Result<WorkerReply, WorkerFailure> {
         self.served += 1;
         let reply: WorkerReply = self.exchange(program, deadline).await?;
-        if reply.number == self.served { Ok(reply) } else { Err(Lost::Garbled) }
+        if reply.number == self.served { Ok(reply) } else { Err(WorkerFailure::Garbled) }
     }
 
     /// Sends a frame, and waits for the reply.
@@ -144,7 +150,7 @@ impl WorkerProcess {
         &mut self,
         frame: &[u8],
         deadline: Duration,
-    ) -> Result<T, Lost> {
+    ) -> Result<T, WorkerFailure> {
         let exchange = async {
             self.input.write_all(frame).await?;
             self.input.flush().await?;
@@ -152,9 +158,9 @@ impl WorkerProcess {
         };
         match timeout(deadline, exchange).await {
             Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(Lost::Garbled),
-            Ok(Err(_)) => Err(Lost::Ended(self.status().await)),
-            Err(_) => Err(Lost::Late),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(WorkerFailure::Garbled),
+            Ok(Err(_)) => Err(WorkerFailure::Ended(self.status().await)),
+            Err(_) => Err(WorkerFailure::Late),
         }
     }
 

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, IntoStaticStr};
 
 pub use approved_set::{ApprovedSet, ApprovedTable, TableName};
-pub use refusal::{At, Code, Layer, Refusal};
+pub use refusal::{Code, Layer, Refusal, TextPosition};
 
 /// Bytes of stack that [`check`] gives to the thread that parses. Trees are bounded by [`Limits`]; parsing, comparing,
 /// writing and dropping them recurse, and a caller's thread may have little stack left.

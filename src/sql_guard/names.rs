@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::outline::{Cte, Item, Leaf, Name, Query, QueryBody, Select, Source, SourceKind};
-use super::refusal::{At, Code, Layer, Refusal};
+use super::refusal::{Code, Layer, Refusal, TextPosition};
 use super::{ApprovedSet, ApprovedTable, Dialect, TableName};
 
 /// What a query reads.
@@ -19,7 +19,7 @@ pub struct Uses {
     /// The columns.
     pub columns: BTreeSet<(TableName, String)>,
     /// Where each table's name stands in the text.
-    pub places: BTreeMap<At, TableName>,
+    pub places: BTreeMap<TextPosition, TableName>,
 }
 
 /// Resolves every name of `query`.
@@ -291,7 +291,7 @@ impl<'a> Resolver<'a> {
     fn wildcard(
         &mut self,
         path: &[Name],
-        at: Option<At>,
+        at: Option<TextPosition>,
         frame: &[Table<'a>],
     ) -> Result<Vec<Option<String>>, Refusal> {
         let tables: Vec<_> = frame.iter().filter(|table| path.is_empty() || table.is_named(path)).collect();

@@ -4,7 +4,7 @@ use sqlparser::ast::Statement;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::refusal::{At, Code, Layer, Refusal};
+use super::refusal::{Code, Layer, Refusal, TextPosition};
 use super::{Dialect, Limits};
 
 /// The statement in `sql`. One semicolon may end it, and only white space may follow that. Comments before the end are
@@ -15,7 +15,7 @@ use super::{Dialect, Limits};
 pub fn parse(sql: &str, dialect: Dialect, limits: &Limits) -> Result<Statement, Refusal> {
     let parser_dialect = dialect.parser_dialect();
     let tokens = Tokenizer::new(parser_dialect.as_ref(), sql).tokenize_with_location().map_err(|error| {
-        let at = At { line: error.location.line, column: error.location.column };
+        let at = TextPosition { line: error.location.line, column: error.location.column };
         syntax(format!("the text cannot be read: {}", error.message)).at(Some(at))
     })?;
     no_tail(&tokens)?;
@@ -58,7 +58,9 @@ fn no_tail(tokens: &[TokenWithSpan]) -> Result<(), Refusal> {
     });
     match tail {
         None => Ok(()),
-        Some(token) => Err(several("the text goes on after the semicolon".into()).at(At::start(token.span))),
+        Some(token) => {
+            Err(several("the text goes on after the semicolon".into()).at(TextPosition::start(token.span)))
+        }
     }
 }
 

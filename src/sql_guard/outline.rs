@@ -2,7 +2,7 @@
 //! makes an outline of the syntax nodes on its allow-list only, so a name cannot hide in a node that nobody reads.
 
 use super::Dialect;
-use super::refusal::At;
+use super::refusal::TextPosition;
 
 /// A name as written, and as the engine compares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub struct Name {
     /// Folded as the engine folds it. Two names are one exactly if their keys are equal.
     pub key: String,
     /// Where it is in the text.
-    pub at: Option<At>,
+    pub at: Option<TextPosition>,
 }
 
 impl Name {
     pub(super) fn of(ident: &sqlparser::ast::Ident, dialect: Dialect) -> Self {
         let key = dialect.folded(&ident.value, ident.quote_style.is_some());
-        Self { written: ident.value.clone(), key, at: At::start(ident.span) }
+        Self { written: ident.value.clone(), key, at: TextPosition::start(ident.span) }
     }
 }
 
@@ -84,7 +84,7 @@ pub enum Item {
     /// An expression, with the name of its column where it has one.
     Expr(Vec<Leaf>, Option<Name>),
     /// `*` or `table.*`.
-    Wildcard(Vec<Name>, Option<At>),
+    Wildcard(Vec<Name>, Option<TextPosition>),
 }
 
 /// A table in `FROM`.

@@ -95,7 +95,7 @@ pub enum Code {
 
 /// A place in the text that was checked; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct At {
+pub struct TextPosition {
     /// Line.
     pub line: u64,
     /// Character in the line.
@@ -113,7 +113,7 @@ pub struct Refusal {
     pub what: String,
     /// Where it is, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
+    pub at: Option<TextPosition>,
     /// What to write instead.
     pub remedy: String,
 }
@@ -133,13 +133,13 @@ impl Refusal {
         Self { layer, code, what: what.into(), at: None, remedy: remedy.into() }
     }
 
-    pub(super) fn at(mut self, at: Option<At>) -> Self {
+    pub(super) fn at(mut self, at: Option<TextPosition>) -> Self {
         self.at = at;
         self
     }
 }
 
-impl At {
+impl TextPosition {
     /// The start of `span`, where the parser kept it.
     pub(super) fn start(span: sqlparser::tokenizer::Span) -> Option<Self> {
         let sqlparser::tokenizer::Location { line, column } = span.start;

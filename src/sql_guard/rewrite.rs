@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::names::Uses;
-use super::refusal::{At, Code, Layer, Refusal};
+use super::refusal::{Code, Layer, Refusal, TextPosition};
 use super::{Approved, Dialect, Limits, TableName, one_statement};
 
 /// Writes `statement` with the full name of every table in `uses` and at most `limits.max_rows` rows, and proves that
@@ -55,11 +55,14 @@ pub fn rewrite(
 
 /// Gives each table that was resolved its schema and stored name. The place in the text tells a table from a common
 /// table expression of the same name.
-fn qualify(statement: &mut Statement, places: &BTreeMap<At, TableName>) -> Result<(), Refusal> {
+fn qualify(statement: &mut Statement, places: &BTreeMap<TextPosition, TableName>) -> Result<(), Refusal> {
     let mut missing = places.clone();
     let _: ControlFlow<()> = visit_relations_mut(statement, |relation: &mut ObjectName| {
-        let at =
-            relation.0.first().and_then(ObjectNamePart::as_ident).and_then(|ident| At::start(ident.span));
+        let at = relation
+            .0
+            .first()
+            .and_then(ObjectNamePart::as_ident)
+            .and_then(|ident| TextPosition::start(ident.span));
         if let Some(table) = at.and_then(|at| missing.remove(&at)) {
             let part = |name| ObjectNamePart::Identifier(Ident::with_quote('"', name));
             relation.0 = vec![part(table.schema), part(table.name)];

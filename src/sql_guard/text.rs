@@ -1,7 +1,7 @@
 //! First layer: the length and the characters of the text.
 
 use super::Limits;
-use super::refusal::{At, Code, Layer, Refusal};
+use super::refusal::{Code, Layer, Refusal, TextPosition};
 
 /// Refuses text that is empty, longer than `limits.max_bytes`, or that contains characters which engines, parsers and
 /// people read differently: NUL, other control characters, marks that reorder text, and invisible ones. Joiners and
@@ -22,7 +22,7 @@ pub fn check(sql: &str, limits: &Limits) -> Result<(), Refusal> {
     for character in sql.chars() {
         if is_forbidden(character) {
             let what = format!("the statement contains the character U+{:04X}", u32::from(character));
-            return Err(refuse(Code::Character, what, "remove it").at(Some(At { line, column })));
+            return Err(refuse(Code::Character, what, "remove it").at(Some(TextPosition { line, column })));
         }
         (line, column) = if character == '\n' { (line + 1, 1) } else { (line, column + 1) };
     }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_place_of_a_forbidden_character_is_named() {
         let refusal = check("SELECT\n 1\0", &Limits::default()).unwrap_err();
-        assert_eq!(refusal.at, Some(At { line: 2, column: 3 }));
+        assert_eq!(refusal.at, Some(TextPosition { line: 2, column: 3 }));
     }
 
     #[test]

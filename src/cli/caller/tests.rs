@@ -6,7 +6,7 @@ use proscenium::http;
 use proscenium::run::RequestOptions;
 use tokio::sync::mpsc;
 
-use super::super::chat::Desk;
+use super::super::chat::ChatRunner;
 use super::super::engine;
 use super::super::failure::Exit;
 use super::super::follow::Show;
@@ -72,14 +72,14 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
     };
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
     let (_sender, names) = mpsc::channel(4);
-    let mut desk = Desk {
+    let mut runner = ChatRunner {
         assistant: &caller,
         signals: &mut Signals::of(names),
         show: Show::Plain,
         out: &mut out,
         errors: &mut errors,
     };
-    assert_eq!(desk.conversation(&mut person, None).await, Ok(Exit::Completed));
+    assert_eq!(runner.conversation(&mut person, None).await, Ok(Exit::Completed));
     let (out, errors) = (String::from_utf8(out.into_inner()).unwrap(), String::from_utf8(errors).unwrap());
     assert!(out.starts_with("Proscenium.") && !errors.contains("error["), "{out}\n{errors}");
     assert_eq!(person.asked.len(), 2, "{out}");

@@ -136,14 +136,14 @@ async fn hold(
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
     let mut turns = scripted_turns(turns, interactive);
     let (_sender, mut signals) = silence();
-    let mut desk = Desk {
+    let mut runner = ChatRunner {
         assistant: &assistant,
         signals: &mut signals,
         show: Show::JsonLine,
         out: &mut out,
         errors: &mut errors,
     };
-    let exit = desk.conversation(&mut turns, None).await.unwrap();
+    let exit = runner.conversation(&mut turns, None).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (exit, assistant, text(out.into_inner()), text(errors))
 }
@@ -165,9 +165,9 @@ async fn ask(
     for name in sent {
         sender.try_send(name).unwrap();
     }
-    let mut desk =
-        Desk { assistant: &assistant, signals: &mut signals, show, out: &mut out, errors: &mut errors };
-    let ended = desk.once("Three days off", None, &mut scripted_turns(&[], false)).await;
+    let mut runner =
+        ChatRunner { assistant: &assistant, signals: &mut signals, show, out: &mut out, errors: &mut errors };
+    let ended = runner.once("Three days off", None, &mut scripted_turns(&[], false)).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (ended, text(out.into_inner()), text(errors))
 }
@@ -184,14 +184,14 @@ async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
         let (sender, mut signals) = silence();
         sender.try_send("SIGTERM").unwrap();
         sender.try_send("SIGTERM").unwrap();
-        let mut desk = Desk {
+        let mut runner = ChatRunner {
             assistant: &assistant,
             signals: &mut signals,
             show: Show::Plain,
             out: &mut out,
             errors: &mut errors,
         };
-        let left = desk.once("Three days off", None, &mut scripted_turns(&[], false)).await.unwrap_err();
+        let left = runner.once("Three days off", None, &mut scripted_turns(&[], false)).await.unwrap_err();
         assert_eq!((left.code.as_str(), errors), (LEFT, format!("{AGAIN}\n").into_bytes()), "{hangs:?}");
     }
 }
@@ -296,7 +296,7 @@ async fn a_signal_between_the_lines_of_a_pipe_ends_it() {
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
     let (sender, mut signals) = silence();
     sender.try_send("SIGTERM").unwrap();
-    let mut desk = Desk {
+    let mut runner = ChatRunner {
         assistant: &assistant,
         signals: &mut signals,
         show: Show::Plain,
@@ -304,7 +304,7 @@ async fn a_signal_between_the_lines_of_a_pipe_ends_it() {
         errors: &mut errors,
     };
     let mut turns = LineInput::new(NeverRead);
-    assert_eq!(desk.conversation(&mut turns, None).await.unwrap_err().code, LEFT);
+    assert_eq!(runner.conversation(&mut turns, None).await.unwrap_err().code, LEFT);
 }
 
 /// An input on which nothing ever comes.

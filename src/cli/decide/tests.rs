@@ -134,8 +134,9 @@ async fn chat(waits: &Waits, says: &[&'static str], sits: bool, show: Show) -> C
     let (_sender, names) = mpsc::channel(4);
     let mut signals = Signals::of(names);
     let mut person = Person { says: says.iter().copied().collect(), asked: Vec::new(), sits };
-    let mut desk = Desk { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
-    let (exit, _) = desk.once("Ask for three days off", None, &mut person).await.unwrap();
+    let mut runner =
+        ChatRunner { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
+    let (exit, _) = runner.once("Ask for three days off", None, &mut person).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Chat { exit, asked: person.asked, out: text(out.into_inner()), errors: text(errors) }
 }

@@ -166,7 +166,7 @@ impl std::fmt::Debug for Flight {
 
 /// What a reply that was there already would have cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Saved {
+pub(crate) struct CacheSaving {
     /// [`Attempt::CACHED`] or [`Attempt::JOINED`].
     pub(crate) how: &'static str,
     pub(crate) nano_usd: u64,
@@ -177,7 +177,7 @@ pub(crate) struct ResolvedReply {
     pub(crate) completion: Completion,
     pub(crate) cached: bool,
     /// What was saved, where it was there already.
-    pub(crate) saved: Option<Saved>,
+    pub(crate) saved: Option<CacheSaving>,
     pub(crate) confirm: Confirm,
 }
 
@@ -257,7 +257,7 @@ fn resolve_free(
     how: &'static str,
 ) -> ResolvedReply {
     let completion = Completion { reply, usage: Usage::default(), first_token: None };
-    let saved = Some(Saved { how, nano_usd: cost.cost_nano_usd });
+    let saved = Some(CacheSaving { how, nano_usd: cost.cost_nano_usd });
     ResolvedReply { completion, cached: true, saved, confirm: Confirm::of(cache.clone(), key, None) }
 }
 

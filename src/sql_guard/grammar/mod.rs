@@ -12,7 +12,7 @@ mod tests;
 use sqlparser::ast::{Spanned, Statement};
 
 use super::outline::{Name, Query};
-use super::refusal::{At, Code, Layer, Refusal};
+use super::refusal::{Code, Layer, Refusal, TextPosition};
 use super::{Dialect, Limits};
 
 /// The outline of `statement`, if it is a query in which everything is on the allow-list.
@@ -44,7 +44,7 @@ impl Reader<'_> {
         if ident.quote_style.is_some_and(|quote| !matches!(quote, '"' | '`' | '[')) {
             let what = format!("the string '{}' stands where a name is expected", ident.value);
             return Err(refuse(Code::Identifier, what, "write names without quotes, or in double quotes")
-                .at(At::start(ident.span)));
+                .at(TextPosition::start(ident.span)));
         }
         Ok(Name::of(ident, self.dialect))
     }
@@ -90,7 +90,7 @@ fn refuse(code: Code, what: impl Into<String>, remedy: &str) -> Refusal {
 /// The refusal of `what`, a clause that stands at `node`.
 fn clause(what: impl std::fmt::Display, node: &impl Spanned) -> Refusal {
     refuse(Code::Clause, format!("{what} is not allowed in queries here"), "write the query without it")
-        .at(At::start(node.span()))
+        .at(TextPosition::start(node.span()))
 }
 
 /// Refuses `node` if it has `what`.

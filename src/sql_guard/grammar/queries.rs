@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::super::outline::{self, Item, Leaf, Name, QueryBody};
-use super::super::refusal::{At, Refusal};
+use super::super::refusal::{Refusal, TextPosition};
 use super::{Dialect, Reader, clause, without};
 
 impl Reader<'_> {
@@ -179,14 +179,14 @@ impl Reader<'_> {
             SelectItem::ExprWithAliases { .. } => Err(clause("a list of aliases", item)),
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                 self.plain_wildcard(options)?;
-                Ok(Item::Wildcard(self.path(name)?, At::start(sqlparser::ast::Spanned::span(name))))
+                Ok(Item::Wildcard(self.path(name)?, TextPosition::start(sqlparser::ast::Spanned::span(name))))
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(_), _) => {
                 Err(clause("(expression).*", item))
             }
             SelectItem::Wildcard(options) => {
                 self.plain_wildcard(options)?;
-                Ok(Item::Wildcard(Vec::new(), At::start(options.wildcard_token.0.span)))
+                Ok(Item::Wildcard(Vec::new(), TextPosition::start(options.wildcard_token.0.span)))
             }
         }
     }

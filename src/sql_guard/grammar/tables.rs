@@ -7,7 +7,7 @@ use sqlparser::ast::{
 
 use super::super::functions;
 use super::super::outline::{Leaf, Select, Source, SourceKind};
-use super::super::refusal::{At, Code, Refusal};
+use super::super::refusal::{Code, Refusal, TextPosition};
 use super::{Dialect, Reader, clause, refuse, without};
 
 impl Reader<'_> {
@@ -184,6 +184,6 @@ impl Reader<'_> {
 }
 
 /// Where `expr` is.
-pub(super) fn place(expr: &Expr) -> Option<At> {
-    At::start(sqlparser::ast::Spanned::span(expr))
+pub(super) fn place(expr: &Expr) -> Option<TextPosition> {
+    TextPosition::start(sqlparser::ast::Spanned::span(expr))
 }

@@ -17,7 +17,7 @@ use crate::telemetry::ServerMetrics;
 
 /// Their handles; clones share the actors.
 #[derive(Clone)]
-pub(super) struct Cast {
+pub(super) struct GuardActors {
     cache: response_cache::Handle,
     budget: cost_budget::Handle,
     limits: rate_limiter::Handle,
@@ -27,8 +27,8 @@ pub(super) struct Cast {
     pub(super) disabled: DisabledModels,
 }
 
-impl Cast {
-    /// The actors' handles. Questions wait until [`Cast::start`].
+impl GuardActors {
+    /// The actors' handles. Questions wait until [`GuardActors::start`].
     pub(super) fn new(
         config: &Config,
         clock: &EngineClock,
@@ -103,7 +103,7 @@ impl Cast {
     /// Applies a changed configuration.
     ///
     /// # Errors
-    /// As [`Cast::configure_budget`].
+    /// As [`GuardActors::configure_budget`].
     pub(super) async fn reload(&self, before: &Config, config: &Config) -> Result<(), StartError> {
         if before.budget != config.budget {
             self.configure_budget(&config.budget).await?;
