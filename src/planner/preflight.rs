@@ -1,12 +1,32 @@
 //! The preflight: the problems of a plan that can be found before its first step.
 
-use super::approval::unfit_call;
+use super::approval::{expects_writes, unfit_call};
+use super::prompt::request;
+use crate::llm::Request;
 use crate::plan::{PlanProblem, Step, StepKind, StepStatus};
 use crate::run::{RunState, Subject, SummaryOwner};
 use crate::scene::Catalogue;
 
+/// The first question about each step of the plan in force, where their cost has to be within the budget before the first step
+/// begins: a plan with writes would stop half-way. `None` in a dry run, which writes nothing, and where the run reads
+/// replies from the cache (`reads_cache`), which cost nothing.
+pub(crate) fn questions_to_afford(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reads_cache: bool,
+) -> Option<Vec<Request>> {
+    let plan = &state.plan()?.plan;
+    if reads_cache || state.is_dry_run() || !expects_writes(catalogue, plan) {
+        return None;
+    }
+    // At `basic`, no scene is asked.
+    let asks = |step: &&Step| state.steps.get(&step.step_number).is_none_or(|step| state.asks_scene(step));
+    let steps = plan.steps.iter().filter(asks);
+    Some(steps.map(|step| request(state, catalogue, first_question(step))).collect())
+}
+
 /// What the first question to a model about a step is about.
-pub(crate) fn first_question(step: &Step) -> Subject {
+fn first_question(step: &Step) -> Subject {
     let number = step.step_number;
     match step.kind {
         StepKind::Flow => Subject::Path { step: number },

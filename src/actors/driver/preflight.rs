@@ -4,7 +4,7 @@ use super::Driver;
 use crate::llm::Caller;
 use crate::llm::budget::{Budget, BudgetError};
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::{PlanProblem, Step};
+use crate::plan::PlanProblem;
 use crate::planner;
 use crate::run::Event;
 
@@ -27,26 +27,12 @@ impl Driver {
         (!problems.is_empty()).then_some(Event::PlanRefused { version, problems })
     }
 
-    /// The minimum cost of a plan with writes, in nano-USD, if it has to be within the budget: a plan that
-    /// exceeds it would stop half-way.
+    /// The minimum cost of the plan in force in nano-USD, if it has to be within the budget.
     fn least_cost(&self) -> Option<u64> {
-        let (state, catalogue) = (&self.state, &self.shared.catalogue);
-        let plan = &state.plan()?.plan;
-        // Cached replies cost nothing, and a dry run writes nothing.
-        if !planner::expects_writes(catalogue, plan)
-            || state.is_dry_run()
-            || self.cache.is_some_and(CacheMode::reads)
-        {
-            return None;
-        }
-        let gateway = &self.shared.gateway;
-        let cost = |step: &Step| {
-            gateway.least_cost(&planner::request(state, catalogue, planner::first_question(step)))
-        };
-        // At `basic`, no scene is asked.
-        let asks =
-            |step: &&Step| state.steps.get(&step.step_number).is_none_or(|step| state.asks_scene(step));
-        Some(plan.steps.iter().filter(asks).map(cost).fold(0, u64::saturating_add))
+        let reads_cache = self.cache.is_some_and(CacheMode::reads);
+        let questions = planner::questions_to_afford(&self.state, &self.shared.catalogue, reads_cache)?;
+        let costs = questions.iter().map(|question| self.shared.gateway.least_cost(question));
+        Some(costs.fold(0, u64::saturating_add))
     }
 }
 

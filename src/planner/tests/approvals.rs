@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::approval::required_call_approval;
 use super::super::{
-    consent, lapsed_approval, plan_problems_before_start, required_plan_approval, supplied_plan,
+    consent, lapsed_approval, plan_problems_before_start, questions_to_afford, required_plan_approval,
+    supplied_plan,
 };
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
@@ -191,6 +192,24 @@ fn requested_and_changed_plans_need_approval_but_fallback_plans_do_not() {
         None
     );
     assert_eq!(needs(RunQueued { plan_only: true, ..asks() }, PlanCause::Request), None);
+}
+
+#[test]
+fn only_plans_with_writes_have_to_be_affordable_before_they_begin() {
+    let scenes = catalogue(ToolApproval::None, None, "Books.");
+    let questions = |tools: &[&str], reads_cache| {
+        let state = in_force(Settings::default(), &scenes, plan("book it", tools));
+        questions_to_afford(&state, &scenes, reads_cache).map(|questions| questions.len())
+    };
+    assert_eq!(questions(&["look", "book"], false), Some(1));
+    assert_eq!(questions(&["look"], false), None);
+    assert_eq!(questions(&["look", "book"], true), None);
+    let options = RequestOptions { dry_run: true, ..RequestOptions::default() };
+    let queued = RunQueued { plan: Some(plan("book it", &["book"])), options, ..request() };
+    let mut dry = planning(queued, Settings::default());
+    let made = supplied_plan(&dry, &scenes, 1);
+    apply(&mut dry, made);
+    assert_eq!(questions_to_afford(&dry, &scenes, false), None);
 }
 
 #[test]
