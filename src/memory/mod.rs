@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::llm::sections::INSTRUCTIONS_PREFIX;
-use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
+use crate::run::{Attempt, Context, Fault, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub(crate) use estimate::json_tokens;
 pub use estimate::tokens;
@@ -36,7 +36,7 @@ pub use options::Options;
 pub(crate) use packed::PackedHistory;
 pub(crate) use turn::turn_after;
 pub use turn::{pending_question, turn_ended};
-pub use turn_summary::{TurnSummary, WrittenMemory, turn_text};
+pub use turn_summary::{PartEnd, TurnSummary, WrittenMemory, turn_text};
 
 /// The minimum budget of [`Memory::context`], in tokens; a smaller one is raised to this.
 pub const MIN_CONTEXT_TOKENS: usize = 256;
@@ -350,8 +350,37 @@ impl Memory {
 }
 
 impl SummaryJob {
-    /// The fallback summary, made without a model: the summary so far and one line per turn, both bounded. If
-    /// summarising failed, `SummaryFailed` is appended and then `Summarised` with this text.
+    /// The events of a summary that models were asked for, which cost `usage` over these `attempts`: what they wrote; or why
+    /// they wrote nothing, and a summary made without a model, so that each summary ends.
+    pub fn events(
+        &self,
+        written: Result<WrittenMemory, Fault>,
+        usage: Usage,
+        attempts: Vec<Attempt>,
+    ) -> Vec<SessionEvent> {
+        match written {
+            Ok(WrittenMemory { text: summary, sources, .. }) => {
+                let through = self.through;
+                vec![SessionEvent::Summarised { through, summary, usage, attempts, sources }]
+            }
+            Err(error) => {
+                vec![SessionEvent::SummaryFailed { error, usage, attempts }, self.made_by_rules()]
+            }
+        }
+    }
+
+    /// The event of a summary that is made without a model.
+    pub fn made_by_rules(&self) -> SessionEvent {
+        SessionEvent::Summarised {
+            through: self.through,
+            summary: self.fallback(),
+            usage: Usage::default(),
+            attempts: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// The summary made without a model: the summary so far and one line per turn, both bounded.
     pub fn fallback(&self) -> String {
         let said = self.turns.iter().map(|turn| (turn.request.as_str(), turn.answer.as_str()));
         fallback_summary(self.summary.as_deref(), said)

@@ -284,6 +284,36 @@ fn long_turns_are_asked_about_and_left_to_rules_if_that_fails() {
 }
 
 #[test]
+fn summary_without_a_usable_reply_is_made_by_rules_and_its_cost_is_recorded() {
+    let mut long = turn(1);
+    long.answer = (0..90).map(|n| format!("The hall number {n} has {n} seats and a door. ")).collect();
+    let job = SummaryJob { through: 2, summary: None, turns: vec![long, turn(2)] };
+    let mut summary = TurnSummary::new(&job, Some("en")).unwrap();
+    assert_eq!(summary.next_part(), Some(1));
+    assert_eq!(summary.end_part(1, &replied("no facts"), ReaderMode::Strict), PartEnd::MadeByRules);
+    assert_eq!(summary.next_part(), Some(3));
+    let broken = Reply { text: "{".to_owned(), model: "main".to_owned(), ..Reply::default() };
+    assert_eq!(summary.end_part(3, &broken, ReaderMode::Strict), PartEnd::Unusable);
+
+    let (error, usage) =
+        (Fault::new("summary.empty", "empty"), Usage { cost_nano_usd: 7, ..Usage::default() });
+    let events = job.events(Err(error), usage, Vec::new());
+    let [SessionEvent::SummaryFailed { .. }, SessionEvent::Summarised { through: 2, summary, .. }] =
+        events.as_slice()
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(*summary, job.fallback());
+    assert_eq!(events.iter().map(SessionEvent::cost_nano_usd).sum::<u64>(), 7);
+    let written = WrittenMemory { text: "Milano".to_owned(), ..WrittenMemory::default() };
+    let events = job.events(Ok(written), usage, Vec::new());
+    assert!(
+        matches!(events.as_slice(), [SessionEvent::Summarised { through: 2, summary, .. }] if summary == "Milano")
+    );
+    assert_eq!(events[0].cost_nano_usd(), 7);
+}
+
+#[test]
 fn long_conversation_is_summarised_within_small_window() {
     let window = 2048;
     let mut memory = Memory::default();

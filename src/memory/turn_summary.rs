@@ -40,6 +40,19 @@ pub struct WrittenMemory {
     pub removed: usize,
 }
 
+/// How a part of a summary ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartEnd {
+    /// The reply is used, and further parts follow.
+    Read,
+    /// The reply is not used: the part was made without a model, and further parts follow.
+    MadeByRules,
+    /// The reply is the whole summary.
+    Written(WrittenMemory),
+    /// The reply is not used, and the summary cannot be finished.
+    Unusable,
+}
+
 /// A summary of turns in progress.
 #[derive(Debug, Clone)]
 pub struct TurnSummary {
@@ -129,11 +142,22 @@ impl TurnSummary {
         }
     }
 
+    /// Ends a part with what a model replied about it. Where the reply cannot be used, the part is made without a model, if
+    /// it can be.
+    pub fn end_part(&mut self, part: u32, reply: &Reply, mode: ReaderMode) -> PartEnd {
+        match self.read(part, reply, mode) {
+            Ok(Some(written)) if !written.text.is_empty() => PartEnd::Written(written),
+            Ok(None) => PartEnd::Read,
+            Err(_) if self.make_by_rules(part) => PartEnd::MadeByRules,
+            Ok(Some(_)) | Err(_) => PartEnd::Unusable,
+        }
+    }
+
     /// Takes what a model replied about a part: the text, if it is the whole.
     ///
     /// # Errors
     /// Why the reply cannot be used.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         part: u32,
         reply: &Reply,
@@ -169,7 +193,7 @@ impl TurnSummary {
     }
 
     /// Makes a part without a model. Returns whether it can: the whole is made of other parts in no way but by a model.
-    pub fn make_by_rules(&mut self, part: u32) -> bool {
+    pub(super) fn make_by_rules(&mut self, part: u32) -> bool {
         let facts = match self.tree.part(part) {
             Some(SummaryPart::Chunk(index)) => {
                 let span = self.source.chunk(index).map_or_else(|| ByteSpan::new(0, 0), |chunk| chunk.span);

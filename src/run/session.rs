@@ -70,6 +70,19 @@ pub enum SessionEvent {
     },
 }
 
+impl SessionEvent {
+    /// What it records as spent on models by itself, in nano-USD. What a turn cost is in the stream of its run.
+    pub fn cost_nano_usd(&self) -> u64 {
+        match self {
+            Self::Summarised { usage, .. } | Self::SummaryFailed { usage, .. } => usage.cost_nano_usd,
+            Self::SessionStarted {}
+            | Self::TurnEnded { .. }
+            | Self::QuestionLapsed { .. }
+            | Self::Fact { .. } => 0,
+        }
+    }
+}
+
 /// A place in what was said in a turn, in bytes of its text as its summary read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSpan {

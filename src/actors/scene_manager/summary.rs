@@ -12,7 +12,7 @@ use crate::actors::summary_places::SummaryPlaces;
 use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
 use crate::llm::Caller;
-use crate::memory::{SummaryJob, TurnSummary, WrittenMemory};
+use crate::memory::{PartEnd, SummaryJob, TurnSummary, WrittenMemory};
 use crate::run::{Attempt, Fault, SessionEvent, Usage};
 use crate::store;
 use crate::telemetry::session_context;
@@ -68,7 +68,7 @@ impl SceneManager {
             match result {
                 Ok(turns) => {
                     if let Some(account) = &manager.account {
-                        account.record(turns.iter().map(|(_, event)| cost_nano_usd(event)).sum());
+                        account.record(turns.iter().map(|(_, event)| event.cost_nano_usd()).sum());
                     }
                     Input::Summarised { turns }
                 }
@@ -79,48 +79,18 @@ impl SceneManager {
     }
 }
 
-/// What an event of a conversation records as spent on models by itself.
-fn cost_nano_usd(event: &SessionEvent) -> u64 {
-    match event {
-        SessionEvent::Summarised { usage, .. } | SessionEvent::SummaryFailed { usage, .. } => {
-            usage.cost_nano_usd
-        }
-        SessionEvent::SessionStarted {}
-        | SessionEvent::TurnEnded { .. }
-        | SessionEvent::QuestionLapsed { .. }
-        | SessionEvent::Fact { .. } => 0,
-    }
-}
-
 impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
-        let through = job.through;
-        let by_rules = |usage, attempts| SessionEvent::Summarised {
-            through,
-            summary: job.fallback(),
-            usage,
-            attempts,
-            sources: Vec::new(),
-        };
         // At `basic`, no model is asked besides the planner.
         if self.shared.level_of(&self.stream.tenant) == Some(ExecutionLevel::Basic) {
-            return vec![by_rules(Usage::default(), Vec::new())];
+            return vec![job.made_by_rules()];
         }
         let mut spent = SpentOnSummary::default();
         let place = self.places.take(&self.urgent).await;
         let written = self.ask(&job, &mut spent).await;
         drop(place);
-        let SpentOnSummary { usage, attempts } = spent;
-        match written {
-            Ok(WrittenMemory { text: summary, sources, .. }) => {
-                vec![SessionEvent::Summarised { through, summary, usage, attempts, sources }]
-            }
-            Err(error) => {
-                let failed = SessionEvent::SummaryFailed { error, usage, attempts };
-                vec![failed, by_rules(Usage::default(), Vec::new())]
-            }
-        }
+        job.events(written, spent.usage, spent.attempts)
     }
 
     /// Asks about the parts of the summary, one after the other, until the whole is written.
@@ -139,15 +109,17 @@ impl SummaryTask {
             // Reading many turns takes long.
             let reader = self.places.take_reader(&self.urgent).await;
             let (reply, mut reading) = (done.reply, summary);
-            let read = tokio::task::spawn_blocking(move || {
-                let read = reading.read(part, &reply, mode);
+            let ended = tokio::task::spawn_blocking(move || {
+                let end = reading.end_part(part, &reply, mode);
                 drop(reader);
-                (reading, read)
+                (reading, end)
             });
-            let (kept, read) = read.await.map_err(|error| Fault::new("summary.failed", error.to_string()))?;
-            summary = kept;
-            match read {
-                Ok(Some(written)) if !written.text.is_empty() => {
+            let ended = ended.await.map_err(|error| Fault::new("summary.failed", error.to_string()))?;
+            summary = ended.0;
+            match ended.1 {
+                PartEnd::Read => done.confirm.accepted(),
+                PartEnd::MadeByRules => done.confirm.rejected(),
+                PartEnd::Written(written) => {
                     done.confirm.accepted();
                     if written.removed > 0 {
                         let removed = written.removed;
@@ -158,9 +130,7 @@ impl SummaryTask {
                     }
                     return Ok(written);
                 }
-                Ok(None) => done.confirm.accepted(),
-                Err(_) if summary.make_by_rules(part) => done.confirm.rejected(),
-                Ok(Some(_)) | Err(_) => {
+                PartEnd::Unusable => {
                     done.confirm.rejected();
                     return Err(nothing());
                 }
