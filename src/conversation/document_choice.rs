@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::planner::consent;
-use crate::run::NamedDocument;
+use crate::run::{Context, NamedDocument};
 
 /// Most words of a reply beside a number or a name without its ending.
 const MAX_OTHER_WORDS: usize = 3;
@@ -132,6 +132,18 @@ impl ChosenDocuments {
     pub(crate) fn of_listed(reply: &str, listed: &[NamedDocument]) -> Self {
         let named = DocumentChoices { listed, ..DocumentChoices::default() }.named(reply);
         Self { named, names_deleted: false }
+    }
+
+    /// Adds the documents to those of the question that is replied to, each once. That only deleted ones are named counts
+    /// where the question has no documents of its own.
+    pub(crate) fn add_to(self, context: &mut Context) {
+        let Some(pending) = &mut context.pending else { return };
+        context.names_deleted = self.names_deleted && pending.documents.is_empty();
+        for document in self.named {
+            if pending.documents.iter().all(|other| other.id != document.id) {
+                pending.documents.push(document);
+            }
+        }
     }
 }
 
@@ -412,6 +424,26 @@ mod tests {
         let plan = ChosenDocuments { named: all.to_vec(), names_deleted: false };
         assert_eq!(ChosenDocuments::of("the second one", &listed, all), plan);
         assert_eq!(ChosenDocuments::of("Good morning", &listed, all), ChosenDocuments::default());
+    }
+
+    #[test]
+    fn chosen_documents_join_those_of_the_question_once() {
+        let all = choices(&["report.md", "plan.md"]);
+        let question = |documents: &[NamedDocument]| {
+            let question = serde_json::json!({"text": "Which one?", "tool": null, "missing": []});
+            let pending = serde_json::json!({
+                "request": "", "scene": "", "purpose": "", "question": question, "documents": documents
+            });
+            Context { pending: Some(serde_json::from_value(pending).unwrap()), ..Context::default() }
+        };
+        let mut context = question(&all[..1]);
+        ChosenDocuments { named: all.clone(), names_deleted: false }.add_to(&mut context);
+        assert_eq!((context.pending.unwrap().documents, context.names_deleted), (all.clone(), false));
+        for (documents, names_deleted) in [(&all[..0], true), (&all[..1], false)] {
+            let mut context = question(documents);
+            ChosenDocuments { named: Vec::new(), names_deleted: true }.add_to(&mut context);
+            assert_eq!(context.names_deleted, names_deleted, "{documents:?}");
+        }
     }
 
     #[test]

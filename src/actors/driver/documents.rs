@@ -19,7 +19,9 @@ const MAX_LOOKED_AT: usize = 2_000;
 impl Driver {
     /// A reply to a question that lists documents names some of the user's: the request is about these.
     pub(super) async fn name_chosen_documents(&mut self, context: &mut Context, listed: &[NamedDocument]) {
-        let Some(pending) = context.pending.as_mut().filter(|_| !listed.is_empty()) else { return };
+        if context.pending.is_none() || listed.is_empty() {
+            return;
+        }
         let reply = self.state.request();
         let all = documents_of_user(&self.shared.documents, &self.principal);
         let chosen = match tokio::time::timeout(LOOK_UP_TIMEOUT, all).await {
@@ -33,14 +35,8 @@ impl Driver {
                 ChosenDocuments::of_listed(reply, listed)
             }
         };
-        let ChosenDocuments { named, names_deleted } = chosen;
-        context.names_deleted = names_deleted && pending.documents.is_empty();
-        let ids: Vec<DocumentId> = named.iter().map(|one| one.id).collect();
-        for document in named {
-            if pending.documents.iter().all(|other| other.id != document.id) {
-                pending.documents.push(document);
-            }
-        }
+        let ids: Vec<DocumentId> = chosen.named.iter().map(|one| one.id).collect();
+        chosen.add_to(context);
         let Principal { tenant, user } = &self.principal;
         let owner = DocumentOwner::user(tenant, user);
         let used = self.shared.documents.mark_used(&owner, &ids, Timestamp::now());
