@@ -37,6 +37,7 @@ mod omissions;
 mod patch;
 mod plain_text;
 mod program;
+mod question_terms;
 mod recall;
 pub mod recovery;
 mod refusal;
@@ -48,6 +49,7 @@ mod state;
 mod substitution;
 mod summary;
 mod synthesis;
+mod takeover;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
@@ -91,6 +93,7 @@ pub use learned::{
 };
 pub(crate) use omissions::visible_text;
 pub use patch::PatchScope;
+pub use question_terms::QuestionTerms;
 pub use restored::{RESTORED, unreadable_restored_events, writes_since};
 pub use session::{SessionEvent, TurnSpan};
 pub use settings::{
@@ -101,6 +104,7 @@ pub use state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, RunState,
     StepState,
 };
+pub use takeover::Takeover;
 pub use timers::RunTimer;
 pub use vote::Vote;
 pub use work::{

@@ -336,6 +336,11 @@ impl RunState {
         call.is_some_and(|call| call.requested.effect == Effect::Write)
     }
 
+    /// Whether what was in flight is still recorded when its run ends: the cost of a question, and the outcome of a write.
+    pub fn is_recorded_at_end(&self, event: &Event) -> bool {
+        matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. }) || self.concerns_write(event)
+    }
+
     /// Whether something must happen now: the run has not ended and waits for nobody.
     pub fn is_unfinished(&self) -> bool {
         !self.status.is_terminal() && self.status != RunStatus::Waiting

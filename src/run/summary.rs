@@ -10,7 +10,7 @@ use super::next::record;
 use super::state::{Ask, AskStatus, CallState, CallStatus, DueQuestion, RunState, StepState};
 use super::work::{DueSummary, StepWork, SummaryWork, is_about_money};
 use crate::plan::{StepKind, StepStatus};
-use crate::summary::{QuotedFact, SummaryPart};
+use crate::summary::{MAX_CHUNKS, QuotedFact, SummaryPart};
 
 /// Most sources that the result of a call lists.
 const MAX_SOURCES: usize = 60;
@@ -43,6 +43,22 @@ impl RunState {
             None => self.steps.get(&owner.step).and_then(StepState::summary),
             Some(call) => self.calls.get(&call).and_then(|call| call.summary.as_deref()),
         }
+    }
+
+    /// Whether documents with so many `chunks` may be summarised beside those that the run has divided already.
+    ///
+    /// # Errors
+    /// `summary.too_large`.
+    pub fn check_summary_chunks(&self, chunks: usize) -> Result<(), Fault> {
+        let of_steps = self.steps.values().filter_map(|step| step.summary()?.outline.as_ref());
+        let of_calls = self.calls.values().filter_map(|call| call.summary.as_ref()?.outline.as_ref());
+        let all = of_steps.chain(of_calls).map(|outline| outline.ends.len()).sum::<usize>() + chunks;
+        if all <= MAX_CHUNKS as usize {
+            return Ok(());
+        }
+        let what =
+            format!("the documents have {all} parts, and at most {MAX_CHUNKS} are summarised in one request");
+        Err(Fault::new("summary.too_large", what))
     }
 
     /// What a summary is for: the purpose of its step, or that which its call names.

@@ -1,7 +1,9 @@
-//! What the outcome of a call says about its tool.
+//! What the outcome of a call says about its tool, and where the health of tools counts.
+
+use std::collections::BTreeSet;
 
 use super::event::Outcome;
-use super::state::{CallState, CallStatus};
+use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::HealthReport;
 
 /// Codes of outcomes that say nothing about a tool.
@@ -25,5 +27,23 @@ impl CallState {
             return None;
         }
         Some(HealthReport::of(fault.map(|fault| fault.class)))
+    }
+}
+
+impl RunState {
+    /// Whether a call is refused while the breaker of its tool is open. What undoes a write is tried nevertheless, and so is
+    /// every call of a run without a mode.
+    pub fn obeys_breakers(&self, call: &CallState) -> bool {
+        self.settings().mode.is_some() && call.undoes.is_none()
+    }
+
+    /// The tools that a step is expected to call, of whose health its beginning tells; none in a run without a mode.
+    pub fn tools_to_forecast(&self, step: u32) -> BTreeSet<&str> {
+        let step = self.steps.get(&step).filter(|_| self.settings().mode.is_some());
+        let tools = step.map(|step| {
+            let prepared = step.step.prepared_calls.iter().map(|call| &call.tool);
+            step.step.expected_tools.iter().chain(prepared).map(String::as_str).collect()
+        });
+        tools.unwrap_or_default()
     }
 }

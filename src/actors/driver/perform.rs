@@ -1,6 +1,5 @@
 //! Performs the machine's actions: model calls and tool calls start here and complete in the driver's loop.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -15,8 +14,8 @@ use crate::conversation::StartingContext;
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Adaptation, Attempt, CallState, Effect, Event, Fault, Outcome, Purpose, RecalledResult,
-    RunStarted, Settings, Subject, Usage, idempotency_key,
+    Action, Adaptation, Attempt, CallState, Effect, Event, Fault, Outcome, Purpose, QuestionTerms,
+    RecalledResult, RunStarted, Settings, Subject, Usage, idempotency_key,
 };
 use crate::scene::CallEnd;
 use crate::store::SwitchKind;
@@ -184,9 +183,7 @@ impl Driver {
         self.stop.cancel();
         let deadline = tokio::time::Instant::now() + COST_REPORT_TIMEOUT;
         while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
-            let counts = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. })
-                || self.state.concerns_write(&event);
-            if counts && self.state.check(&event).is_ok() {
+            if self.state.is_recorded_at_end(&event) && self.state.check(&event).is_ok() {
                 self.record(event).await?;
             }
         }
@@ -222,18 +219,9 @@ impl Driver {
         let step = subject.facts().step.and_then(|step| self.state.steps.get(&step));
         let scene = step.and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned();
         let stop = self.stop.clone();
-        let mut caller = self.caller_of(call);
-        let mut most_ms = u64::MAX;
-        caller.voter = subject.voter();
-        // Documents are deleted with all that was made of them.
-        if matches!(subject, Subject::Summary { .. }) {
-            caller.cache = Some(llm::cache::Mode::Off);
-        }
-        if subject.consultation().is_some() {
-            // What a request asks of the cache is about its own replies.
-            caller.cache = None;
-            most_ms = self.state.settings().consultations.timeout_ms;
-        }
+        let QuestionTerms { cache, voter, timeout_ms } = self.state.question_terms(subject);
+        let caller = Caller { cache, voter, ..self.caller_of(call) };
+        let most_ms = timeout_ms.unwrap_or(u64::MAX);
         let shown = AnswerPreview::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.push(Box::pin(async move {
@@ -277,24 +265,21 @@ impl Driver {
             .or_else(|| self.breaker_refusal(call))
     }
 
-    /// The outcome of a call whose tool's breaker is open. What undoes a write is tried nevertheless.
+    /// The outcome of a call whose tool's breaker is open.
     fn breaker_refusal(&self, call: &CallState) -> Option<Outcome> {
-        let counts = self.state.settings().mode.is_some() && call.undoes.is_none();
         let (health, tenant) = (&self.shared.health, &self.principal.tenant);
-        let refused = counts.then(|| health.refusal(tenant, call, &self.shared.catalogue, Timestamp::now()));
-        refused.flatten().map(|error| Outcome::Failed { error })
+        let refused = || health.refusal(tenant, call, &self.shared.catalogue, Timestamp::now());
+        let error = self.state.obeys_breakers(call).then(refused).flatten()?;
+        Some(Outcome::Failed { error })
     }
 
-    /// What is to be told before a step begins: that tools which it is expected to call do not work at present.
+    /// The event before a step begins whose tools do not work at present.
     fn forecast(&self, begins: &Event) -> Option<Event> {
-        let Event::StepStarted { step: number } = begins else { return None };
-        let step = self.state.steps.get(number).filter(|_| self.state.settings().mode.is_some())?;
-        let prepared = step.step.prepared_calls.iter().map(|call| &call.tool);
-        let tools: BTreeSet<&str> =
-            step.step.expected_tools.iter().chain(prepared).map(String::as_str).collect();
-        let (health, scene) = (&self.shared.health, &step.step.scene_name);
-        let tools = health.forecast(&self.principal.tenant, scene, tools.into_iter(), Timestamp::now());
-        (!tools.is_empty()).then(|| Event::Forecast { step: *number, tools })
+        let Event::StepStarted { step } = begins else { return None };
+        let scene = &self.state.steps.get(step)?.step.scene_name;
+        let expected = self.state.tools_to_forecast(*step).into_iter();
+        let tools = self.shared.health.forecast(&self.principal.tenant, scene, expected, Timestamp::now());
+        (!tools.is_empty()).then_some(Event::Forecast { step: *step, tools })
     }
 
     /// Ends an attempt of a call without calling its tool.

@@ -16,7 +16,7 @@ use crate::run::{
     Event, Fault, NamedDocument, Outcome, Subject, SummarisedDocument, SummaryOutline, SummaryOwner,
 };
 use crate::store::{self, DocumentOwner, DocumentRow, MAX_READ_BYTES, Page};
-use crate::summary::{self, GROUP, MAX_CHUNKS, SummarisedText, chunk_bytes, estimate};
+use crate::summary::{self, GROUP, SummarisedText, chunk_bytes, estimate};
 use crate::tools::Principal;
 
 /// How long a summary that was not begun waits for room for its text. One with parts that were paid for waits longer.
@@ -129,15 +129,7 @@ impl Driver {
             (text, spans, ends)
         })
         .await?;
-        let of_steps = self.state.steps.values().filter_map(|step| step.summary()?.outline.as_ref());
-        let of_calls = self.state.calls.values().filter_map(|call| call.summary.as_ref()?.outline.as_ref());
-        let all = of_steps.chain(of_calls).map(|outline| outline.ends.len()).sum::<usize>() + spans.len();
-        if all > MAX_CHUNKS as usize {
-            let what = format!(
-                "the documents have {all} parts, and at most {MAX_CHUNKS} are summarised in one request"
-            );
-            return Err(Fault::new("summary.too_large", what));
-        }
+        self.state.check_summary_chunks(spans.len())?;
         if text.trim().is_empty() {
             return Err(Fault::new("summary.nothing", "the documents are empty"));
         }

@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::actors::recovery_gate::GateOutcome;
 use crate::llm::budget::AccountKey;
-use crate::run::{CallState, CallStatus, Event, Fault, Outcome, RunState, recovery};
+use crate::run::{Event, Fault, Takeover, recovery};
 
 impl Driver {
     /// Records the takeover and the cost of interrupted model calls. Quarantines a run that has crashed its
@@ -20,18 +20,10 @@ impl Driver {
         let mut events = Vec::new();
         let mut cost = 0;
         if self.taken_over {
-            let catalogue = self.state.changed_catalogue(&self.shared.catalogue_hash);
-            let resumed =
-                Event::RunResumed { epoch: self.state.epoch + 1, restart: !self.panicked, catalogue };
-            self.state.check(&resumed).map_err(|why| Fault::new("run.illegal_event", why.to_string()))?;
-            let mut after = self.state.clone();
-            after.apply_checked(&resumed, after.at);
-            events.push(resumed);
-            self.log_interrupted_writes(&after);
-            for (usage, interrupted) in after.interrupted_questions() {
-                cost += usage.cost_nano_usd;
-                events.push(interrupted);
-            }
+            let takeover = self.state.takeover(!self.panicked, &self.shared.catalogue_hash);
+            let takeover = takeover.map_err(|why| Fault::new("run.illegal_event", why.to_string()))?;
+            self.log_interrupted_writes(&takeover);
+            (events, cost) = (takeover.events, takeover.cost_nano_usd);
         }
         if gate.is_some() {
             let error = recovery::quarantine_fault();
@@ -54,15 +46,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Logs the writes whose outcome became unknown by the takeover.
-    fn log_interrupted_writes(&self, after: &RunState) {
-        let unknown = |call: &CallState| match &call.status {
-            CallStatus::Done { outcome: Outcome::Unknown { error } } => Some(error.code.clone()),
-            _ => None,
-        };
-        for (number, call) in &after.calls {
-            let was_unknown = self.state.calls.get(number).is_some_and(|before| unknown(before).is_some());
-            let Some(code) = unknown(call).filter(|_| !was_unknown) else { continue };
+    fn log_interrupted_writes(&self, takeover: &Takeover) {
+        for (number, code) in &takeover.interrupted_writes {
+            let Some(call) = self.state.calls.get(number) else { continue };
             let (scene, tool) = (call.scene.as_str(), call.requested.tool.as_str());
             tracing::warn!(call = number, scene, tool, code, "the outcome of a write is unknown");
         }

@@ -9,6 +9,7 @@ mod consent;
 mod consultations;
 mod controlled;
 mod decisions;
+mod driver_rules;
 mod failures;
 mod flow_world;
 mod flows;
