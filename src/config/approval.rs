@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use secrecy::SecretSlice;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +95,7 @@ impl WebhookConfig {
         }
         let bytes = match text.strip_prefix(SECRET_PREFIX) {
             None => text.into_bytes(),
-            Some(encoded) => STANDARD.decode(encoded).map_err(|_| {
+            Some(encoded) => BASE64.decode(encoded.as_bytes()).map_err(|_| {
                 format!(
                     "the secret in {variable} begins with {SECRET_PREFIX} but the rest is not valid base64"
                 )

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode, Url};
@@ -75,7 +74,7 @@ impl WebhookTarget {
             return String::new();
         };
         mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
-        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()))
     }
 
     /// Sends a message with its id, which is the same for each attempt. `attempts` is the number of earlier

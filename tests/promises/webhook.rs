@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -98,7 +97,7 @@ impl Message {
     /// Asserts that it is signed with `KEY` as in <https://www.standardwebhooks.com>.
     fn assert_signed(&self) -> &Self {
         let signed = format!("{}.{}.{}", self.id(), self.header("webhook-timestamp"), self.body);
-        let expected = STANDARD.encode(hmac(KEY, signed.as_bytes()));
+        let expected = BASE64.encode(&hmac(KEY, signed.as_bytes()));
         assert_eq!(self.header("webhook-signature"), format!("v1,{expected}"), "{self:#?}");
         self
     }
@@ -167,7 +166,7 @@ fn hooked(receiver: &Receiver) -> Workspace {
     workspace()
         .with("PROSCENIUM__APPROVAL__WEBHOOK__URL", &receiver.url)
         .with("PROSCENIUM__APPROVAL__WEBHOOK__SECRET_ENV", "HOOK_SECRET")
-        .with("HOOK_SECRET", &format!("whsec_{}", STANDARD.encode(KEY)))
+        .with("HOOK_SECRET", &format!("whsec_{}", BASE64.encode(KEY)))
 }
 
 fn answers(statuses: &[&str]) -> Vec<String> {
