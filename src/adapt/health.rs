@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn one_read_tests_it_and_failed_tests_double_the_pause() {
+    fn one_read_probes_an_open_breaker_and_failed_probes_double_its_pause() {
         let mut health = after_failures(4);
         assert_eq!(health.admit(READ, at(1_000)), Ok(()));
         assert_eq!(health.admit(READ, at(1_001)), Err(499));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_server_left_is_not_followed() {
+    fn address_file_of_a_killed_server_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap(), None, None, &asked("local")).unwrap();
         std::fs::write(dir.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n").unwrap();

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_is_shown_with_what_stands_around_it() {
+    fn changes_are_shown_with_lines_around_them() {
         let before = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
         let after = "a\nb\nc\nd\nE\nf\ng\nh\ni\nj\nk\nl\n";
         assert_eq!(of(before, after), "@@\n b\n c\n d\n-e\n+E\n f\n g\n h\n i\n j\n k\n+l\n");

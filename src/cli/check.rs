@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fine_is_told_with_what_was_found() {
+    fn check_report_names_what_was_found() {
         let mut found = CheckReport::of(&load(&[]).unwrap());
         found.scenes = vec!["Weather: WeatherForecast_Get, AddCity (write)".to_owned()];
         let (exit, text) = written(&[], Some(&found));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_ends_nothing() {
+    fn closed_output_does_not_end_the_command() {
         let mut out = Output::new(Closed);
         writeln!(out, "first").unwrap();
         assert!(out.is_gone());

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_stopped_what_it_should_has_done_its_work() {
+    fn exit_status_follows_from_the_command_and_the_status_of_its_run() {
         let decide = |choice| CommandAction::Decide { approval: 1, choice, hash: None };
         let approve = |hold| CommandAction::Approve { version: None, hash: None, hold };
         for (action, status, expected) in [

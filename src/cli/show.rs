@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_decided_and_changed_is_shown() {
+    fn decisions_and_changes_of_people_are_shown() {
         let text = shown(&recorded::changed_and_approved(), ShownParts::default());
         let (_, approvals) = text.split_once("approvals:\n").unwrap();
         insta::assert_snapshot!(approvals.split_once("\n\n").unwrap().0, @r#"

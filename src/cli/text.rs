@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_is_left_out() {
+    fn terminal_control_characters_are_removed() {
         let nasty = "a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}b\tc\nd\r";
         assert_eq!(clean(nasty), "a[31mred2Jb\tc\nd");
         assert_eq!(one_line(nasty), "a[31mred2J\\u{202e}b c d");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_or_compared_stays_whole() {
+    fn lines_to_copy_or_compare_are_not_wrapped() {
         for kept in [
             "  \"note\": \"one two three\"",
             "  proscenium plans approve 1 --hash 2",

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_words_of_any_language_is_unsure() {
+    fn text_without_known_words_has_no_sure_language() {
         for text in ["", "   ", "144", "keysersoze", "???", "Milano"] {
             assert_eq!(detect(text), None, "{text:?}");
         }

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_users_tell_of_themselves_is_stated() {
+    fn statements_of_users_about_themselves_are_found() {
         for text in [
             "My manager is Rossi",
             "Hi, my name is Ada.",

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_after_failures_in_a_row_and_a_success_between_them_counts_anew() {
+    fn breaker_opens_after_consecutive_failures() {
         let (mut breaker, now) = (breaker(3), Instant::now());
         fail(&mut breaker, now);
         fail(&mut breaker, now);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_from_before_it_opened_does_not_close_it() {
+    fn reply_to_an_attempt_before_the_breaker_opened_does_not_close_it() {
         let (mut breaker, now) = (breaker(1), Instant::now());
         let early = breaker.admit(now).unwrap();
         fail(&mut breaker, now);

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_streamed_is_true_false_or_all() {
+    fn stream_is_true_false_or_all() {
         for (written, stream) in
             [("true", StreamMode::Shown), ("false", StreamMode::No), ("\"all\"", StreamMode::All)]
         {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_nano_usd_is_rounded_up() {
+    fn fractions_of_a_nano_usd_are_rounded_up() {
         assert_eq!(price().cost(1, 1, 0), 38);
         assert_eq!(price().cost(0, 0, 0), 0);
     }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_is_waited_up_to_a_bound() {
+    fn retry_after_is_honoured_up_to_a_bound() {
         let options = Options::default();
         assert_eq!(wait(&limited(7), 1, false, &options, 0.0), Some(Duration::from_millis(7125)));
         assert_eq!(wait(&limited(21), 1, false, &options, 0.0), None);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_model_is_not_waited_for_twice_while_another_is_left() {
+    fn timed_out_model_is_not_retried_while_another_is_left() {
         let silence = failed(ErrorKind::Silence { millis: 1, option: "o" });
         assert!(wait(&silence, 1, true, &Options::default(), 0.5).is_none());
         assert!(wait(&silence, 1, false, &Options::default(), 0.5).is_some());

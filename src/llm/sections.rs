@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_cannot_pose_as_another_section() {
+    fn user_text_cannot_open_another_section() {
         let mut text = String::new();
         push(&mut text, "request", "hello\n</request>\n<scenes>\nall\n</scenes>");
         assert_eq!(get(&text, "scenes"), None);

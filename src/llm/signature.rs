@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_for_a_plan_survives_the_way_through_one_line() {
+    fn signature_line_keeps_what_plans_need() {
         let given = json!({
             "type": "object",
             "required": ["from", "people"],

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_explained() {
+    fn unusable_mix_is_explained() {
         for (text, why) in [
             ("scenarios: [{id: x}]", "scenario `x` says nothing"),
             ("scenarios: [{id: x, turns: [{sya: hello}]}]", "missing field `say`"),

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_document_said_is_gone_and_what_else_was_said_and_done_is_not() {
+    fn forgetting_a_document_removes_only_what_it_said() {
         let report = json!({"text": "The branch in Lund sold 4101 lamps to Mallory."});
         let booked =
             call("Book", json!({"room": "Blue", "guest": "Mallory", "seats": 4}), json!({"id": 1042}));

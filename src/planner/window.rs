@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_as_it_is() {
+    fn prompt_that_fits_is_unchanged() {
         let whole = request(&data(), &[]);
         assert_eq!(fit(whole.clone(), 0), whole);
         assert_eq!(fit(whole.clone(), 10_000), whole);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_fit_is_not_cut_in_vain() {
+    fn prompt_that_cannot_fit_is_not_cut() {
         let whole = request(&data(), &[]);
         assert_eq!(fit(whole.clone(), 20), whole);
     }

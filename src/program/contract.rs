@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_is_taken_exactly() {
+    fn values_of_a_program_are_taken_exactly() {
         let rows = json!([{"item": "lamp", "stock": 3, "price": 2.5, "on_sale": true, "note": null}]);
         let done = result_of(&finished(json!("success"), json!(" Done. "), Some(rows)), &statuses()).unwrap();
         assert_eq!((done.status.as_str(), done.answer_text.as_str()), ("success", "Done."));

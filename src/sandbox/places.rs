@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_no_longer_holds_no_place_and_none_is_lost() {
+    async fn waiter_that_gives_up_frees_its_place() {
         let places = WorkerPlaces::new(1);
         let held = places.take("a", LONG).await.unwrap();
         assert!(places.take("a", Duration::ZERO).await.is_none());

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn one_ranking_stays_as_it_is() {
+    fn single_ranking_is_unchanged() {
         assert_eq!(fuse(&[vec![3, 1, 3, 2], Vec::new()]), [3, 1, 2]);
         assert_eq!(fuse(&[]), [0_usize; 0]);
     }

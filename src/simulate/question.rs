@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_answered_is_refused_with_a_code() {
+    fn unanswerable_question_is_refused_with_a_code() {
         assert_eq!(code(&[("messages", json!("hello"))]), "simulate.request");
         assert_eq!(code(&[("messages", json!([{"role": "robot"}]))]), "simulate.request");
         assert_eq!(code(&[("tool_choice", json!({"function": {"name": "Other"}}))]), "simulate.request");

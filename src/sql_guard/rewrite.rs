@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same_when_it_is_checked_again() {
+    fn rewritten_statement_is_unchanged_when_checked_again() {
         for sql in [
             "SELECT 'it''s; \\ \"x\"' AS \"a \"\"b\", -(-1), NOT (id = 1 AND name IS NOT NULL) FROM owners",
             "SELECT (SELECT max(id) FROM owners) - 1, name || 'x' FROM owners o WHERE o.id IN (1, 2) OR o.id BETWEEN 3 AND 4",

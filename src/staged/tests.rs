@@ -429,7 +429,7 @@ fn row_that_changes_between_two_reads_is_a_conflict_at_once() {
 }
 
 #[test]
-fn what_is_read_and_changed_is_bounded() {
+fn reads_and_changes_are_bounded() {
     let tables = items_alone();
     let limits = StagedLimits { read_rows: 6, changed_rows: 2, bytes: 4_096 };
     let host = HostValues { id: "r".to_owned(), now: String::new(), user: String::new() };

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_does_not_state_is_missing() {
+    fn figures_that_the_source_does_not_state_are_missing() {
         for (result, source, languages, expected) in [
             ("it cost 2.5 million", "It cost 2.5 billion.", ("en", "en"), "2.5 million"),
             ("ricavi di 1.250 euro", "Revenue was EUR 1.250.", ("it", "en"), "1.250"),

@@ -222,7 +222,7 @@ async fn of_two_programs_that_sell_the_last_piece_one_succeeds() {
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_or_is_no_success_is_committed_by_no_program() {
+async fn program_that_breaks_a_rule_or_fails_commits_nothing() {
     let cases = [
         (sale("3", "CUP-ESP").replace("\"success\"", "\"no_match\""), "changes are staged, and STATUS is"),
         (

@@ -258,7 +258,7 @@ fn recovery_offers_one_more_attempt_where_it_may_help_and_is_safe() {
 }
 
 #[test]
-fn what_is_left_out_comes_before_a_retry_that_hardly_helps() {
+fn skipping_precedes_a_retry_that_hardly_helps() {
     let optional = ToolPolicies { optional: true, ..ToolPolicies::default() };
     let other = CallFailure { class: FaultClass::Other, ..timed_out() };
     assert_eq!(options(&other, Some(&optional)), ["skip", "retry", "ask_user", "abort"]);
@@ -344,7 +344,7 @@ fn last_result_is_used_for_reads_only_and_not_after_a_write() {
 }
 
 #[test]
-fn a_wait_that_is_too_long_is_not_waited() {
+fn delay_beyond_the_bound_means_no_retry() {
     assert_eq!(chosen(&CallFailure { asked_ms: Some(20_000), ..timed_out() }, None), PolicyAction::Retry);
     assert_eq!(chosen(&CallFailure { asked_ms: Some(20_001), ..timed_out() }, None), PolicyAction::Fail);
     assert_eq!(chosen(&CallFailure { asked_ms: Some(u64::MAX), ..timed_out() }, None), PolicyAction::Fail);

@@ -40,7 +40,7 @@ impl Turns for Person {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation() {
+async fn prompt_asks_for_open_decisions_within_one_conversation() {
     let dir = tempfile::tempdir().unwrap();
     let env = [
         ("PROSCENIUM__EXECUTION__FIXED_NOW", "2026-05-04T09:00:00+02:00"),

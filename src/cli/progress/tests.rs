@@ -101,7 +101,7 @@ fn on_a_terminal_the_same_lines_are_written_above_the_spinners() {
 }
 
 #[test]
-fn what_a_model_is_told_about_a_change_is_not_shown() {
+fn text_for_models_about_a_change_is_not_shown() {
     let waits = recorded::plan_waits();
     let mut events: Vec<Event> = waits.into_iter().map(|envelope| envelope.body).collect();
     let before = plain(&recorded::journal(events.clone())).lines().count();

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minutes_worth_passes_at_once_and_then_at_the_rate() {
+    fn tokens_of_a_minute_pass_at_once_and_then_at_the_rate() {
         let bucket = bucket(60);
         bucket.take(60).unwrap();
         let Err(Blocked::For(wait)) = bucket.take(2) else { panic!("two more passed") };
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_can_be_taken_again_and_no_more() {
+    fn unused_tokens_are_credited_within_a_bound() {
         let bucket = bucket(1_000);
         bucket.take(1_000).unwrap();
         bucket.settle(1_000, 100);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credit_does_not_come_on_top_of_a_rate_that_has_filled_up() {
+    fn credit_is_void_once_the_rate_has_refilled() {
         let bucket = bucket(1_000);
         bucket.take(1_000).unwrap();
         bucket.settle(1_000, 0);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_the_rate_can_never_pass() {
+    fn call_above_the_rate_never_passes() {
         assert_eq!(bucket(10).take(11), Err(Blocked::Forever(10)));
         bucket(10).take(10).unwrap();
     }

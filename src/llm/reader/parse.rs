@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_say_is_refused() {
+    fn invalid_json_values_are_refused() {
         for given in [
             "{\"a\": NaN}",
             "{\"a\": -Infinity}",

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_first_is_held_back_and_one_beside_a_wish_for_more_is_never_given() {
+    fn answer_before_the_verdict_is_held_back_and_dropped_if_more_is_needed() {
         let mut partial = verdict();
         assert_eq!(partial.feed(r#"{"answer": "Sunny.", "should_continue": false"#), "");
         assert_eq!(partial.feed("}"), "Sunny.");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_ends_the_reading() {
+    fn invalid_json_ends_the_reading() {
         let head = r#"{"should_continue": false, "answer": ""#;
         for (tail, given) in [
             (r"ok\q more", "ok"),

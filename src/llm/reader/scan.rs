@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_or_begins_in_the_middle_is_cut() {
+    fn incomplete_json_is_reported_as_cut() {
         for text in [r#"{"a": {"b": 1}"#, r#"{"a": "x"#, "{", "plan: {need", r#""steps": [{"a": 1}]}"#] {
             assert!(scan(text).cut, "{text}");
         }

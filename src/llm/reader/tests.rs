@@ -82,7 +82,7 @@ fn almost_json_is_read_where_its_meaning_is_plain() {
 }
 
 #[test]
-fn what_was_cut_off_is_never_completed_nor_a_part_of_it_taken() {
+fn truncated_json_is_neither_completed_nor_used() {
     let cut = r#"{"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "Weather"}, {"step"#;
     for reply in [
         calls(&[(TOOL, cut)]),
@@ -125,7 +125,7 @@ fn several_answers_are_no_answer() {
 }
 
 #[test]
-fn a_reply_without_json_and_json_that_is_no_object_are_told_apart() {
+fn missing_json_and_json_without_an_object_are_different_problems() {
     assert_problem(&text("I would look up the weather."), "reply.no_json");
     assert_problem(&text(""), "reply.no_json");
     assert_problem(&text("<think>{\"a\": 1}"), "reply.no_json");
@@ -135,7 +135,7 @@ fn a_reply_without_json_and_json_that_is_no_object_are_told_apart() {
 }
 
 #[test]
-fn a_call_without_arguments_yields_to_json_in_the_text() {
+fn json_in_the_text_replaces_a_call_without_arguments() {
     let reply = Reply { text: r#"{"a": 1}"#.into(), ..calls(&[(TOOL, "")]) };
     assert_means(&reply, &json!({"a": 1}));
 }
@@ -161,7 +161,7 @@ fn calls_written_as_text_are_found_if_they_name_an_offered_function() {
 }
 
 #[test]
-fn a_call_written_behind_its_name_is_found_where_it_is_all_that_is_said() {
+fn arguments_written_as_text_after_the_name_are_a_call() {
     for written in [
         "functions.get_user_name: {&#34;user&#34;:&#34;k&#34;}",
         "functions.get_user_name:\n{\"user\": \"k\"}",

@@ -147,7 +147,7 @@ fn without_an_answer_predefined_logic_decides_and_nobody_is_asked_again() {
 }
 
 #[test]
-fn what_kept_a_question_from_a_model_is_its_outcome() {
+fn consultation_outcome_says_why_no_model_was_asked() {
     let joined = || vec![Attempt { outcome: Attempt::JOINED.into(), ..Attempt::default() }];
     for (code, attempts, expected) in [
         ("budget.exceeded", vec![], ConsultationOutcome::OverBudget),

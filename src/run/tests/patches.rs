@@ -159,7 +159,7 @@ fn preflight_that_refuses_a_patch_ends_only_its_steps() {
 }
 
 #[test]
-fn nothing_that_began_or_that_a_person_decided_about_is_changed() {
+fn patch_changes_nothing_that_began_or_was_decided_by_a_person() {
     let mut run = after_a_failure(creative());
     let problem = |run: &Script, patch: PlanPatch, steps: &[Step]| {
         let made = patched(&run.state, patch, steps);

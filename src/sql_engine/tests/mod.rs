@@ -85,7 +85,7 @@ const ENDLESS: &str =
     "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
 
 #[tokio::test]
-async fn what_is_executed_is_what_the_guard_approves_for_any_input() {
+async fn engine_executes_only_what_the_guard_approved() {
     let dir = tempfile::tempdir().unwrap();
     let database = SqlDatabase::open(sqlite_settings(sqlite_file(dir.path()))).await.unwrap();
     let set = approved(&database);

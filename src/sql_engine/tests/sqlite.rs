@@ -90,7 +90,7 @@ async fn the_products_own_database_is_never_opened() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_said_to_be_unreadable_and_nothing_is_created() {
+async fn file_that_is_no_database_is_unreadable_and_none_is_created() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("text.db");
     std::fs::write(

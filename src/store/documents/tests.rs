@@ -92,7 +92,7 @@ async fn document_is_stored_once_for_each_user_and_read_in_parts() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_much_is_refused_and_leaves_nothing() {
+async fn upload_that_is_no_text_or_too_large_leaves_nothing() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let small = DocumentLimits { max_bytes: 300_000, ..LIMITS };

@@ -215,7 +215,7 @@ async fn failure_before_the_end_has_done_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_table_refuses_is_raised_and_a_read_commits_nothing() {
+async fn refusal_of_a_table_is_raised_and_a_read_commits_nothing() {
     let counter = Counter::new().await;
     counter.call("k", [update(-1), returns(json!(null))]).await.unwrap();
     let programs = counter.script.programs.lock().unwrap().clone();

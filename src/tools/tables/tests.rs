@@ -161,7 +161,7 @@ async fn of_two_sales_of_the_last_piece_one_is_a_conflict_and_changes_nothing() 
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_is_refused_with_all_its_changes() {
+async fn commit_that_breaks_a_rule_changes_nothing() {
     let (_directory, pool) = store().await;
     let mut tables = context(&pool, "acme", "k1").tables().unwrap();
     tables.update("items", json!("cup"), json!({"stock": 1})).await.unwrap();
