@@ -8,7 +8,9 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::mutex::lock;
 
 /// How many places one tenant may hold for each place that stays free: alone it gets up to four fifths.
 const HELD_PER_FREE: usize = 4;
@@ -282,11 +284,6 @@ impl<K: Hash + Eq + Clone> Sharers<K> {
         let known = lock(&self.0);
         known.seen.union(&known.expected).nth(1).is_some()
     }
-}
-
-/// Counts and sets change in one step, so they are consistent even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

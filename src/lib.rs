@@ -46,6 +46,7 @@ pub mod llm;
 #[cfg(feature = "load")]
 pub mod load;
 pub mod memory;
+mod mutex;
 mod nearest;
 mod nesting;
 

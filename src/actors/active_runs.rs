@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::answer_feed::{AnswerFeed, FeedFollowerGuard};
 use super::driver::{CancelRequest, EVENT_BUFFER_CAPACITY, PublishedRunEvent};
+use crate::mutex::lock;
 use crate::plan::TaskId;
 use crate::planner::{Command, CommandRefusal};
 use crate::run::{RequestIdentity, RunId, SessionId, TenantId};
@@ -322,9 +323,4 @@ impl RunWatch {
             cancel: self.cancel.clone(),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Single inserts and removals leave a poisoned map consistent.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,11 +5,12 @@
 //! retracted: its *generation* ends and readers start over.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
 use crate::llm::{Listener, Sink};
+use crate::mutex::lock;
 use crate::planner::AnswerPreview;
 use crate::run::{Event, Reply};
 
@@ -215,8 +216,7 @@ impl AnswerFeed {
     }
 
     fn lock(&self) -> MutexGuard<'_, FeedState> {
-        // No critical section panics between two changes, so a poisoned text is consistent.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 
@@ -280,7 +280,7 @@ struct FeedWriter {
 
 impl FeedWriter {
     fn shown(&self) -> MutexGuard<'_, AnswerPreview> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shown)
     }
 
     fn push(&self, piece: &str) {

@@ -11,7 +11,7 @@
 mod granted;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -28,6 +28,7 @@ use crate::llm::budget::{
     BudgetScope, Hold, Ledger, Reservation,
 };
 use crate::llm::{Caller, GuardUnavailable};
+use crate::mutex::lock;
 use crate::run::TenantId;
 use crate::telemetry::{Component, ServerMetrics};
 use granted::Granted;
@@ -210,8 +211,7 @@ impl BudgetShared {
     }
 
     fn granted(&self) -> MutexGuard<'_, Granted> {
-        // No critical section panics between two changes, so poisoned tables are consistent.
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.granted)
     }
 }
 

@@ -7,7 +7,7 @@
 //! Where neither the tenant nor the model is limited, a permit is granted without asking.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -22,6 +22,7 @@ use crate::llm::limits::{
     self, AttemptPermit, AttemptRequest, LimitError, LimitRefusal, LimitStats, PermitGrant, PermitReturns,
     PermitUse, RateLimits, Rates, Scheduler,
 };
+use crate::mutex::lock;
 use crate::run::TenantId;
 use crate::telemetry::{Component, ServerMetrics};
 
@@ -124,8 +125,7 @@ fn unavailable(error: MailboxError) -> GuardUnavailable {
 
 impl LimiterShared {
     fn permits(&self) -> MutexGuard<'_, OpenPermits> {
-        // No critical section panics between two changes, so a poisoned table is consistent.
-        self.permits.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.permits)
     }
 
     fn open(self: &Arc<Self>, permits: &mut OpenPermits, grant: PermitGrant) -> AttemptPermit {

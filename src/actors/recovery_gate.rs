@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::mutex::lock;
 use crate::run::RunId;
 use crate::run::recovery::{AdmissionTicket, CrashHistory, RecoveryAdmission};
 use crate::store::{Error, Store};
@@ -194,8 +195,7 @@ impl RecoveryGate {
     }
 
     fn state(&self) -> MutexGuard<'_, Option<GateState>> {
-        // No critical section panics between two changes, so a poisoned state is consistent.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 }
 

@@ -5,7 +5,7 @@
 //! find them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -18,6 +18,7 @@ use crate::llm::cache::{
     time_to_live,
 };
 use crate::llm::{Caller, GuardUnavailable, Purpose};
+use crate::mutex::lock;
 use crate::telemetry::{Component, ServerMetrics};
 
 /// Maximum number of queued questions, and of callers that wait for flights.
@@ -118,8 +119,7 @@ fn unavailable(error: MailboxError) -> GuardUnavailable {
 
 impl CacheShared {
     fn flights(&self) -> MutexGuard<'_, OpenFlights> {
-        // No critical section panics between two changes, so a poisoned table is consistent.
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.flights)
     }
 
     fn open(self: &Arc<Self>, key: CacheKey) -> (u64, Flight) {

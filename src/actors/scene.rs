@@ -22,13 +22,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fairness::{FairPermit, FairPermits, NoPermit, Sharers};
 use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
+use crate::mutex::lock;
 use crate::program::Interpreter;
 use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, RunId, SessionId, TenantId};
 use crate::scene::{CallEnd, ResultTerms, Scene, ToolExpectations};
 use crate::telemetry::{Component, ServerMetrics};
 use crate::tools::{Principal, RunDocuments, SceneStore};
 use crate::trace_context::TraceParent;
-use places::{CallPlace, HeldPlace, PlacesState, QueuedSceneCall, SceneActor, ScenePlaces, lock};
+use places::{CallPlace, HeldPlace, PlacesState, QueuedSceneCall, SceneActor, ScenePlaces};
 use tool_call::run_tool;
 
 /// The services that every scene uses.

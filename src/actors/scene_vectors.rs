@@ -8,7 +8,7 @@
 //! is recorded beside the journal ([`Store::add_usage`]).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,6 +22,7 @@ use crate::llm::budget::{AccountKey, Hold};
 use crate::llm::cache::Mode;
 use crate::llm::embeddings::{self, MAX_TEXTS, Vector};
 use crate::llm::{Caller, Gateway, Replied, Request};
+use crate::mutex::lock;
 use crate::planner::MAX_RANKED;
 use crate::run::{Attempt, Fault, SessionId, TenantId};
 use crate::scene::Catalogue;
@@ -105,8 +106,7 @@ impl SceneVectors {
     }
 
     fn state(&self) -> MutexGuard<'_, VectorState> {
-        // No critical section panics between two changes, so a poisoned state is consistent.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 
     /// Ends a computation.

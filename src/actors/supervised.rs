@@ -12,13 +12,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use tokio::runtime;
 use tokio::sync::{Notify, oneshot};
 
+use crate::mutex::lock;
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 
 /// How many messages an actor handles before it lets other tasks of its thread run.
@@ -379,8 +380,7 @@ impl<B: Behavior> Mailbox<B> {
     }
 
     fn lock(&self) -> MutexGuard<'_, MailboxState<B>> {
-        // No critical section panics between two changes, so a poisoned queue is consistent.
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.queue)
     }
 }
 

@@ -3,11 +3,12 @@
 //! already knows of the last outcome.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 
 use crate::adapt::{ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
+use crate::mutex::lock;
 use crate::run::{CallState, Effect, Event, Fault, FaultClass, Outcome, RunState, TenantId};
 use crate::scene::Catalogue;
 
@@ -116,8 +117,7 @@ impl ToolHealths {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ToolKey, ToolHealth>> {
-        // Plain values: no update can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

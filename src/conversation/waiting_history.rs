@@ -5,9 +5,10 @@
 //! **Invariant:** what is read is what was written last, whether it was packed in between or not.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::memory::{FactLedger, Memory, PackedHistory};
+use crate::mutex::lock;
 
 /// What the conversation remembers, unpacked.
 #[derive(Debug)]
@@ -94,11 +95,6 @@ impl OpenUses {
     }
 }
 
-/// A panic while a form is read changes nothing of it; one while it is changed ends its conversation's actor.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[derive(Debug)]
 enum HistoryForm {
     Open(Box<RememberedHistory>),
@@ -131,6 +127,7 @@ impl HistoryForm {
 /// What one conversation remembers.
 #[derive(Debug)]
 pub(super) struct WaitingHistory {
+    /// A panic while it is read changes nothing of it; one while it is changed ends its conversation's actor.
     form: Arc<Mutex<HistoryForm>>,
     open: OpenHistories,
     /// Its last use; 0 before the first.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::llm::budget::SpendingCap;
+use crate::mutex::lock;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, Recovery, ReplacedParts};
 use crate::program::module::{PythonModule, ReadModule};
@@ -77,7 +78,7 @@ impl SceneSources {
 
     /// What a file of functions has, as the worker finds it, or as the interpreter does that takes its place.
     fn read_module(&self, source: &str) -> Result<ReadModule, Unavailable> {
-        let known = || self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.modules);
         let digest: [u8; 32] = Sha256::digest(source).into();
         if let Some(module) = known().get(&digest) {
             return Ok(Ok(module.clone()));

@@ -1,12 +1,13 @@
 //! Requests that earlier processes accepted recently, for clients that retry without an idempotency key.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::Engine;
+use crate::mutex::lock;
 use crate::public::EventId;
 use crate::run::{Event, Fault, RequestIdentity, RunId, SessionId, TenantId};
 use crate::store::{Error, RecentRequest, Store};
@@ -78,7 +79,7 @@ impl Engine {
     /// Takes the runs that earlier processes had accepted recently when this engine started, oldest first.
     /// Later calls return nothing.
     pub(crate) fn take_earlier_requests(&self) -> Vec<RecentRequest> {
-        std::mem::take(&mut self.earlier.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.earlier.0))
     }
 
     /// Waits until a run that an earlier process left unfinished is in progress here, or its conversation has

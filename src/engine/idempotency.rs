@@ -1,7 +1,7 @@
 //! Idempotent requests: under one idempotency key a user starts one run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use data_encoding::HEXLOWER;
 use serde_json::json;
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use super::{ChatRequest, Engine, RunTicket, earlier_requests};
+use crate::mutex::lock;
 use crate::nesting;
 use crate::planner;
 use crate::public::EventId;
@@ -230,7 +231,7 @@ impl KeyLocks {
 
     fn lock_table(&self) -> MutexGuard<'_, KeyLockTable> {
         // No critical section panics half-way, so a poisoned map is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

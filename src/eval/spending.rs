@@ -1,7 +1,7 @@
 //! How much an evaluation may spend on models.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
@@ -9,6 +9,7 @@ use super::fault::EvalError;
 use crate::config::Config;
 use crate::llm::ModelOptions;
 use crate::llm::budget::SpendingCap;
+use crate::mutex::lock;
 
 /// Limits of a whole evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -115,7 +116,7 @@ impl EvalSpending {
     }
 
     fn lock(&self) -> MutexGuard<'_, SpentSoFar> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits until a request may begin; false if none may any more. Until it is known what a request costs, one at a time

@@ -5,7 +5,7 @@
 //! periodically, and closed when it has had no request for too long.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,8 @@ use actix_web::HttpRequest;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::web::Bytes;
 use socket2::{SockRef, Socket};
+
+use crate::mutex::lock;
 
 /// Maximum time between two checks.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -42,7 +44,7 @@ impl Connections {
         let socket = SockRef::from(stream).try_clone().ok()?;
         let state = Mutex::new(ConnectionState { in_flight: 0, idle_since: Instant::now() });
         let line = Arc::new(Connection { socket, state });
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&line));
+        lock(&self.0).push(Arc::downgrade(&line));
         Some(line)
     }
 
@@ -51,7 +53,7 @@ impl Connections {
         loop {
             tokio::time::sleep(MAX_CHECK_INTERVAL.min(patience / 2)).await;
             let now = Instant::now();
-            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = lock(&self.0);
             lines.retain(|line| line.upgrade().is_some_and(|line| line.keep_or_close(now, patience)));
         }
     }
@@ -69,7 +71,7 @@ impl Connection {
     }
 
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

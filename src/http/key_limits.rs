@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use actix_web::http::StatusCode;
 use actix_web::web::Bytes;
@@ -15,6 +15,7 @@ use governor::{Quota, RateLimiter};
 use super::app::App;
 use super::principal::PresentedKey;
 use super::problem::Problem;
+use crate::mutex::lock;
 
 /// The number of remembered keys at which those with an unused rate are forgotten.
 const MANY_KEYS: usize = 1024;
@@ -68,7 +69,7 @@ fn key_id(request: &HttpRequest) -> String {
 
 impl KeyLimits {
     fn count_request(&self, key: String, per_minute: NonZeroU32) -> Result<(), Problem> {
-        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rate = lock(&self.rate);
         // A reload may have changed the value.
         let rate = match &mut *rate {
             Some(rate) if rate.per_minute == per_minute => rate,
@@ -104,11 +105,6 @@ impl KeyLimits {
         *open += 1;
         Ok(OpenStream { counted: Some((self.streams.clone(), key)) })
     }
-}
-
-fn lock(streams: &Mutex<HashMap<String, u32>>) -> MutexGuard<'_, HashMap<String, u32>> {
-    // Numbers that change in one step are consistent even after a panic.
-    streams.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An open event stream, which counts until this is dropped.

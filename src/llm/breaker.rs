@@ -1,13 +1,14 @@
 //! A circuit breaker per model: after repeated failures the model is not called for a while, and the next model
 //! serves at once. The rules are pure: the time is an argument.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::error::{Error, ErrorKind};
+use crate::mutex::lock;
 
 /// When a circuit breaker opens (`llm.breaker`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,8 +115,7 @@ impl ModelBreaker {
     }
 
     fn lock(&self) -> MutexGuard<'_, Breaker> {
-        // Plain fields: no update can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -11,10 +11,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::fairness::SharedPlaces;
+use crate::mutex::lock;
 use crate::run::TenantId;
 
 /// The places in which tasks are polled. Clones share them.
@@ -132,11 +133,6 @@ impl Drop for PlaceInUse<'_> {
     fn drop(&mut self) {
         self.tasks.leave(self.tenant);
     }
-}
-
-/// Each change is one step, so the state is consistent even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The places of a pool of workers: how many programs are executed at once, who may wait for a place, and whose turn it is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot::{self, Sender};
 use tokio::time::timeout;
 
 use crate::fairness::{FairPermit, FairPermits, SharedPlaces, Sharers};
+use crate::mutex::lock;
 
 /// The most executions that wait for a place.
 const MAX_WAITING: usize = 1_000;
@@ -101,11 +102,6 @@ impl Drop for WaitsForPlace<'_> {
             lock(&self.of.places).retain_waiting(|waits| !waits.is_closed());
         }
     }
-}
-
-/// Each change is one step, so the places are consistent even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The workers of a process: how they are started, kept and ended, and what their replies mean.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use super::protocol::{
 };
 use super::worker_process::{ExceededLimit, WorkerFailure, WorkerProcess};
 use super::{Options, ProgramCounts};
+use crate::mutex::lock;
 use crate::nesting::is_too_deep;
 use crate::program::module::ReadModule;
 use crate::program::{
@@ -328,10 +329,6 @@ impl PoolState {
         let wait = Duration::from_millis(self.options.wait_ms);
         self.places.take(tenant, wait).await.ok_or_else(busy)
     }
-}
-
-fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn busy() -> Unavailable {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use monty_types::{BASELINE_MEMORY, LIVE_MEMORY};
 
 use super::protocol::{MEMORY_EXIT, TIME_EXIT, WORKER_GRACE_MS};
+use crate::mutex::lock;
 use crate::program::ProgramLimits;
 
 /// Time between two looks.
@@ -68,7 +69,7 @@ impl ExecutionWatch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watched)
     }
 }
 

@@ -26,13 +26,14 @@ mod tables;
 mod undo;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::adapt::{ExecutionLevel, ToolPolicies};
 use crate::flow::Flow;
+use crate::mutex::lock;
 use crate::plan::KnownScenes;
 use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat, Undo};
 use crate::schema::Schema;
@@ -328,7 +329,7 @@ impl Catalogue {
     /// The same catalogue without these tools (`Scene.Tool`), and without scenes that have no other ones. The last
     /// view is kept, since all questions of a run need the same.
     pub(crate) fn without(&self, tools: &[String]) -> Self {
-        let mut kept = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.view);
         if let Some((_, view)) = kept.as_ref().filter(|(of, _)| of == tools) {
             return view.clone();
         }

@@ -1,7 +1,7 @@
 //! What the simulated model answers, and how often each question was asked.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix_web::web::Bytes;
@@ -18,6 +18,7 @@ use super::reply::{ReplyPiece, SimulatedReply, SimulatedUsage};
 use crate::llm::functions::REPORT_NODE;
 use crate::llm::offline::OfflineModel;
 use crate::llm::tokens;
+use crate::mutex::lock;
 use crate::run::{Reply, ReplyCall};
 
 /// The bytes of the replies that are remembered: about ten thousand of them. A load has at most a thousand texts, but
@@ -137,7 +138,7 @@ impl Answers {
     /// Counts a question; returns how often it was asked by now. Questions beyond the first million share one count.
     pub(super) fn count(&self, question: &QuestionFacts) -> u64 {
         // Plain numbers: no update can panic half-way.
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).count(&question.identity)
+        lock(&self.counted).count(&question.identity)
     }
 }
 

@@ -47,7 +47,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sqlx::SqlitePool;
@@ -91,6 +91,8 @@ pub use switches::{SwitchKind, SwitchRow, Switchboard, SwitchedOff};
 use unreadable_runs::UnreadableRuns;
 pub(crate) use write::AppendOutcome;
 use writer::{JournalWriter, WriterGuard};
+
+use crate::mutex::lock;
 
 /// Name of the database file in the data directory.
 pub const DATABASE_FILE: &str = "proscenium.db";
@@ -296,7 +298,7 @@ impl Store {
 
     /// Whether this process owns the data directory through this store.
     fn is_owner(&self) -> bool {
-        self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        lock(&self.inner.dir).is_some()
     }
 
     /// The database file.
@@ -319,7 +321,7 @@ impl Store {
             writer.close().await;
         }
         // All connections are closed, so nothing can be written any more.
-        drop(self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.inner.dir).take());
     }
 
     /// The writing connection, for changes outside the journal. The journal rereads the stream heads

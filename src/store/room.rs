@@ -1,11 +1,11 @@
 //! What the data directory takes on its disk, and the free space there.
 
 use std::path::Path;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
+use crate::mutex::lock;
 
 /// With less free space, no run begins. A log that was checkpointed is written again from its start, so some
 /// events still fit on a disk without room; but a run that begins there may have to stop in the middle.
@@ -46,7 +46,7 @@ impl Store {
     /// `store.full`.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
         let now = Instant::now();
-        let mut roomy_until = self.inner.roomy_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut roomy_until = lock(&self.inner.roomy_until);
         if roomy_until.is_some_and(|until| now < until) {
             return Ok(());
         }

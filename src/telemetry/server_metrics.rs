@@ -1,7 +1,7 @@
 //! Metrics outside of runs: load shedding, queue depths, journal commits, and the facts of conversations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use prometheus::core::Collector;
@@ -10,6 +10,7 @@ use prometheus::{Histogram, HistogramOpts, HistogramVec};
 use strum::IntoStaticStr;
 
 use super::{PREFIX, buckets};
+use crate::mutex::lock;
 use crate::run::FactKind;
 use crate::sandbox::ProgramCounts;
 use crate::store::DiskUsage;
@@ -260,7 +261,7 @@ impl ServerMetrics {
     }
 
     fn lock_data_dir(&self) -> MutexGuard<'_, DataDirSizes> {
-        self.0.data_dir.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.data_dir)
     }
 
     /// Records a commit of the journal with this number of events, or its failure.

@@ -4,12 +4,13 @@
 //! counter that changes its label would look like a loss and a burst.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use prometheus::IntCounterVec;
 
 use super::OTHER;
 use super::labels::{ClosedLabel, RunOutcome};
+use crate::mutex::lock;
 use crate::run::TenantId;
 
 /// Which tenants get labels of their own.
@@ -62,7 +63,7 @@ impl TenantMetrics {
     }
 
     fn label<'a>(&self, tenant: &'a TenantId) -> &'a str {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if known.named.contains(tenant) {
             return tenant.as_str();
         }

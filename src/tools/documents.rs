@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
 use super::ToolError;
+use crate::mutex::lock;
 use crate::run::{DocumentId, DocumentText, Fault, NamedDocument};
 
 /// Reads the content of documents for one requester.
@@ -58,11 +59,11 @@ impl RunDocuments {
 
     /// The documents that tools looked at so far.
     pub(crate) fn looked_at(&self) -> Vec<DocumentId> {
-        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        lock(&self.looked_at).iter().copied().collect()
     }
 
     fn opened(&self, about: &NamedDocument) -> ToolDocument {
-        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).insert(about.id);
+        lock(&self.looked_at).insert(about.id);
         ToolDocument { about: about.clone(), source: self.source.clone() }
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of the parts that a library user has replaced. Their results become ordinary replies and outcomes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use super::RunServices;
 use crate::actors::scene;
 use crate::adapt::ConsultationKind;
 use crate::llm::{self, Gateway};
+use crate::mutex::lock;
 use crate::nesting;
 use crate::parts::{
     Executor, Generator, Planner, PlannerRequest, Recovery, RecoveryChoice, RecoveryRequest, ToolExecution,
@@ -221,7 +222,7 @@ impl OriginalScene {
     /// The end of the call with the outcome that the executor gave. What the scene's own tool returned was compared with
     /// what it declares when it was whole.
     fn end_of(&self, outcome: Outcome) -> CallEnd {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = lock(&self.last).take();
         let own = last.filter(|end| end.outcome == outcome);
         match (own, outcome) {
             (Some(end), Outcome::Ok { result, say, .. }) => {
@@ -248,7 +249,7 @@ impl ToolRunner for OriginalScene {
         };
         let end = self.scene.call(work).await;
         let outcome = end.outcome.clone();
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        *lock(&self.last) = Some(end);
         outcome
     }
 }

@@ -2,12 +2,13 @@
 //! actor only if the actor would not check the queue in time by itself.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::BoxedCommitHook;
 
+use crate::mutex::lock;
 use crate::store::{Error, JournalRow, Record, StreamId};
 
 /// Completes a caller's request.
@@ -166,8 +167,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState> {
-        // No critical section panics between two changes, so a poisoned queue is consistent.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::inbox::{Inbox, InboxError, InboxItem, InboxPoll};
+use crate::mutex::lock;
 use crate::store::{Error, ErrorCode, Options, StreamId};
 use crate::telemetry::{Component, ServerMetrics};
 
@@ -216,7 +217,6 @@ impl JournalShared {
     }
 
     fn lock(&self) -> MutexGuard<'_, FailedStreams> {
-        // No critical section panics between two changes, so a poisoned map is consistent.
-        self.failed_streams.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.failed_streams)
     }
 }

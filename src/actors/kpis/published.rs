@@ -2,8 +2,9 @@
 //! records in their streams.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::mutex::lock;
 use crate::run::RunId;
 use crate::store::{Record, StreamId};
 use crate::telemetry::LabelNames;
@@ -166,12 +167,11 @@ impl PublishedQueue {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, PublishedState> {
-        // No critical section panics between two changes, so a poisoned queue is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn lock_names(&self) -> MutexGuard<'_, Arc<LabelNames>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.names)
     }
 }
 

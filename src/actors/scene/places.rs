@@ -1,6 +1,6 @@
 //! The places of a scene, in which its calls run, and the actor that holds the calls that wait for one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use actix::prelude::{Addr, Context, Handler, Message};
 use tokio::sync::oneshot;
@@ -10,6 +10,7 @@ use super::tool_call::run_tool;
 use super::{Options, SceneCall, calls_at_once};
 use crate::actors::launch;
 use crate::fairness::{FairPermit, SharedPlaces};
+use crate::mutex::lock;
 use crate::run::{Fault, FaultClass, Outcome, TenantId};
 use crate::scene::{CallEnd, Scene};
 use crate::telemetry::QueueGuard;
@@ -68,11 +69,6 @@ impl ScenePlaces {
         }
         Vec::new()
     }
-}
-
-/// Changes are one step each, so the state is consistent even after a panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A place in which a call runs. It is returned when this is dropped.

@@ -40,7 +40,7 @@
 //! be distinguished; this is the price of never writing twice.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
@@ -48,6 +48,7 @@ use tokio::sync::watch;
 
 use super::fingerprint::RequestFingerprint;
 use crate::engine::earlier_requests::{self, ANSWERED_RETRY_WINDOW, RETRY_WINDOW};
+use crate::mutex::lock;
 use crate::run::RunId;
 use crate::store::RecentRequest;
 
@@ -175,7 +176,7 @@ impl RetryRegistry {
     }
 
     fn lock_table(&self) -> MutexGuard<'_, RetryTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn finish(&self, delivery: &Delivery) {

@@ -1,7 +1,7 @@
 //! A limit of what several engines spend together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
@@ -10,6 +10,7 @@ use super::ledger::{AccountBalance, AccountKey, BudgetRefusal, BudgetScope};
 use super::{Budget, BudgetError, BudgetReport, BudgetReturns, Hold, Reservation};
 use crate::llm::Caller;
 use crate::llm::guards::GuardUnavailable;
+use crate::mutex::lock;
 
 /// Whose account a refusal names.
 const ALL_ENGINES: &str = "all engines together";
@@ -55,7 +56,7 @@ impl SpendingCap {
     }
 
     fn lock(&self) -> MutexGuard<'_, AccountBalance> {
-        self.0.amounts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.amounts)
     }
 
     /// Whether `amount` is left beside what is taken; what costs nothing always is.
@@ -117,7 +118,7 @@ struct CappedReservation(Mutex<Option<(TakenAmount, Reservation)>>);
 
 impl BudgetReturns for CappedReservation {
     fn settle(&self, _: u64, actual: u64) {
-        let both = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let both = lock(&self.0).take();
         if let Some((mut taken, inner)) = both {
             taken.cost = actual;
             inner.settle(actual);

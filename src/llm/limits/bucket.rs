@@ -1,7 +1,7 @@
 //! One rate: so many a minute, with what was taken and not used kept as a credit in front of it.
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use governor::clock::Clock;
@@ -11,6 +11,7 @@ use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 
 use crate::llm::ticks::Ticks;
+use crate::mutex::lock;
 
 /// After so long without a gift the rate itself has filled up again, and the credit is void: both
 /// together are never more than was given up.
@@ -94,7 +95,7 @@ impl Bucket {
 
     fn credit(&self) -> MutexGuard<'_, Credit> {
         // Two numbers; no change of them can panic halfway.
-        let mut credit = self.inner.credit.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut credit = lock(&self.inner.credit);
         if self.inner.clock.elapsed().saturating_sub(credit.given) >= FILLED {
             credit.amount = credit.amount.min(0);
         }

@@ -1,7 +1,7 @@
 //! PostgresConnections whose sessions can only read. One that is dropped in a statement is closed, and never used again.
 
 use std::str::FromStr as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
@@ -9,6 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use super::super::{SqlEngineError, SqlErrorCode};
 use super::errors::engine_error;
+use crate::mutex::lock;
 
 /// The oldest version whose plans and settings are known here.
 const MIN_VERSION: u32 = 120_000;
@@ -66,7 +67,7 @@ impl PostgresConnections {
     /// A connection whose session has nothing of the statement before.
     pub(super) async fn take(&self) -> Result<PgConnection, SqlEngineError> {
         loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let idle = lock(&self.idle).pop();
             let Some(mut connection) = idle else { break };
             // What the last statement may have left: session locks, temporary tables.
             let clean = sqlx::raw_sql("DISCARD ALL").execute(&mut connection).await;
@@ -82,7 +83,7 @@ impl PostgresConnections {
 
     /// Keeps a connection that is in no transaction.
     pub(super) fn give_back(&self, connection: PgConnection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         if idle.len() < self.max_idle {
             idle.push(connection);
         }

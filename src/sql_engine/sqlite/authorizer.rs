@@ -2,11 +2,12 @@
 //! reading what is approved.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 use super::super::DatabaseSchema;
+use crate::mutex::lock;
 use crate::sql_guard::{ApprovedSet, Dialect, TableName, functions};
 
 /// Columns by table, both in lower case.
@@ -170,20 +171,20 @@ pub(super) struct Seen(Arc<Mutex<(Option<String>, BTreeSet<String>)>>);
 
 impl Seen {
     pub(super) fn deny(&self, what: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get_or_insert(what);
+        lock(&self.0).0.get_or_insert(what);
     }
 
     pub(super) fn denied(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+        lock(&self.0).0.clone()
     }
 
     fn read(&self, table: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.insert(lower(table));
+        lock(&self.0).1.insert(lower(table));
     }
 
     /// In lower case.
     pub(super) fn tables(&self) -> BTreeSet<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        lock(&self.0).1.clone()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads what an SQLite database holds. A view that cannot be read, or that does more than read tables, is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
 use rusqlite::hooks::Authorization;
@@ -15,6 +15,7 @@ use super::super::{
 use super::authorizer::{ReadAction, Seen, action, lower};
 use super::connection::{Connector, Watch};
 use super::errors::engine_error;
+use crate::mutex::lock;
 use crate::sql_guard::{Dialect, TableName, functions};
 
 const SCHEMA: &str = "main";
@@ -159,7 +160,7 @@ fn view(
     ) {
         Ok(None) => Authorization::Allow,
         Ok(Some((table, column))) => {
-            let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut noted = lock(&noted);
             let columns = noted.entry(TableName::new(SCHEMA, table)).or_default();
             columns.extend((!column.is_empty()).then(|| column.to_owned()));
             Authorization::Allow
@@ -177,7 +178,7 @@ fn view(
         (Err(error), None) => return Err(broken(error)),
         (Ok(()), None) => {}
     }
-    let reads = std::mem::take(&mut *reads.lock().unwrap_or_else(PoisonError::into_inner));
+    let reads = std::mem::take(&mut *lock(&reads));
     Ok(DatabaseTable {
         name: TableName::new(SCHEMA, name),
         kind: RelationKind::View,

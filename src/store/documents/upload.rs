@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
@@ -19,6 +19,7 @@ use super::content::blocking;
 use super::outline::{HEAD_BYTES, Outline};
 use super::{COLUMNS, DocumentRow, Documents, document_row, nanoseconds};
 use crate::invisible::is_invisible;
+use crate::mutex::lock;
 use crate::run::{DocumentId, DocumentMedia, TenantId};
 
 /// How much is written at once, in bytes.
@@ -169,8 +170,7 @@ pub(in crate::store) struct UploadBytes(Mutex<BTreeMap<TenantId, u64>>);
 
 impl UploadBytes {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TenantId, u64>> {
-        // Numbers that change in one step are consistent even after a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -4,7 +4,7 @@
 //! counted: a receiver that is slow or down costs runs nothing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::otlp;
 use super::span::{FinishedSpan, SpanSink};
 use crate::config::OtlpTarget;
+use crate::mutex::lock;
 use crate::retry_after::retry_after;
 use crate::telemetry::{ServerMetrics, SpanFate};
 
@@ -154,8 +155,7 @@ impl SpanSink for SpanExporter {
 
 impl ExportQueue {
     fn lock(&self) -> MutexGuard<'_, QueuedSpans> {
-        // No critical section panics between two changes, so a poisoned queue is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The next spans to send; empty if there are none.
