@@ -2,7 +2,6 @@
 //!
 //! Built scenes pass the same checks as a `scene.toml`.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{CheckContext, check, without_worker};
+use super::check::{CheckContext, check};
 use super::document::{Located, PointerLines};
 use super::draft::{
     AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft,
@@ -23,7 +22,6 @@ use super::{Scene, SceneTool, ToolApproval, parameters};
 use crate::adapt::{ExecutionLevel, FaultPolicy, PolicyAction};
 use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, PlanningMaker, Repeat};
-use crate::tools::guard::NetworkPolicy;
 use crate::tools::summary::SummaryTool;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
 
@@ -160,13 +158,7 @@ impl SceneBuilder {
     pub fn build(self) -> Result<Scene, Vec<SceneFault>> {
         let report = FaultReport::new(label(&self.name));
         let natives = NativeTools::new();
-        let around = CheckContext {
-            natives: &natives,
-            policy: NetworkPolicy::default(),
-            environment: &|_| None,
-            read_module: &without_worker,
-            network: OnceCell::new(),
-        };
+        let around = CheckContext::of_builder(&natives);
         check(self.draft, &around, &report).ok_or_else(|| report.into_faults())
     }
 }

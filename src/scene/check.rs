@@ -64,6 +64,19 @@ pub(super) struct CheckContext<'a> {
     pub(super) network: OnceCell<Result<http::HttpNetwork, String>>,
 }
 
+impl<'a> CheckContext<'a> {
+    /// That of scenes that are built in Rust: they refer to nothing of a configuration, and have no files.
+    pub(super) fn of_builder(natives: &'a NativeTools) -> Self {
+        Self {
+            natives,
+            policy: NetworkPolicy::default(),
+            environment: &|_| None,
+            read_module: &without_worker,
+            network: OnceCell::new(),
+        }
+    }
+}
+
 /// Reads no file of functions: nothing is a worker.
 pub(super) fn without_worker(source: &str) -> Result<ReadModule, Unavailable> {
     sandbox::read_module(&sandbox::Options::default(), source)

@@ -2,7 +2,6 @@
 //!
 //! Built flows pass the same checks as a `flow.toml`.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 
@@ -12,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::builder::ToolBuilder;
-use super::check::{CheckContext, without_worker};
+use super::check::CheckContext;
 use super::document::Located;
 use super::draft::ToolDraft;
 use super::fault::{FaultReport, SceneFault};
@@ -26,7 +25,6 @@ use crate::flow::{
     DEFAULT_MAX_NODE_STEPS, Decider, EdgeCondition, Flow, Invariant, Node, NodeKind, PathExample, ValueTest,
 };
 use crate::run::Effect;
-use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError};
 
 /// Builds a flow; see [`Flow::builder`].
@@ -193,13 +191,7 @@ impl FlowBuilder {
             ..FlowDraft::default()
         };
         let natives = NativeTools::new();
-        let around = CheckContext {
-            natives: &natives,
-            policy: NetworkPolicy::default(),
-            environment: &|_| None,
-            read_module: &without_worker,
-            network: OnceCell::new(),
-        };
+        let around = CheckContext::of_builder(&natives);
         build(draft, &around, &report).ok_or_else(|| report.into_faults())
     }
 }
