@@ -10,7 +10,7 @@ use super::SceneManager;
 use crate::actors::active_runs::ActiveRun;
 use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
 use crate::answer::{self, Answer};
-use crate::conversation::{self, CallerId, DriverReport, Input, RunCondition};
+use crate::conversation::{self, CallerId, DriverReport, Input, RunCondition, StartingContext};
 use crate::run::{Fault, RunId, RunQueued, RunState};
 use crate::telemetry::{QueueGuard, run_context};
 
@@ -97,8 +97,7 @@ impl SceneManager {
         self.runs.insert(run, Box::new(entry));
     }
 
-    /// Starts a driver. It is a task of its own: a panic in it ends nothing else. It runs where models are
-    /// called, and the handle on the gateway outlives it.
+    /// Starts a driver, which gets these commands first.
     pub(super) fn drive(
         &mut self,
         run: RunId,
@@ -132,7 +131,20 @@ impl SceneManager {
             // A new driver's inbox has room for all of them.
             let _ = self.deliver(caller, run);
         }
-        let tenant = self.tenant.clone();
+        self.spawn_driver(shared, accepted, context, ctx);
+        None
+    }
+
+    /// Runs a driver as a task of its own: a panic in it ends nothing else. It runs where models are called, and the handle on
+    /// the gateway outlives it.
+    fn spawn_driver(
+        &self,
+        shared: RunServices,
+        accepted: driver::AcceptedRun,
+        context: StartingContext,
+        ctx: &mut Context<Self>,
+    ) {
+        let (run, tenant) = (accepted.state.run, self.tenant.clone());
         let lines = run_context(run, &self.session, &self.tenant);
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
@@ -158,7 +170,6 @@ impl SceneManager {
             };
             manager.feed(input, ctx);
         }));
-        None
     }
 
     /// What the conversation remembers cannot be read: the run is read again, as if its driver had panicked at once.
