@@ -33,12 +33,6 @@ use crate::run::TenantId;
 use crate::telemetry::{Component, ServerMetrics};
 use granted::Granted;
 
-/// Maximum number of queued questions.
-const CAPACITY: usize = 65_536;
-
-/// How many notices wake the actor; fewer wait for the next question.
-const LAZY_NOTICES: usize = 64;
-
 /// The delay between attempts to read the spending from the journal, and the time that one may take.
 const READ_RETRY: Duration = Duration::from_millis(250);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -89,12 +83,7 @@ impl Handle {
     /// A budget whose actor is not started yet; questions wait for it.
     pub fn new(options: Options) -> Self {
         Self(Arc::new_cyclic(|shared: &Weak<BudgetShared>| {
-            let supervision = SupervisionOptions {
-                component: Component::CostBudget,
-                capacity: CAPACITY,
-                lazy_notices: LAZY_NOTICES,
-                metrics: options.metrics,
-            };
+            let supervision = SupervisionOptions::of_guard(Component::CostBudget, options.metrics);
             let (weak, now) = (shared.clone(), options.now);
             BudgetShared {
                 mailbox: Mailbox::new(supervision, move |is_first| CostBudget::build(&weak, &now, is_first)),
@@ -135,7 +124,7 @@ impl Handle {
 }
 
 fn unavailable(error: MailboxError) -> GuardUnavailable {
-    GuardUnavailable { guard: "cost budget", reason: error.to_string() }
+    error.of_guard("cost budget")
 }
 
 #[async_trait]

@@ -26,12 +26,6 @@ use crate::mutex::lock;
 use crate::run::TenantId;
 use crate::telemetry::{Component, ServerMetrics};
 
-/// Maximum number of queued questions.
-const CAPACITY: usize = 65_536;
-
-/// How many returned permits wake the actor while no attempt waits; fewer wait for the next question.
-const LAZY_NOTICES: usize = 64;
-
 /// How a rate limiter is started.
 pub struct Options {
     /// The limits.
@@ -61,12 +55,7 @@ impl Handle {
     /// A rate limiter whose actor is not started yet; questions wait for it.
     pub fn new(options: Options) -> Self {
         Self(Arc::new_cyclic(|shared: &Weak<LimiterShared>| {
-            let supervision = SupervisionOptions {
-                component: Component::RateLimiter,
-                capacity: CAPACITY,
-                lazy_notices: LAZY_NOTICES,
-                metrics: options.metrics,
-            };
+            let supervision = SupervisionOptions::of_guard(Component::RateLimiter, options.metrics);
             let weak = shared.clone();
             LimiterShared {
                 mailbox: Mailbox::new(supervision, move |_| RateLimiter::build(&weak)),
@@ -120,7 +109,7 @@ fn is_unlimited(limits: &limits::Options, model: &str) -> bool {
 }
 
 fn unavailable(error: MailboxError) -> GuardUnavailable {
-    GuardUnavailable { guard: "rate limiter", reason: error.to_string() }
+    error.of_guard("rate limiter")
 }
 
 impl LimiterShared {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::supervised::{Behavior, Mailbox, MailboxError, SupervisionOptions};
+use super::supervised::{Behavior, GUARD_CAPACITY, Mailbox, MailboxError, SupervisionOptions};
 use crate::llm::cache::{
     self, CacheKey, CacheLookup, CacheReport, CachedReply, Flight, FlightResult, FlightReturns, Mode,
     time_to_live,
@@ -20,12 +20,6 @@ use crate::llm::cache::{
 use crate::llm::{Caller, GuardUnavailable, Purpose};
 use crate::mutex::lock;
 use crate::telemetry::{Component, ServerMetrics};
-
-/// Maximum number of queued questions, and of callers that wait for flights.
-const CAPACITY: usize = 65_536;
-
-/// How many one-way messages wake the actor while no lookup waits; fewer wait for the next lookup.
-const LAZY_NOTICES: usize = 64;
 
 /// How a cache is started.
 pub struct Options {
@@ -56,12 +50,7 @@ impl Handle {
     /// A cache whose actor is not started yet; lookups wait for it.
     pub fn new(options: Options) -> Self {
         Self(Arc::new_cyclic(|shared: &Weak<CacheShared>| {
-            let supervision = SupervisionOptions {
-                component: Component::ResponseCache,
-                capacity: CAPACITY,
-                lazy_notices: LAZY_NOTICES,
-                metrics: options.metrics,
-            };
+            let supervision = SupervisionOptions::of_guard(Component::ResponseCache, options.metrics);
             let weak = shared.clone();
             CacheShared {
                 mailbox: Mailbox::new(supervision, move |_| ResponseCache::build(&weak)),
@@ -114,7 +103,7 @@ impl cache::ReplyCache for Handle {
 }
 
 fn unavailable(error: MailboxError) -> GuardUnavailable {
-    GuardUnavailable { guard: "cache of replies", reason: error.to_string() }
+    error.of_guard("cache of replies")
 }
 
 impl CacheShared {
@@ -215,7 +204,7 @@ impl ResponseCache {
             return drop(reply.send(CacheLookup::Hit(stored)));
         }
         match self.flights.get_mut(&key) {
-            Some(flight) if self.waiting < CAPACITY => {
+            Some(flight) if self.waiting < GUARD_CAPACITY => {
                 self.waiting += 1;
                 flight.waiting.push_back(reply);
             }

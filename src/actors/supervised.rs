@@ -19,6 +19,7 @@ use futures::future::BoxFuture;
 use tokio::runtime;
 use tokio::sync::{Notify, oneshot};
 
+use crate::llm::GuardUnavailable;
 use crate::mutex::lock;
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 
@@ -37,6 +38,12 @@ const MAX_CULPRITS: usize = 64;
 /// The delay before a restart doubles with each restart without a handled message in between.
 const RESTART_DELAY: Duration = Duration::from_millis(10);
 const MAX_RESTART_DOUBLINGS: u32 = 9;
+
+/// Maximum number of questions that are queued for a guard of the gateway.
+pub(crate) const GUARD_CAPACITY: usize = 65_536;
+
+/// How many notices wake a guard of the gateway while no question waits; fewer wait for the next question.
+const GUARD_LAZY_NOTICES: usize = 64;
 
 /// The state and logic of a supervised actor.
 pub(crate) trait Behavior: Send + 'static {
@@ -138,6 +145,20 @@ pub(crate) struct SupervisionOptions {
     pub(crate) lazy_notices: usize,
     /// Records depth, waiting times and restarts.
     pub(crate) metrics: ServerMetrics,
+}
+
+impl SupervisionOptions {
+    /// The queue of a guard of the gateway.
+    pub(crate) fn of_guard(component: Component, metrics: ServerMetrics) -> Self {
+        Self { component, capacity: GUARD_CAPACITY, lazy_notices: GUARD_LAZY_NOTICES, metrics }
+    }
+}
+
+impl MailboxError {
+    /// The error of a guard of the gateway with this name.
+    pub(crate) fn of_guard(self, guard: &'static str) -> GuardUnavailable {
+        GuardUnavailable { guard, reason: self.to_string() }
+    }
 }
 
 impl std::fmt::Display for MailboxError {
