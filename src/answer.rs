@@ -300,6 +300,11 @@ impl Answer {
     }
 }
 
+/// The fault of a run that stopped without an answer.
+pub(crate) fn lost_run_fault(run: RunId) -> Fault {
+    Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
+}
+
 /// What is executed, in order: scenes, and the nodes of flows whose paths are planned; and how many of these have ended.
 pub(crate) fn execution_path(state: &RunState) -> (Vec<String>, usize) {
     let (mut path, mut ended) = (Vec::new(), 0);

@@ -10,7 +10,7 @@ use crate::actors::active_runs::RunWatch;
 pub(crate) use crate::actors::answer_feed::FeedFollowerGuard;
 use crate::actors::journal;
 use crate::actors::session_registry;
-use crate::answer::Answer;
+use crate::answer::{Answer, lost_run_fault};
 use crate::public::{EventId, EventSource, PublicStream};
 use crate::run::{
     DocumentId, Envelope, Event, Fault, PlanGuidance, RequestOptions, RunId, SessionId, TenantId, Turn,
@@ -148,12 +148,7 @@ impl RunTicket {
     pub async fn answer(self) -> Result<Answer, Fault> {
         let Self { run, watch, answer, .. } = self;
         drop(watch);
-        answer.await.unwrap_or_else(|_| {
-            Err(Fault::new(
-                "run.lost",
-                format!("run {run} stopped without an answer; its events show how far it got"),
-            ))
-        })
+        answer.await.unwrap_or_else(|_| Err(lost_run_fault(run)))
     }
 }
 

@@ -167,7 +167,7 @@ pub(crate) async fn chat(
     let keyed = who.keyed;
     let asked = body.into_request(who, intake::idempotency_header(&request)?, app.options.max_messages)?;
     let stream = streamed.then(|| app.open_stream(&request, keyed)).transpose()?;
-    let accepted = intake::accept(&app, asked, stream.is_some(), None).await?;
+    let mut accepted = intake::accept(&app, asked, stream.is_some(), None).await?;
     access_log::note_run(&request, accepted.run, &accepted.session);
     if let Some(stream) = stream {
         let events = app
@@ -183,8 +183,7 @@ pub(crate) async fn chat(
             stream,
         ));
     }
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(intake::lost_run_fault(accepted.run)));
-    let answer = answer.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
+    let answer = accepted.answered().await?;
     if let Some(problem) = intake::failure_problem(&answer) {
         return Err(problem);
     }

@@ -14,6 +14,7 @@ use super::problem::{Problem, status_of};
 use super::v1::Delivery;
 use crate::Submitted;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
+use crate::answer::lost_run_fault;
 use crate::engine::FeedFollowerGuard;
 use crate::llm::cache::Mode;
 use crate::public::EventId;
@@ -101,7 +102,7 @@ pub(crate) struct AcceptedRequest {
     /// Whether an earlier equal request had started the run.
     pub(crate) is_replay: bool,
     /// Receives the answer.
-    pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    answer: oneshot::Receiver<Result<Answer, Fault>>,
     /// Of a request that will be streamed: has the answer streamed until somebody reads it.
     _follower: Option<FeedFollowerGuard>,
     /// Tracks whether the answer reaches its client, if retries are recognized.
@@ -109,6 +110,12 @@ pub(crate) struct AcceptedRequest {
 }
 
 impl AcceptedRequest {
+    /// Waits for the answer, or the problem of a run that stopped without one.
+    pub(crate) async fn answered(&mut self) -> Result<Answer, Problem> {
+        let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(lost_run_fault(self.run)));
+        answer.map_err(|fault| accepted_problem(fault, self.run))
+    }
+
     /// Records that the answer was handed to the connection.
     pub(crate) fn mark_delivered(self) {
         if let Some(delivery) = self.delivery {
@@ -283,8 +290,4 @@ pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
     }
     problem.run_id = Some(run);
     problem
-}
-
-pub(crate) fn lost_run_fault(run: RunId) -> Fault {
-    Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
 }

@@ -157,9 +157,8 @@ pub(crate) async fn create(
         idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message)
     };
-    let accepted = intake::accept(&app, asked, false, None).await?;
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(intake::lost_run_fault(accepted.run)));
-    let answer = answer.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
+    let mut accepted = intake::accept(&app, asked, false, None).await?;
+    let answer = accepted.answered().await?;
     if let Some(problem) = creation_problem(&answer) {
         return Err(problem);
     }

@@ -117,9 +117,9 @@ fn log_omitted(accepted: &intake::AcceptedRequest, tenant: &TenantId, omitted: u
 /// Waits for the answer of an accepted request that is not streamed.
 async fn completion_reply(mut accepted: intake::AcceptedRequest) -> Result<HttpResponse, Error> {
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
-    let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(intake::lost_run_fault(run)));
+    let answer = accepted.answered().await;
     accepted.mark_delivered();
-    let answer = answer.map_err(|fault| intake::accepted_problem(fault, run))?;
+    let answer = answer?;
     if let Some(problem) = intake::failure_problem(&answer) {
         return Err(problem.into());
     }

@@ -113,11 +113,9 @@ impl ChunkStream {
 
     /// The chunks after the last event: the end of the answer, or the error.
     async fn final_chunks(mut self) -> Bytes {
-        let run = self.accepted.run;
-        let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(intake::lost_run_fault(run)));
+        let ended = self.accepted.answered().await;
         self.accepted.mark_delivered();
         let (head, with_usage, has_text) = (self.head, self.with_usage, self.has_sent_text);
-        let ended = ended.map_err(|fault| intake::accepted_problem(fault, run));
         let answer = ended.and_then(|answer| intake::failure_problem(&answer).map_or(Ok(answer), Err));
         let answer = match answer {
             // Waiting and cancelled runs have no answer event: the text is made from the run's state.
