@@ -27,15 +27,8 @@ impl Driver {
         let Some(template) = learning::template_of_run(&self.state) else {
             return Event::PlanRecalled(none(RecallOutcome::Unfit));
         };
-        let recall = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.known_of(&template)).await {
-            Ok(Ok(recall)) => recall,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "learned plans could not be read");
-                none(RecallOutcome::Unavailable)
-            }
-            Err(_) => none(RecallOutcome::Unavailable),
-        };
-        Event::PlanRecalled(recall)
+        let recall = within_time("learned plans", self.known_of(&template)).await;
+        Event::PlanRecalled(recall.unwrap_or_else(|| none(RecallOutcome::Unavailable)))
     }
 
     async fn known_of(&mut self, template: &RequestTemplate) -> Result<PlanRecall, store::Error> {
@@ -66,15 +59,8 @@ impl Driver {
         let Some(template) = learning::template_of_path(&self.state, step) else {
             return Event::PathRecalled { step, recall: none(RecallOutcome::Unfit) };
         };
-        let recall = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.known_paths(step, &template)).await {
-            Ok(Ok(recall)) => recall,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "learned paths could not be read");
-                none(RecallOutcome::Unavailable)
-            }
-            Err(_) => none(RecallOutcome::Unavailable),
-        };
-        Event::PathRecalled { step, recall }
+        let recall = within_time("learned paths", self.known_paths(step, &template)).await;
+        Event::PathRecalled { step, recall: recall.unwrap_or_else(|| none(RecallOutcome::Unavailable)) }
     }
 
     async fn known_paths(&mut self, step: u32, template: &PathTemplate) -> Result<PathRecall, store::Error> {
@@ -116,6 +102,12 @@ impl Driver {
         lessons.push(event);
         self.append_together(lessons).await
     }
+}
+
+/// What `look_up` finds, unless the store fails or takes too long.
+async fn within_time<T>(what: &str, look_up: impl Future<Output = Result<T, store::Error>>) -> Option<T> {
+    let found = tokio::time::timeout(LOOK_UP_TIMEOUT, look_up).await.ok()?;
+    found.inspect_err(|error| tracing::warn!(%error, "{what} could not be read")).ok()
 }
 
 fn history(row: LearnedRow) -> PlanHistory {
