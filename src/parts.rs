@@ -102,7 +102,7 @@ pub trait ToolRunner: Send + Sync {
 /// A failed call about which predefined logic has nothing left to do.
 #[derive(Debug, Clone)]
 pub struct RecoveryRequest {
-    /// What failed: what a model would be told of it.
+    /// The failed call, as a model would get it.
     pub failure: FailedCall,
     /// What may be chosen, in the order in which it is offered. Nothing else is carried out.
     pub options: Vec<RecoveryAction>,

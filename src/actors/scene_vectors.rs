@@ -207,7 +207,7 @@ impl SceneRanking {
         }
     }
 
-    /// Looks up the vectors. If some are missing, and nothing stands against it, their computation begins.
+    /// Looks up the vectors. Begins to compute missing ones, unless that is in progress, paused or impossible.
     fn look_up(&self) -> VectorLookup {
         let mut state = self.vectors.state();
         let vectors = self.keys().iter().map(|key| state.vectors.get(key).cloned()).collect();

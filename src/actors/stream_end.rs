@@ -23,7 +23,7 @@ pub(crate) struct StreamEnd {
 }
 
 impl StreamEnd {
-    /// The end of a stream whose events up to this one the conversation knows, or is told by other means.
+    /// The end of a stream whose last event is this one. The conversation knows its events, or learns them in another way.
     pub(crate) fn at(last: u64) -> Self {
         Self { last, unreported: Vec::new() }
     }

@@ -75,7 +75,7 @@ impl ToolHealths {
         Some(Fault { retry_after_ms: Some(left_ms), ..fault })
     }
 
-    /// What is worth telling about these tools of a scene.
+    /// The forecasts of those of these tools of a scene that do not work well.
     pub(crate) fn forecast<'t>(
         &self,
         tenant: &TenantId,

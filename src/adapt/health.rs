@@ -14,7 +14,7 @@ const HALF_LIFE_S: f64 = 300.0;
 /// The longest pause of a breaker, in milliseconds.
 const MAX_PAUSE_MS: u64 = 300_000;
 
-/// The fewest observations, decayed, from which a success rate is told.
+/// The fewest observations, decayed, from which a success rate is reported.
 const MIN_WEIGHT: f64 = 2.5;
 
 /// `[execution.breaker]`: when the breakers of tools open.
@@ -78,7 +78,7 @@ pub enum ToolBreakerState {
     Open,
 }
 
-/// What is told about a tool before a step that may call it.
+/// What a step that may call a tool has to expect of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolForecast {
     /// The tool.
@@ -196,7 +196,7 @@ impl ToolHealth {
         }
     }
 
-    /// What is worth telling about the tool before it is called: that its calls are refused, or that most of its recent
+    /// What a caller of the tool has to expect, if it does not work well: that its calls are refused, or that most of its recent
     /// ones failed.
     pub fn forecast(&self, tool: &str, at: Timestamp) -> Option<ToolForecast> {
         let open = self.open_ms(at).is_some();

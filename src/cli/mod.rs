@@ -226,7 +226,7 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     };
     let flags =
         ConfigFlags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
-    // A variable that is not valid text is not one of ours.
+    // The variables of this program are valid text.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     // The API key for a server is not part of the configuration.
     let env = env.filter(|(name, _)| name != remote::KEY);

@@ -155,7 +155,7 @@ impl Narrator {
     /// The lines for a question that failed, or whose reply was rejected.
     fn narrate_model(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
-            // What a model is told about a change is no text for people, and the command says how it ended.
+            // Problems of a reply are worded for models, and the command says how the change ended.
             Event::ReplyRejected { .. } if self.modifying => Vec::new(),
             Event::ModelFailed { error, .. } if !self.is_news(error) => Vec::new(),
             event => narrate_model(event),
@@ -475,7 +475,7 @@ impl Narrator {
         lines
     }
 
-    /// Where a program stopped: only its end and its faults are told, since its calls are.
+    /// Where a program stopped: only its end and its faults are shown, since its calls are shown by themselves.
     fn program_stopped(&mut self, step: u32, stop: &ProgramStop) -> Vec<NarrationLine> {
         match stop {
             ProgramStop::Call { requested, .. } => self.reply(step, std::slice::from_ref(&**requested), None),

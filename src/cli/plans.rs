@@ -326,7 +326,7 @@ fn plan_in(text: &str) -> Result<(Plan, Option<u32>), String> {
     Ok((plan, seen.filter(|seen| *seen > 0)))
 }
 
-/// Lists plans, each with its status as people are told it.
+/// Lists plans, each with its status as it is shown to people.
 fn list(
     out: &mut impl Write,
     rows: &[(&'static str, PlanRow)],

@@ -295,7 +295,7 @@ impl StoredRuns {
         Ok(rows)
     }
 
-    /// A plan's status as people are told it, which depends on how its run ended.
+    /// A plan's status as it is shown to people, which depends on how its run ended.
     pub async fn reported_plan_status(&self, row: &PlanRow) -> Result<&'static str, Failure> {
         let run = match row.status {
             PlanStatus::Failed => self.status(row.run).await?,

@@ -36,7 +36,7 @@ impl ConversationState {
             }
             return;
         }
-        // A person's request to erase goes before the age of the conversation.
+        // A person's request to erase takes precedence over the age of the conversation.
         let is_asked = erasures.iter().any(|(_, since)| since.is_none());
         let since = if is_asked { None } else { erasures.iter().filter_map(|(_, since)| *since).max() };
         self.cancel_timer(out);

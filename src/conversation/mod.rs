@@ -139,7 +139,7 @@ struct Awake {
     appending: Option<Appending>,
     /// Whether the oldest turns are being summarised. Queued runs start meanwhile, for as long as the memory is not overdue.
     summarising: bool,
-    /// Whether that summary goes before those of other conversations, since a run waits for it.
+    /// Whether that summary takes precedence over those of other conversations, since a run waits for it.
     hurried: bool,
     /// Whether a fact that a person stated is being appended.
     stating: bool,

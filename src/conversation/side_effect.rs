@@ -33,7 +33,7 @@ pub(crate) enum SideEffect {
     Finish { run: RunId, callers: Vec<CallerId>, fault: Option<Fault> },
     /// Summarise: `Summarised` or `StreamFailed`.
     Summarise(SummaryJob),
-    /// Something waits for the summary: it goes before those of other conversations.
+    /// Something waits for the summary: it takes precedence over those of other conversations.
     HurrySummary,
     /// The summary is not needed any more; it ends earlier, with what it has cost.
     CancelSummary,
@@ -45,7 +45,7 @@ pub(crate) enum SideEffect {
     Erase { since: Option<Timestamp> },
     /// Reply to an erasure whether anything was erased.
     ReplyErased { caller: CallerId, erased: bool },
-    /// Reply that nothing happens in the conversation until the caller lets go: `Released`.
+    /// Reply that nothing happens in the conversation until the caller drops the hold: `Released`.
     Hold { caller: CallerId },
     /// Nothing of the conversation is stored any more: its sequence numbers and its account begin again.
     Reset,

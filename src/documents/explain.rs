@@ -241,7 +241,7 @@ impl Explanation {
         for entries in calls.values() {
             let Some(last) = entries.last() else { continue };
             let Some(step) = last.step_number else { continue };
-            // What happens in a node is told at its flow's step.
+            // What happens in a node is listed at its flow's step.
             let flow = self.flows.iter().find(|flow| flow.nodes.iter().any(|node| node.step_number == step));
             let step = flow.map_or(step, |flow| flow.step_number);
             let retried = entries.iter().filter(|entry| entry.chosen.as_deref() == Some("retry")).count();

@@ -317,7 +317,7 @@ impl<'a> EvaluatedSet<'a> {
             Ok(Ok(answer)) => answer,
             Ok(Err(fault)) => return (self.unanswered(tenant, run, in_words(&fault)).await, None),
             Err(_) => {
-                // What it spends further counts no more: it is told to stop.
+                // What it spends further does not count any more, so it is cancelled.
                 if let Err(fault) = self.engine.cancel(tenant, run, &self.user).await {
                     tracing::warn!(%run, code = fault.code.as_str(), "a request that gave no answer cannot be cancelled");
                 }

@@ -115,7 +115,7 @@ pub fn is_final(name: &str) -> bool {
         || name.starts_with("loader_")
 }
 
-/// Whether a measure is told by answer documents alone, which are read after the load where answers are streamed or of the
+/// Whether only answer documents have a measure. They are read after the load where answers are streamed or of the
 /// OpenAI protocol.
 pub fn is_of_documents(name: &str) -> bool {
     name.starts_with("cost") || name.ends_with("overhead") || name == "llm_calls_per_answer"

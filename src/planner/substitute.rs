@@ -31,7 +31,7 @@ fn substitute_call(state: &RunState, catalogue: &Catalogue, original: &CallState
     let arguments = declared.arguments_for(&original.requested.arguments);
     let written =
         ReplyCall { id: String::new(), name: declared.tool.clone(), arguments: arguments.to_string() };
-    // A write that is not made stays a write: what is left undone is told.
+    // A write that is not made stays a write: it is reported as not done.
     let refused = |code: &str, message: String| RequestedCall {
         effect: original.requested.effect,
         ..unusable(&written, state.next_call(), &declared.tool, Fault::new(code, message))

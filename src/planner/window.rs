@@ -118,7 +118,7 @@ fn drop_examples(request: &mut Request) {
     }
 }
 
-/// Drops the last fact that is told; false if there is none. The first line of their section says what facts are.
+/// Drops the last fact of their section; false if there is none. Its first line explains what facts are.
 fn drop_last_fact(request: &mut Request) -> bool {
     let first = request.messages.iter_mut().find_map(|message| match message {
         Message::User { text } => Some(text),

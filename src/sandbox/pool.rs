@@ -223,7 +223,7 @@ impl Pool {
         }
         let pool = self.clone();
         let starting = async move {
-            // An error comes again where a worker is needed, and is told there.
+            // An error occurs again where a worker is needed, and is reported there.
             if let Ok(process) = pool.start().await {
                 lock(&pool.state.spare).push(process);
             }

@@ -108,7 +108,7 @@ impl Answers {
     }
 
     /// What an earlier request with this body was answered. The prompts of this program have the time, to the minute,
-    /// so nothing that depends on it is told later.
+    /// so no later reply depends on it.
     pub(super) fn remembered(&self, endpoint: Endpoint, body: &[u8]) -> Option<Arc<Answered>> {
         self.remembered.get(&key(endpoint, body))
     }

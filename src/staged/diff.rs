@@ -1,4 +1,4 @@
-//! What a set of staged changes comes to: each changed row before and after.
+//! The diff of a set of staged changes: each changed row before and after.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

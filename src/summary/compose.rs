@@ -23,7 +23,7 @@ pub fn quoted_bytes(text: u64) -> usize {
 pub struct CitedText {
     /// The sentences around the fact's place.
     pub text: String,
-    /// What stands around it and counts for it, too, such as the headings above it and the columns of its table.
+    /// The text around it that counts, too, such as the headings above it and the columns of its table.
     pub around: Arc<str>,
 }
 
@@ -115,7 +115,7 @@ impl Composer<'_> {
 
     /// The sources that a sentence rests on; `None` if it is removed. Its numbers, dates and names stand together in one of
     /// them, so that nothing of one source is said of another's. One that cites nothing rests on the first source that has
-    /// all of them; without any, nobody knows where it comes from.
+    /// all of them; without any, its source is unknown.
     fn supported(&mut self, sentence: &str, cited: Vec<usize>, spoken: Option<&str>) -> Option<Vec<usize>> {
         let figures = figures(sentence, spoken);
         let possible: Vec<usize> = match cited.is_empty() {

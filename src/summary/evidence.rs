@@ -1,6 +1,6 @@
 //! What sources state, and whether one states what a result says.
 //!
-//! A text is analysed once, when it is first asked about: the sources of a summary share what stands around them, and most
+//! A text is analysed once, when it is first asked about: the sources of a summary share the text around them, and most
 //! sentences rest on a few of them.
 
 use std::collections::{HashMap, HashSet};
@@ -167,7 +167,7 @@ impl StatedTogether<'_> {
     }
 }
 
-/// What the sources of a summary state, each with what stands around it.
+/// What the sources of a summary state, each with the text around it.
 pub(super) struct SourceFigures<'s> {
     /// The language of the sources (ISO 639-1).
     language: Option<&'s str>,
@@ -209,7 +209,7 @@ impl<'s> SourceFigures<'s> {
         missing.map(|figure| figure.written).collect()
     }
 
-    /// Whether a source states the figure, with what stands around it.
+    /// Whether a source states the figure, with the text around it.
     pub fn states(&mut self, source: usize, figure: &Figure) -> bool {
         let Some([own, around]) = self.sources.get(source).copied() else { return false };
         // What a text states by itself, it states together with another one.

@@ -323,7 +323,8 @@ impl Driver {
                 }
                 (Some(scene), None) => scene.call(work).await,
                 (None, _) => {
-                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }.into()
+                    let message = format!("the scene {name} is not loaded");
+                    Outcome::Failed { error: Fault::new("scene.unknown", message) }.into()
                 }
             };
             let end = end.with_documents(documents.looked_at());

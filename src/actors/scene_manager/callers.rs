@@ -70,7 +70,7 @@ impl SceneManager {
         }
         match caller {
             WaitingCaller::Request(mut submit) => {
-                // It does not count as waiting any more when its caller hears of it.
+                // It no longer counts as waiting when its caller gets the reply.
                 submit.waiting = None;
                 let _ = submit.reply.send(Err(fault));
             }
@@ -145,7 +145,7 @@ impl SceneManager {
                 }
                 None
             }
-            // The reply channel was dropped with the command: the caller hears that the run was not reached.
+            // The reply channel was dropped with the command: its caller gets an error.
             Err(CommandRejected::Full) => None,
             Err(CommandRejected::NotActive(command)) => {
                 let waiting = CommandCaller { command: *command, answer, follow };

@@ -133,7 +133,7 @@ impl SessionMessage {
     pub(crate) fn refuse(self, fault: Fault) {
         match self {
             Self::Request(mut request) => {
-                // It does not count as waiting any more when its caller hears of it.
+                // It no longer counts as waiting when its caller gets the reply.
                 request.waiting = None;
                 let _ = request.reply.send(Err(fault));
             }

@@ -160,7 +160,7 @@ impl SceneManager {
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let input = match ended {
                 Ok(Some(ended)) => manager.driver_ended(run, ended),
-                // The engine stops, and this actor with it; callers are told by the absence of a reply.
+                // The engine stops, and this actor with it; the reply channels of callers are dropped.
                 Ok(None) => return,
                 Err(error) => {
                     let (session, tenant) = (&manager.session, &manager.tenant);
@@ -218,7 +218,7 @@ impl SceneManager {
         let result = match (fault, state) {
             (None, Some(state)) => Ok(Answer::new(&state, &self.session, cost, received.elapsed(), overhead)),
             (Some(fault), _) => Err(fault),
-            (None, None) => Err(Fault::new("run.lost", "the run stopped without an answer")),
+            (None, None) => Err(answer::lost_run_fault(run)),
         };
         // Mostly there is one, whose document need not be copied.
         let Some((last, others)) = callers.split_last() else { return };

@@ -36,7 +36,9 @@ impl SceneManager {
         let work = async move { stream.append(vec![SessionEvent::Fact { fact }]).await };
         let appended = move |_: &mut Self, result: Result<Vec<(u64, SessionEvent)>, store::Error>| {
             let event = result.map_err(Fault::from).and_then(|mut events| {
-                events.pop().ok_or_else(|| Fault::new("store.failed", "the fact was not appended"))
+                events
+                    .pop()
+                    .ok_or_else(|| Fault::new("store.failed", "the fact was not stored; state it again"))
             });
             Input::FactAppended { caller, result: Box::new(event) }
         };

@@ -52,7 +52,7 @@ impl NarratedNode {
 }
 
 impl Narrator {
-    /// The path of a flow's step, or where it is left. What a node did is told when it ends.
+    /// The path of a flow's step, or where it is left. What a node did is shown when it ends.
     pub(super) fn narrate_flow(&mut self, event: &Event, at: Timestamp) -> Vec<NarrationLine> {
         match event {
             Event::FlowPlanned { step, path, maker, missing_node, .. } => {

@@ -64,7 +64,7 @@ impl Entries<'_> {
             return;
         }
         let Some(entry) = self.call_entry(call) else { return };
-        // What was asked before about the same failure is told.
+        // An earlier question about the same failure is in the entry already.
         if entry.consultation.is_some() && !consults {
             return;
         }

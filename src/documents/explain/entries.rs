@@ -228,7 +228,7 @@ impl<'r> Entries<'r> {
             let policies = declared.into_iter().flat_map(|declared| declared.by_class.values());
             policies.flat_map(|policy| policy.actions.iter().flatten()).any(|declared| *declared == action)
         };
-        // Whether a model is consulted is told apart from these.
+        // Whether a model is consulted is listed beside these.
         let others = PolicyAction::VARIANTS
             .iter()
             .filter(|action| **action != PolicyAction::Consult)

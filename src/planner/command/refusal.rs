@@ -28,7 +28,7 @@ pub(super) fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
     CommandRefusal { fault: invalid_plan_fault(problems), difference: Box::default(), record: None }
 }
 
-/// What is decided about is not what the client has seen: `difference` has the changes, one line each.
+/// The refusal of a decision about something that changed since the client saw it: `difference` has the changes, one line each.
 pub(super) fn changed_since_seen(what: String, difference: Vec<String>) -> CommandRefusal {
     let mut message = what;
     for line in &difference {

@@ -42,7 +42,7 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// The status of a plan as people are told it after a run with this status: a run that asks its user, or did a
+    /// The status of a plan as it is shown to people after a run with this status: a run that asks its user, or did a
     /// part, did not fail.
     pub fn reported_plan_status(self, plan: PlanStatus) -> &'static str {
         match (plan, self) {

@@ -252,7 +252,7 @@ impl PythonTool {
 struct HostState<'c> {
     context: &'c ToolContext,
     tables: Option<TableSession>,
-    /// Why the last request failed, and what the function is told about it.
+    /// Why the last request failed, and the message that the function gets.
     raised: Option<(ToolError, String)>,
 }
 
@@ -273,7 +273,7 @@ impl HostState<'_> {
         match made {
             Ok(value) => PastOutcome::Returned(value),
             Err(error) => {
-                // No address and no word of the back end: what a function is told it may say to a user.
+                // No address and no word of the back end: a function may show its message to a user.
                 let status = error.status.map(|status| format!(" {status}")).unwrap_or_default();
                 let message = format!("{REQUESTS}{} failed: {}{status}", request.name, error.code);
                 self.raised = Some((error, message.clone()));
