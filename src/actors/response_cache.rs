@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::supervised::{Behavior, GUARD_CAPACITY, Mailbox, MailboxError, SupervisionOptions};
 use crate::llm::cache::{
-    self, CacheKey, CacheLookup, CacheReport, CachedReply, Flight, FlightResult, FlightReturns, Mode,
-    time_to_live,
+    self, CacheKey, CacheLookup, CacheReport, CachedReply, Flight, FlightResult, FlightReturns, FlightTable,
+    FlightTurn, Mode, time_to_live,
 };
 use crate::llm::{Caller, GuardUnavailable, Purpose};
 use crate::mutex::lock;
@@ -153,12 +153,6 @@ enum CacheMessage {
     Advance(std::time::Duration),
 }
 
-/// A question in progress and the equal ones that wait for it.
-struct FlightQueue {
-    id: u64,
-    waiting: VecDeque<LookupReply>,
-}
-
 /// A stored reply.
 #[derive(Clone)]
 struct StoredReply {
@@ -172,9 +166,7 @@ type StoredReplies = moka::sync::Cache<CacheKey, StoredReply>;
 struct ResponseCache {
     shared: Weak<CacheShared>,
     replies: StoredReplies,
-    flights: HashMap<CacheKey, FlightQueue>,
-    /// Callers that wait for flights.
-    waiting: usize,
+    flights: FlightTable<LookupReply>,
     counts: CacheReport,
     #[cfg(test)]
     ahead: std::time::Duration,
@@ -185,12 +177,10 @@ impl ResponseCache {
         let found = shared.upgrade();
         let options = found.as_ref().map(|shared| shared.options.load_full()).unwrap_or_default();
         let in_progress = found.map(|shared| shared.flights().flights.clone()).unwrap_or_default();
-        let queue = |(key, id)| (key, FlightQueue { id, waiting: VecDeque::new() });
         Self {
             shared: shared.clone(),
             replies: empty(&options),
-            flights: in_progress.into_iter().map(queue).collect(),
-            waiting: 0,
+            flights: FlightTable::new(GUARD_CAPACITY, in_progress),
             counts: CacheReport::default(),
             #[cfg(test)]
             ahead: std::time::Duration::ZERO,
@@ -203,42 +193,27 @@ impl ResponseCache {
             self.save(stored.cost.cost_nano_usd);
             return drop(reply.send(CacheLookup::Hit(stored)));
         }
-        match self.flights.get_mut(&key) {
-            Some(flight) if self.waiting < GUARD_CAPACITY => {
-                self.waiting += 1;
-                flight.waiting.push_back(reply);
-            }
-            Some(_) => drop(reply.send(CacheLookup::Ask(None))),
-            None => self.begin_flight(key, VecDeque::from([reply])),
+        match self.flights.join(key, reply) {
+            FlightTurn::Waits => {}
+            FlightTurn::AsksAlone(reply) => drop(reply.send(CacheLookup::Ask(None))),
+            FlightTurn::Asks(reply) => self.begin_flight(key, VecDeque::from([reply])),
         }
     }
 
     /// Lets the first of these callers that still waits ask; the others wait for it.
-    fn begin_flight(&mut self, key: CacheKey, mut callers: VecDeque<LookupReply>) {
+    fn begin_flight(&mut self, key: CacheKey, callers: VecDeque<LookupReply>) {
         let Some(shared) = self.shared.upgrade() else { return };
-        while let Some(first) = callers.pop_front() {
-            if first.is_closed() {
-                continue;
-            }
-            let (id, flight) = shared.open(key);
-            self.counts.misses += 1;
-            self.waiting += callers.len();
-            self.flights.insert(key, FlightQueue { id, waiting: callers });
-            // If it is gone by now, the dropped flight lands, and the next one asks.
-            let _ = first.send(CacheLookup::Ask(Some(flight)));
-            return;
-        }
+        let begun = self.flights.begin(key, callers, oneshot::Sender::is_closed, || shared.open(key));
+        let Some((first, flight)) = begun else { return };
+        self.counts.misses += 1;
+        // If it is gone by now, the dropped flight lands, and the next one asks.
+        let _ = first.send(CacheLookup::Ask(Some(flight)));
     }
 
     fn land(&mut self, key: CacheKey, id: u64, result: Option<FlightResult>) {
-        let Some(flight) = self.flights.remove(&key) else { return };
-        if flight.id != id {
-            self.flights.insert(key, flight);
-            return;
-        }
-        self.waiting -= flight.waiting.len();
-        let Some(result) = result else { return self.begin_flight(key, flight.waiting) };
-        for waiting in flight.waiting {
+        let Some(callers) = self.flights.land(key, id) else { return };
+        let Some(result) = result else { return self.begin_flight(key, callers) };
+        for waiting in callers {
             if waiting.is_closed() {
                 continue;
             }
@@ -315,7 +290,7 @@ impl Behavior for ResponseCache {
     }
 
     fn awaits_notices(&self) -> bool {
-        self.waiting > 0
+        self.flights.has_waiting()
     }
 }
 

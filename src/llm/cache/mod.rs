@@ -4,9 +4,10 @@
 //! that ended by itself and that its reader accepted ([`Confirm`]): no error, nothing cut, and nothing that
 //! could not be used.
 //!
-//! [`ReplyCache`] is what the gateway needs of it; the actor `ResponseCache` implements it.
+//! [`ReplyCache`] is what the gateway needs of it; the actor `ResponseCache` implements it, by the rules of [`FlightTable`].
 
 mod confirm;
+mod flights;
 mod options;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use super::{CallControl, Caller, Completion, Error, ErrorKind, Purpose, RequestD
 use crate::run::{Attempt, Reply, TenantId, Usage};
 
 pub use confirm::Confirm;
+pub(crate) use flights::{FlightTable, FlightTurn};
 pub use options::{Mode, Options};
 
 /// What an entry takes beside its texts, about.
