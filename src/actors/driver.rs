@@ -307,11 +307,7 @@ impl Driver {
     pub(crate) async fn run(mut self, context: StartingContext, turn: GateOutcome) -> EndedRun {
         let began = Instant::now();
         let mut broken = self.drive(context, turn).await.err();
-        // The fault is the run's own and the journal still accepts events, so the run is ended as failed.
-        let ended = self.state.status.is_terminal();
-        let of_itself =
-            |fault: &Fault| matches!(fault.code.as_str(), "run.illegal_event" | "store.bad_record");
-        if let Some(fault) = broken.take_if(|fault| of_itself(fault) && !ended) {
+        if let Some(fault) = broken.take_if(|fault| self.state.is_ended_by_force(fault)) {
             broken = self.force_end(fault).await.err();
         }
         // The run no longer needs what is still in flight.

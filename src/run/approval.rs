@@ -367,6 +367,12 @@ impl RunState {
         Event::ApprovalRequired { approval: self.next_approval(), matter, needed }
     }
 
+    /// Whether the run itself is ended because of `fault`: an event of it was invalid or could not be stored, and the journal
+    /// takes others.
+    pub fn is_ended_by_force(&self, fault: &Fault) -> bool {
+        !self.status.is_terminal() && matches!(fault.code.as_str(), "run.illegal_event" | "store.bad_record")
+    }
+
     /// The events that end a run that cannot be continued, because of `error`. The outcomes of writes in
     /// flight will never be known, so people are asked about them together with the end.
     pub fn forced_end(&self, error: Fault) -> Vec<Event> {

@@ -76,6 +76,17 @@ fn takeover_names_no_write_that_was_unknown_before_and_takes_no_ended_run() {
 }
 
 #[test]
+fn only_a_fault_of_the_run_itself_ends_it_by_force() {
+    let mut run = Script::new(Settings::default());
+    let fault = |code| Fault::new(code, "why");
+    assert!(run.state.is_ended_by_force(&fault("run.illegal_event")));
+    assert!(run.state.is_ended_by_force(&fault("store.bad_record")));
+    assert!(!run.state.is_ended_by_force(&fault("store.full")), "it waits for the disk");
+    run.cancel(false);
+    assert!(!run.state.is_ended_by_force(&fault("store.bad_record")), "it has ended");
+}
+
+#[test]
 fn cost_of_questions_and_outcomes_of_writes_are_recorded_at_the_end() {
     let mut run = asks_and_books();
     let completed = |call| Event::ToolCompleted { call, outcome: late(), millis: 1, notes: None };
