@@ -44,6 +44,14 @@ pub(crate) enum GateOutcome {
     Quarantine(RecoveryGate),
 }
 
+/// How a run arrives at the gate.
+enum GateEntry {
+    /// No run waits in this process.
+    Admitted,
+    Quarantined,
+    Waiting(GateWaiter),
+}
+
 /// A permit among the active runs, returned on drop.
 pub(crate) struct RunPermit {
     gate: RecoveryGate,
@@ -67,11 +75,11 @@ impl RecoveryGate {
     /// # Errors
     /// The store's, if the stored state cannot be read.
     pub(crate) async fn close(&self, unfinished: BTreeSet<RunId>) -> Result<(), Error> {
-        let deaths = self.0.store.crash_history().await?.at_start(&unfinished);
-        if let Some(limit) = deaths.limit() {
+        let history = self.0.store.crash_history().await?.at_start(&unfinished);
+        if let Some(limit) = history.limit() {
             tracing::warn!(limit, "earlier processes crashed repeatedly: fewer runs are active at once");
         }
-        let admission = RecoveryAdmission::new(deaths, unfinished);
+        let admission = RecoveryAdmission::new(history, unfinished);
         *self.state() = Some(GateState { admission, waiting: HashMap::new() });
         Ok(())
     }
@@ -95,9 +103,9 @@ impl RecoveryGate {
             return;
         }
         let mut stored = self.0.stored_version.lock().await;
-        let Some((mut deaths, _)) = self.snapshot() else { return };
-        deaths.record_shutdown();
-        match self.0.store.set_crash_history(&deaths).await {
+        let Some((mut history, _)) = self.snapshot() else { return };
+        history.record_shutdown();
+        match self.0.store.set_crash_history(&history).await {
             // Later changes are not stored.
             Ok(()) => *stored = u64::MAX,
             Err(error) => tracing::warn!(%error, "the next start will treat this shutdown as a crash"),
@@ -106,30 +114,33 @@ impl RecoveryGate {
 
     /// Waits until the run may be driven.
     pub(crate) async fn admit(&self, run: RunId) -> GateOutcome {
-        let Some(wait) = self.enqueue(run) else { return GateOutcome::Drive(self.permit(run)) };
-        let Some(mut line) = wait else { return GateOutcome::Quarantine(self.clone()) };
+        let mut waiter = match self.enqueue(run) {
+            GateEntry::Admitted => return GateOutcome::Drive(self.permit(run)),
+            GateEntry::Quarantined => return GateOutcome::Quarantine(self.clone()),
+            GateEntry::Waiting(waiter) => waiter,
+        };
         self.admit_next();
-        let place = match line.permit.take() {
+        let permit = match waiter.permit.take() {
             // The sender is dropped only after it has sent the permit.
-            Some(place) => place.await.unwrap_or_else(|_| self.permit(run)),
+            Some(permit) => permit.await.unwrap_or_else(|_| self.permit(run)),
             None => self.permit(run),
         };
         // If the process crashes on this run, the next one has to know that it was active.
         self.store().await;
-        GateOutcome::Drive(place)
+        GateOutcome::Drive(permit)
     }
 
-    /// Queues the run. The outer `None` means that it need not wait, the inner one that it is quarantined.
-    fn enqueue(&self, run: RunId) -> Option<Option<GateWaiter>> {
+    /// Queues the run, unless it need not wait or is quarantined.
+    fn enqueue(&self, run: RunId) -> GateEntry {
         let mut state = self.state();
-        let state = state.as_mut()?;
+        let Some(state) = state.as_mut() else { return GateEntry::Admitted };
         if state.admission.is_quarantined(run) {
-            return Some(None);
+            return GateEntry::Quarantined;
         }
         let ticket = state.admission.enqueue(run);
-        let (send, place) = oneshot::channel();
+        let (send, permit) = oneshot::channel();
         state.waiting.insert(ticket, send);
-        Some(Some(GateWaiter { gate: self.clone(), ticket, permit: Some(place) }))
+        GateEntry::Waiting(GateWaiter { gate: self.clone(), ticket, permit: Some(permit) })
     }
 
     /// Records that a run's quarantine is on disk.
@@ -159,11 +170,11 @@ impl RecoveryGate {
                 (state.waiting.remove(&ticket), run)
             };
             let (waiting, run) = next;
-            let place = self.permit(run);
+            let permit = self.permit(run);
             match waiting {
                 // If the waiter is gone, dropping the permit admits the next run.
-                Some(waiting) => drop(waiting.send(place)),
-                None => drop(place),
+                Some(waiting) => drop(waiting.send(permit)),
+                None => drop(permit),
             }
         }
     }
@@ -176,11 +187,11 @@ impl RecoveryGate {
     async fn store(&self) {
         let mut stored = self.0.stored_version.lock().await;
         loop {
-            let Some((deaths, version)) = self.snapshot() else { return };
+            let Some((history, version)) = self.snapshot() else { return };
             if version <= *stored || self.0.stopping.load(Ordering::Acquire) {
                 return;
             }
-            match self.0.store.set_crash_history(&deaths).await {
+            match self.0.store.set_crash_history(&history).await {
                 Ok(()) => {
                     *stored = version;
                     return;

@@ -68,11 +68,11 @@ impl CrashHistory {
         let before = self.alone.take();
         self.level = (self.level + 1).min(MAX_LEVEL);
         let Some(run) = alone else { return };
-        let deaths = before.filter(|(other, _)| *other == run).map_or(1, |(_, deaths)| deaths + 1);
-        if deaths >= MAX_CRASHES_ALONE {
+        let crashes = before.filter(|(other, _)| *other == run).map_or(1, |(_, crashes)| crashes + 1);
+        if crashes >= MAX_CRASHES_ALONE {
             self.aside.insert(run);
         } else {
-            self.alone = Some((run, deaths));
+            self.alone = Some((run, crashes));
         }
     }
 
@@ -111,7 +111,7 @@ pub fn quarantine_fault() -> Fault {
 /// Decides which runs may be in progress in this process.
 #[derive(Debug, Default)]
 pub struct RecoveryAdmission {
-    deaths: CrashHistory,
+    history: CrashHistory,
     /// Runs of an earlier process that have made no progress in this one.
     suspects: BTreeSet<RunId>,
     /// Runs that have to make progress before the limit is raised, and how many were chosen.
@@ -132,15 +132,15 @@ pub type AdmissionTicket = (bool, RunId, u64);
 
 impl RecoveryAdmission {
     /// Starts with the runs that earlier processes left unfinished.
-    pub fn new(deaths: CrashHistory, mut unfinished: BTreeSet<RunId>) -> Self {
-        unfinished.retain(|run| !deaths.is_quarantined(*run));
-        let trial = if deaths.limit().is_none() { unfinished.clone() } else { BTreeSet::new() };
-        Self { deaths, trial, suspects: unfinished, version: 1, ..Self::default() }
+    pub fn new(history: CrashHistory, mut unfinished: BTreeSet<RunId>) -> Self {
+        unfinished.retain(|run| !history.is_quarantined(*run));
+        let trial = if history.limit().is_none() { unfinished.clone() } else { BTreeSet::new() };
+        Self { history, trial, suspects: unfinished, version: 1, ..Self::default() }
     }
 
     /// The history to be stored, and its version.
     pub fn to_store(&self) -> (CrashHistory, u64) {
-        (self.deaths.clone(), self.version)
+        (self.history.clone(), self.version)
     }
 
     /// The history was stored: runs may begin.
@@ -150,12 +150,12 @@ impl RecoveryAdmission {
 
     /// Whether a run is to be quarantined.
     pub fn is_quarantined(&self, run: RunId) -> bool {
-        self.deaths.is_quarantined(run)
+        self.history.is_quarantined(run)
     }
 
     /// The quarantine of a run was recorded; once resumed, it is treated like any other run.
     pub fn clear_quarantine(&mut self, run: RunId) {
-        if self.deaths.aside.remove(&run) {
+        if self.history.aside.remove(&run) {
             self.version += 1;
         }
     }
@@ -175,13 +175,13 @@ impl RecoveryAdmission {
 
     /// Admits the next run; `None` while none may begin.
     pub fn admit(&mut self) -> Option<(AdmissionTicket, RunId)> {
-        let limit = self.deaths.limit();
+        let limit = self.history.limit();
         if !self.open || limit.is_some_and(|limit| self.under_way.len() >= limit) {
             return None;
         }
         let (ticket, run) = self.waiting.pop_first()?;
         self.under_way.insert(run);
-        if let Some(runs) = &mut self.deaths.under_way {
+        if let Some(runs) = &mut self.history.under_way {
             runs.clone_from(&self.under_way);
             self.version += 1;
             if self.suspects.contains(&run) && Some(self.chosen) < limit && self.trial.insert(run) {
@@ -201,7 +201,7 @@ impl RecoveryAdmission {
         if !self.suspects.remove(&run) {
             return;
         }
-        if self.deaths.alone.take_if(|(alone, _)| *alone == run).is_some() {
+        if self.history.alone.take_if(|(alone, _)| *alone == run).is_some() {
             self.version += 1;
         }
         self.trial.remove(&run);
@@ -217,13 +217,13 @@ impl RecoveryAdmission {
     }
 
     fn raise_limit(&mut self) {
-        if self.deaths.level == 0 {
+        if self.history.level == 0 {
             return;
         }
-        self.deaths.level = if self.suspects.is_empty() { 0 } else { self.deaths.level - 1 };
+        self.history.level = if self.suspects.is_empty() { 0 } else { self.history.level - 1 };
         self.version += 1;
-        if self.deaths.limit().is_none() {
-            self.deaths.under_way = None;
+        if self.history.limit().is_none() {
+            self.history.under_way = None;
             self.trial.clone_from(&self.suspects);
         } else {
             // Runs that are in progress already have to make progress first.

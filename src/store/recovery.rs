@@ -23,13 +23,13 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn set_crash_history(&self, deaths: &CrashHistory) -> Result<(), Error> {
+    pub async fn set_crash_history(&self, history: &CrashHistory) -> Result<(), Error> {
         let doing = "store the crash history";
         let failed = |e| Error::database(self.path(), doing, &e);
         let mut writing = self.writer(doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
         sqlx::query("INSERT INTO recovery (id, deaths) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET deaths = excluded.deaths")
-            .bind(sqlx::types::Json(deaths))
+            .bind(sqlx::types::Json(history))
             .execute(connection)
             .await
             .map_err(failed)?;

@@ -10,9 +10,9 @@ impl Driver {
     /// server too often.
     pub(super) async fn take_over(&mut self, turn: GateOutcome) -> Result<(), Fault> {
         let gate = match turn {
-            GateOutcome::Drive(place) => {
-                self.suspect = place.is_suspect();
-                self.permit = Some(place);
+            GateOutcome::Drive(permit) => {
+                self.suspect = permit.is_suspect();
+                self.permit = Some(permit);
                 None
             }
             GateOutcome::Quarantine(gate) => Some(gate),
@@ -62,8 +62,8 @@ impl Driver {
     /// Clears the suspicion, once that progress is on disk.
     pub(super) fn clear_suspicion(&mut self) {
         self.suspect = false;
-        if let Some(place) = &self.permit {
-            place.mark_progressed();
+        if let Some(permit) = &self.permit {
+            permit.mark_progressed();
         }
     }
 }

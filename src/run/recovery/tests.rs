@@ -59,7 +59,7 @@ fn only_a_run_alone_at_three_consecutive_crashes_is_quarantined() {
         let mut admission = start_process(&stored, unfinished);
         admitted(&mut admission);
         stored = admission.to_store().0;
-        alone.push(stored.alone.map_or(0, |(_, deaths)| deaths));
+        alone.push(stored.alone.map_or(0, |(_, crashes)| crashes));
     }
     // Alone at the first crash, then not; in the end, one run at a time is in progress.
     assert_eq!((alone, stored.is_quarantined(run(1))), (vec![0, 1, 0, 0, 0, 1, 2, 0], true), "{stored:?}");
@@ -172,11 +172,11 @@ proptest! {
 
     #[test]
     fn every_run_is_admitted_and_the_limit_ends_with_recovery(
-        count in 0_u128..200, deaths in 0_usize..8, order in proptest::collection::vec(0_usize..64, 400),
+        count in 0_u128..200, crashes in 0_usize..8, order in proptest::collection::vec(0_usize..64, 400),
     ) {
         let unfinished = runs(1..=count);
         let mut stored = CrashHistory::default();
-        for _ in 0..deaths {
+        for _ in 0..crashes {
             // Several are in progress, so none is quarantined.
             stored = CrashHistory { under_way: None, ..stored.at_start(&runs(1..=2 + count)) };
         }
