@@ -22,7 +22,7 @@ const MAX_PENDING_COMMANDS: usize = 256;
 pub(crate) struct RunCommand {
     pub(crate) command: Command,
     /// The request that gave the command, if it was given in the session.
-    pub(crate) word: Option<RequestIdentity>,
+    pub(crate) request: Option<RequestIdentity>,
     pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
 }
 

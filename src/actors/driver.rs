@@ -112,9 +112,7 @@ impl RunServices {
             self.ranking.prepare();
         }
     }
-}
 
-impl RunServices {
     /// The level that a tenant's runs have unless their requests or scenes lower it.
     pub(crate) fn level_of(&self, tenant: &TenantId) -> Option<ExecutionLevel> {
         let own = self.tenants.get(tenant.as_str()).and_then(|own| own.level);

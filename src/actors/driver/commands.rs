@@ -23,7 +23,7 @@ impl Driver {
 
     /// Handles one command. Its events are on disk before it is answered.
     pub(super) async fn handle_command(&mut self, received: RunCommand) -> Result<(), Fault> {
-        let RunCommand { command, mut word, reply } = received;
+        let RunCommand { command, mut request, reply } = received;
         let mut events = match planner::events_for_command(&self.state, &self.shared.catalogue, &command) {
             Ok(events) => events,
             Err(mut refused) => {
@@ -36,11 +36,11 @@ impl Driver {
                 return Ok(());
             }
         };
-        self.decided_in_session |= word.is_some();
+        self.decided_in_session |= request.is_some();
         for event in &mut events {
             // In the same commit as the decision, so that a retry of the request is recognized.
-            if let Event::Decided { word: said, .. } | Event::ListChangeAsked { word: said, .. } = event {
-                *said = word.take();
+            if let Event::Decided { word, .. } | Event::ListChangeAsked { word, .. } = event {
+                *word = request.take();
             }
             self.reopened |= matches!(event, Event::RunReopened { .. });
         }

@@ -163,12 +163,12 @@ impl SceneManager {
         let (by, no_own_approval, is_authenticated) =
             (submit.user, submit.no_own_approval, submit.own_session);
         let command = Command { by, note: Some(submit.message), action, no_own_approval, is_authenticated };
-        let word = RequestIdentity { idempotency: submit.idempotency, asked: submit.asked };
+        let request = RequestIdentity { idempotency: submit.idempotency, asked: submit.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
         let submitted = submit.reply;
-        let command = RunCommand { command, word: Some(word), reply };
+        let command = RunCommand { command, request: Some(request), reply };
         let waiting = CommandCaller { command, answer: Some(answer), follow: Some(follow) };
         self.callers.insert(caller, WaitingCaller::Command(Box::new(waiting)));
         let accepted = async move {

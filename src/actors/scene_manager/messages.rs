@@ -160,7 +160,7 @@ impl Handler<SessionDelivery> for SceneManager {
             SessionMessage::Request(submit) => self.request(submit),
             SessionMessage::Command(command) => {
                 let CommandMessage { run, command, reply, answer } = *command;
-                let command = RunCommand { command, word: None, reply };
+                let command = RunCommand { command, request: None, reply };
                 let waiting = CommandCaller { command, answer, follow: None };
                 let caller = self.add_caller(WaitingCaller::Command(Box::new(waiting)));
                 Input::Command { caller, run }
