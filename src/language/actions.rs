@@ -48,7 +48,7 @@ static TELLING_SET: WordSet = LazyLock::new(|| TELLING.split_whitespace().collec
 pub(crate) fn asked_verb(clause: &str) -> Option<String> {
     let tokens = text::tokens(clause);
     let verb = tokens.iter().find(|token| may_be_asked(token));
-    verb.filter(|token| !asks_to_be_told(token)).map(|token| token.norm.clone())
+    verb.filter(|token| !asks_to_be_told(token)).map(|token| token.norm.to_string())
 }
 
 /// The verbs of a text of which [`asked_verb`] may find one in a clause of the text, each once, with blanks between; `None` where

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use compact_str::CompactString;
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::lexicon;
@@ -50,11 +51,11 @@ impl<K: Copy + Eq + std::hash::Hash, V> TokenCache<K, V> {
 #[derive(Debug, Clone)]
 pub(crate) struct Token {
     /// As written.
-    pub raw: String,
+    pub raw: CompactString,
     /// Lower case, accents kept (`è` is not `e`).
-    pub lower: String,
+    pub lower: CompactString,
     /// Lower case without accents.
-    pub norm: String,
+    pub norm: CompactString,
     /// Byte offset of its first character.
     pub start: usize,
     /// Byte offset after its last character.
@@ -84,7 +85,7 @@ impl Token {
     /// Whether it is one of these words, separated by blanks (without accents).
     pub fn among(&self, words: &str) -> bool {
         // Most words are not even a part of the list, which is soon told.
-        words.contains(&self.norm) && words.split_whitespace().any(|word| word == self.norm)
+        words.contains(self.norm.as_str()) && words.split_whitespace().any(|word| word == self.norm)
     }
 
     /// Its features for comparison with other words.
@@ -239,14 +240,6 @@ pub(crate) fn fold(text: &str) -> String {
     }
 }
 
-/// A text without the blanks around it.
-fn trimmed(text: String) -> String {
-    match text.trim() {
-        inner if inner.len() < text.len() => inner.to_owned(),
-        _ => text,
-    }
-}
-
 /// The words, numbers and punctuation of a text. E-mail addresses, web addresses, codes (`AB-12`), dates
 /// (`15/06`) and times (`18:30`) are one token each.
 pub(crate) fn tokens(text: &str) -> Rc<Vec<Token>> {
@@ -260,7 +253,7 @@ pub(crate) fn tokens(text: &str) -> Rc<Vec<Token>> {
 }
 
 /// The words and numbers of a text that is read once, without accents; as [`norms`] of it, beside the cache.
-pub(crate) fn norms_once(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn norms_once(text: &str) -> impl Iterator<Item = CompactString> {
     let tokens = Tokenizer::new(cut(text)).tokenize();
     tokens.into_iter().filter(|token| token.word).map(|token| token.norm)
 }
@@ -268,7 +261,7 @@ pub(crate) fn norms_once(text: &str) -> impl Iterator<Item = String> {
 /// The words and numbers of a text, without accents.
 pub(crate) fn norms(text: &str) -> impl Iterator<Item = String> + use<> {
     let tokens = tokens(text);
-    (0..tokens.len()).filter_map(move |i| tokens.get(i).filter(|t| t.word).map(|t| t.norm.clone()))
+    (0..tokens.len()).filter_map(move |i| tokens.get(i).filter(|t| t.word).map(|t| t.norm.to_string()))
 }
 
 /// Splits a text into tokens.
@@ -361,7 +354,7 @@ impl<'t> Tokenizer<'t> {
         }
         let joins = self.at(i + 1).is_some_and(char::is_alphanumeric);
         if let Some(last) = self.out.last_mut().filter(|t| t.lower == "e" && !joins) {
-            last.lower = "è".to_owned();
+            last.lower = "è".into();
             return i + 1;
         }
         i + usize::from(joins)
@@ -369,12 +362,16 @@ impl<'t> Tokenizer<'t> {
 
     fn push(&mut self, start: usize, end: usize, word: bool, first: bool) {
         let (start, end) = (self.offset(start), self.offset(end));
-        let raw = self.text[start..end].to_owned();
-        let lower = raw.to_lowercase();
-        let norm = match raw.as_str() {
-            "€" => "euro".to_owned(),
-            "$" => "dollar".to_owned(),
-            _ => trimmed(fold(&raw)),
+        let raw = CompactString::new(&self.text[start..end]);
+        let (lower, norm) = match raw.as_str() {
+            "€" => (raw.clone(), "euro".into()),
+            "$" => (raw.clone(), "dollar".into()),
+            // As `fold`.
+            text if text.bytes().all(|byte| byte < 0x7F) => {
+                let lower = raw.to_ascii_lowercase();
+                (lower.clone(), lower.trim().into())
+            }
+            text => (text.to_lowercase().into(), fold(text).trim().into()),
         };
         let word = word || matches!(raw.as_str(), "€" | "$");
         self.out.push(Token { raw, lower, norm, start, end, word, first });

@@ -103,7 +103,7 @@ impl Binder<'_> {
 
     /// Whether the template's own words contain the text.
     fn is_said(&self, said: &str) -> bool {
-        let wanted: Vec<String> = text::tokens(said).iter().map(|token| token.lower.clone()).collect();
+        let wanted: Vec<String> = text::tokens(said).iter().map(|token| token.lower.to_string()).collect();
         let has = |window: &[super::template::TemplateElement]| {
             window.iter().zip(&wanted).all(|(element, word)| !element.is_placeholder && element.text == *word)
         };

@@ -178,7 +178,7 @@ impl TemplateReader<'_> {
                 }
                 // A brace would look like a placeholder.
                 None if token.raw.contains(['{', '}']) => return None,
-                None => (token.lower.clone(), at, false),
+                None => (token.lower.to_string(), at, false),
             };
             let end = self.tokens.get(last)?.end;
             elements.push(TemplateElement { text, is_placeholder, start: token.start, end });

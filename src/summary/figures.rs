@@ -143,7 +143,7 @@ impl FigureReader<'_> {
         if let Some(day) = dates::weekday(&token.norm) {
             self.push(found, (at, at + 1), FigureKind::Weekday(day.to_monday_one_offset()));
         } else if token.word && token.capital() && token.raw.chars().any(char::is_alphabetic) {
-            let norm = token.norm.clone();
+            let norm = token.norm.to_string();
             self.push(found, (at, at + 1), FigureKind::Name { norm, leads: self.leads(at, token) });
         }
         at + 1

@@ -316,7 +316,10 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
         return None;
     }
     let own_words = clauses.iter().any(|c| {
-        text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm))
+        text::tokens(&c.text)
+            .iter()
+            .filter(|t| t.word && t.norm.len() > 3)
+            .all(|t| planned.contains(t.norm.as_str()))
     });
     let changed = RequestedChanges::from_prompt(prompt);
     let unavailable = prompt.get("unavailable");
@@ -331,7 +334,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
                 .iter()
                 .filter(|t| t.word && t.norm.len() > 2 && !super::lexicon::is_stop_word(&t.norm))
                 .collect();
-            !words.is_empty() && !words.iter().any(|t| planned.contains(&t.norm))
+            !words.is_empty() && !words.iter().any(|t| planned.contains(t.norm.as_str()))
         })
         .filter(|(c, place)| !changed.excludes_clause(c, *place, executed))
         .filter(|(c, _)| !unavailable.lines().any(|part| part == text::one_line(&c.text)))

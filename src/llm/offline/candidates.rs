@@ -197,7 +197,7 @@ impl CandidateFinder<'_> {
                 || lexicon::is_question_word(&token.norm)
                 || lexicon::is_pleasantry(&token.norm)
                 || !token.features().concepts.is_empty()
-                || self.verbs.contains(&token.norm));
+                || self.verbs.iter().any(|verb| token.norm == *verb));
         token.capital()
             && !(self.is_number_or_function_word(i, context)
                 || is_calendar_word(tokens, i)
@@ -234,7 +234,7 @@ impl CandidateFinder<'_> {
             && !lexicon::is_stop_word(&token.norm)
             && !lexicon::is_question_word(&token.norm)
             && token.features().concepts.is_empty()
-            && !self.verbs.contains(&token.norm)
+            && !self.verbs.iter().any(|verb| token.norm == *verb)
             && !lexicon::is_pleasantry(&token.norm);
         // "From savings to main": both ends are names, whatever the words mean elsewhere.
         let end = possible && is_range_end(tokens, i);
@@ -493,7 +493,7 @@ fn words_before(source: &SourceText, first: usize) -> (String, Vec<(Rc<Features>
         }
         // An article is never the preposition.
         if leads && preposition.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
-            preposition.clone_from(&token.norm);
+            preposition.push_str(&token.norm);
         }
         if !(lexicon::is_stop_word(&token.norm) || token.is(NAMING_VERBS) || token.is(AMBIGUOUS_NAMING_VERBS))
         {

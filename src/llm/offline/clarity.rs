@@ -128,7 +128,7 @@ impl ToolVocabulary {
 
 fn content_norms(text: &str) -> Vec<String> {
     let telling = |t: &Token| t.word && !lexicon::is_stop_word(&t.norm) && t.norm.len() > 1;
-    text::tokens(text).iter().filter(|t| telling(t)).take(80).map(|t| t.norm.clone()).collect()
+    text::tokens(text).iter().filter(|t| telling(t)).take(80).map(|t| t.norm.to_string()).collect()
 }
 
 /// The words that neither the vocabulary nor a value explains.
@@ -149,7 +149,7 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
         let dated = source.found.taken[i];
         let new_date = dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm);
         if token.among(NEGATION_CUES) || new_date {
-            out.push(token.raw.clone());
+            out.push(token.raw.to_string());
             continue;
         }
         // The first verb led to the tool; another one is another request.
@@ -177,7 +177,7 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
         if !name && is_single_object(source, i, &mut object) {
             continue;
         }
-        out.push(token.raw.clone());
+        out.push(token.raw.to_string());
     }
     out
 }
@@ -192,7 +192,7 @@ fn explained_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let is_explained = |(i, token): (usize, &Token)| {
         !token.word
             || filled.used.get(i).copied().unwrap_or(false)
-            || said.contains(&token.norm)
+            || said.iter().any(|word| token.norm == *word)
             || reason[i]
             || preamble[i]
             || days[i]

@@ -589,9 +589,9 @@ impl IndexBuilder {
             {
                 continue;
             }
-            if samples.contains(&token.norm) {
+            if samples.contains(token.norm.as_str()) {
                 there.insert(Slot::Name);
-            } else if options.contains(&token.norm) {
+            } else if options.contains(token.norm.as_str()) {
                 there.insert(Slot::Value);
             } else {
                 for word in senses(&tokens, i) {
@@ -618,7 +618,7 @@ fn person_names_in_examples(scene: &SceneCard) -> Vec<String> {
             |t: &&Token| t.word && !lexicon::is_stop_word(&t.norm) && !lexicon::is_question_word(&t.norm);
         let mut content = tokens.iter().filter(content);
         let one = content.next().filter(|t| who && t.features().concepts.is_empty())?;
-        content.next().is_none().then(|| one.norm.clone())
+        content.next().is_none().then(|| one.norm.to_string())
     };
     let mut names: Vec<String> =
         scene.examples.iter().take(MAX_EXAMPLES).filter_map(|e| asked(&e.say)).collect();

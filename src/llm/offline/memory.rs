@@ -258,9 +258,11 @@ pub(super) fn pick_from_result(
         let Some(value) = keys(entry) else { continue };
         let said: Vec<String> =
             entry.as_object().into_iter().flatten().filter_map(|(_, v)| v.as_str()).map(fold).collect();
-        let fits =
-            tokens.iter().filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(&t.norm))).count()
-                + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
+        let fits = tokens
+            .iter()
+            .filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(t.norm.as_str())))
+            .count()
+            + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
         if !fitting.iter().any(|(_, v)| *v == value) {
             fitting.push((fits, value));
         }

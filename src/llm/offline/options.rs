@@ -190,7 +190,7 @@ fn find_words(words: &[String], source: &SourceText) -> Option<(f64, usize, usiz
 /// Whether an action word is another form of the value's noun ("prenotazione" for "prenotazioni") and not its
 /// verb.
 fn is_noun_of(token: &Token, target: &Features) -> bool {
-    !(target.norm.starts_with(&token.norm) || token.norm.starts_with(&target.norm))
+    !(target.norm.starts_with(token.norm.as_str()) || token.norm.starts_with(target.norm.as_str()))
         || target.norm.len().abs_diff(token.norm.len()) < 2
 }
 

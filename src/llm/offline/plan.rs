@@ -691,5 +691,5 @@ fn leading_verb(clause: &str) -> Option<String> {
         .filter(|t| t.word)
         .take(4)
         .find(|t| lexicon::is_action(&t.features().concepts))
-        .map(|t| t.raw.clone())
+        .map(|t| t.raw.to_string())
 }

@@ -472,7 +472,7 @@ impl NumberedStep {
         let is_content =
             |t: &Token| t.word && !lexicon::is_stop_word(&t.norm) && !lexicon::is_time_unit(&t.norm);
         let own = text::tokens(&purpose);
-        let own = own.iter().filter(|t| is_content(t)).map(|t| t.norm.clone());
+        let own = own.iter().filter(|t| is_content(t)).map(|t| t.norm.to_string());
         let words =
             text::name_words(&scene).into_iter().chain(own).map(|word| text::features(&word)).collect();
         Self {

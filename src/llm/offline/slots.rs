@@ -134,7 +134,7 @@ fn fill_addresses(fields: &[ArgumentField], source: &mut SourceText, out: &mut F
             match &field.kind {
                 k if *k == kind => {
                     if let Some(i) = left.next() {
-                        out.values.insert(field.name.clone(), json!(source.tokens[i].raw));
+                        out.values.insert(field.name.clone(), json!(source.tokens[i].raw.as_str()));
                         source.take(i, i);
                     }
                 }

@@ -450,7 +450,7 @@ fn inherit(last: &mut ClauseUnit, unit: &mut ClauseUnit, tokens: &[Token]) {
                 let verb = tokens[last.first..=last.last]
                     .iter()
                     .find(|t| t.word && (is_verb(t) || is_infinitive(&t.norm)));
-                unit.verb = verb.map(|t| t.raw.clone());
+                unit.verb = verb.map(|t| t.raw.to_string());
             }
         }
         Act::Hypothetical if unit.join == ClauseJoin::Colon => unit.mood = last.mood,

@@ -158,7 +158,7 @@ impl TupleReader<'_> {
             let tokens = source.tokens.iter().enumerate();
             tokens
                 .filter(|(i, t)| t.word && used.get(*i) != Some(&true))
-                .map(|(_, t)| t.norm.clone())
+                .map(|(_, t)| t.norm.to_string())
                 .collect()
         };
         let (left, right) = (free(left, &first.used), free(right, &second.used));
