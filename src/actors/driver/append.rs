@@ -69,11 +69,8 @@ impl Driver {
         match envelopes.last().filter(|last| last.body.is_terminal()) {
             Some(last) => self.append_terminal(records, last).await?,
             None => {
-                let (listeners, feed) = (self.live.event_sender.clone(), self.live.feed.clone());
                 // Durable events are published below, after they are applied.
-                let publication =
-                    EventPublication { events: envelopes.clone(), event_sender: listeners, feed };
-                let commit_hook = (!durable).then(|| Box::new(publication) as Box<dyn journal::CommitHook>);
+                let commit_hook = (!durable).then(|| self.publication(&envelopes));
                 let appended = self.shared.journal.append_with_hook(records, durable, commit_hook).await;
                 appended?;
             }
@@ -93,6 +90,12 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Publishes these events when it is told that they are committed.
+    fn publication(&self, events: &[PublishedRunEvent]) -> Box<dyn journal::CommitHook> {
+        let (event_sender, feed) = (self.live.event_sender.clone(), self.live.feed.clone());
+        Box::new(EventPublication { events: events.to_vec(), event_sender, feed })
     }
 
     /// Records how an ended call went, for the calls after it.
