@@ -211,7 +211,9 @@ impl RunState {
                 let feedback = Some(PlanFeedback { by: by.clone(), words: words.clone() });
                 self.begin_planning(*version, feedback);
             }
-            Event::PlanRefused { version, problems } => self.refuse_plan(*version, problems),
+            Event::PlanRefused { version, problems, retry_after_ms } => {
+                self.refuse_plan(*version, problems, *retry_after_ms)
+            }
             _ => {}
         }
     }
@@ -221,13 +223,16 @@ impl RunState {
         self.planning = Some(PlanInProgress { version, feedback });
     }
 
-    fn refuse_plan(&mut self, version: u32, problems: &[PlanProblem]) {
+    fn refuse_plan(&mut self, version: u32, problems: &[PlanProblem], retry_after_ms: Option<u64>) {
         let messages: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
         let message =
             format!("the plan cannot be carried out, and nothing of it was: {}", messages.join("; "));
         // If only the budget is exhausted, a retry may succeed later.
         let money = problems.iter().all(|problem| problem.code == "budget.exceeded");
-        let fault = Fault::new(if money { "budget.exceeded" } else { "plan.preflight" }, message);
+        let fault = match money {
+            true => Fault { retry_after_ms, ..Fault::new("budget.exceeded", message) },
+            false => Fault::new("plan.preflight", message),
+        };
         match self.is_patch(version) {
             true => self.drop_patch(version, &fault),
             false => self.stop_planning(&fault),

@@ -334,6 +334,9 @@ pub enum Event {
         version: u32,
         /// Every problem found.
         problems: Vec<PlanProblem>,
+        /// Milliseconds after which a retry may succeed, if only the budget is exhausted and where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
     },
     /// A run that failed or completed in part resumes where it failed.
     RunReopened {

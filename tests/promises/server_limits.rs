@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::server_api::ask;
+use crate::support::planner_engine::{ModelRules, plan, step};
 use crate::support::served_engine::{read_to_end, wire};
-use crate::support::{Gate, Reply, ServedEngine, Setup, Shelf};
+use crate::support::{Gate, Reply, Scripted, ServedEngine, Setup, Shelf};
 
 /// The chat routes of both protocols with matching bodies.
 fn chats(body: &Value) -> [(&'static str, Value); 2] {
@@ -178,4 +179,27 @@ async fn web_page_cannot_reach_a_server_without_keys() {
         }
         Reply::of(request.send().await.unwrap()).await.assert_problem(403, "auth.host");
     }
+}
+
+#[tokio::test]
+async fn plan_that_the_rest_of_the_days_budget_does_not_cover_is_refused_until_it_renews() {
+    let llm = ModelRules::of(Value::Null)
+        .plan(|request, _| {
+            let steps = json!([step(1, "VacationManagement", &["MakeRequest"], Value::Null)]);
+            // It costs more than was reserved for it: the budget ends.
+            Scripted::forced(request, plan(steps)).metered(1_000_000, 0, 10)
+        })
+        .start();
+    let priced = Setup::scripted(&llm)
+        .model("input_usd_per_million", "1.0")
+        .model("output_usd_per_million", "1.0")
+        .set("budget.day_usd", 0.9);
+    let served = ServedEngine::start(priced).await;
+    let refused = served.post("/api/chat", &ask("I want three days off from 15 to 17 June")).await;
+    let wait: u64 = refused.header("retry-after").parse().unwrap_or_else(|_| panic!("{refused:#?}"));
+    assert!((1..=86_400).contains(&wait), "{wait}");
+    let problem = refused.assert_problem(429, "budget.exceeded");
+    assert!(problem["detail"].as_str().unwrap().starts_with("the plan cannot be carried out"), "{problem:#}");
+    assert_eq!(problem["retry_after"], wait);
+    assert_eq!(llm.count(), 1, "only the planner was asked");
 }

@@ -2,7 +2,7 @@
 
 use super::Driver;
 use crate::llm::Caller;
-use crate::llm::budget::{Budget, BudgetError};
+use crate::llm::budget::{Budget, BudgetError, BudgetRefusal};
 use crate::llm::cache::Mode as CacheMode;
 use crate::plan::PlanProblem;
 use crate::planner;
@@ -21,10 +21,20 @@ impl Driver {
         let mut problems = planner::plan_problems_before_start(&self.state, &self.shared.catalogue);
         let cost = self.least_cost();
         let budget = self.shared.gateway.guards().budget.clone();
-        if let Some(least) = cost {
-            problems.extend(budget_problem(&*budget, self.caller(), least).await);
-        }
-        (!problems.is_empty()).then_some(Event::PlanRefused { version, problems })
+        let refusal = match cost {
+            Some(least) => budget_refusal(&*budget, self.caller(), least).await,
+            None => None,
+        };
+        // Waiting helps only if nothing else is wrong.
+        let wait = refusal.as_ref().filter(|_| problems.is_empty());
+        let wait = wait.and_then(|refusal| refusal.retry_after(jiff::Timestamp::now()));
+        let retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        problems.extend(refusal.map(|refusal| {
+            let what =
+                format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
+            PlanProblem::new("budget.exceeded", what)
+        }));
+        (!problems.is_empty()).then_some(Event::PlanRefused { version, problems, retry_after_ms })
     }
 
     /// The minimum cost of the plan in force in nano-USD, if it has to be within the budget.
@@ -36,15 +46,11 @@ impl Driver {
     }
 }
 
-/// The problem of a plan that costs at least `least` nano-USD, if the remaining budget does not cover it.
-async fn budget_problem(budget: &dyn Budget, caller: Caller, least: u64) -> Option<PlanProblem> {
+/// Why the remaining budget does not cover a plan that costs at least `least` nano-USD, if it does not.
+async fn budget_refusal(budget: &dyn Budget, caller: Caller, least: u64) -> Option<Box<BudgetRefusal>> {
     match budget.affords(&caller, least).await {
         Ok(()) => None,
-        Err(BudgetError::Refused(refusal)) => {
-            let what =
-                format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
-            Some(PlanProblem::new("budget.exceeded", what))
-        }
+        Err(BudgetError::Refused(refusal)) => Some(refusal),
         // Each question reserves its cost, so nothing is spent beyond the budget.
         Err(BudgetError::Unavailable(error)) => {
             tracing::warn!(%error, "a plan was not checked against the budget");

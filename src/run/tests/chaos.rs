@@ -170,7 +170,11 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             let version = state.plans.len() as u32 + 1;
             Event::PlanEdited(PlanMade::new(version, PlanCause::Edit, PlanMaker::Person, plan))
         }
-        32 => Event::PlanRefused { version: number, problems: vec![PlanProblem::new("chaos", "no")] },
+        32 => Event::PlanRefused {
+            version: number,
+            problems: vec![PlanProblem::new("chaos", "no")],
+            retry_after_ms: None,
+        },
         33 if dice.pick(2) == 0 => Event::RunReopened { by: "nobody".to_owned() },
         33 => {
             let requested = generators::calls(dice, state, sim.catalogue(), (other, number), 0).remove(0);

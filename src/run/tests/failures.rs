@@ -3,10 +3,12 @@
 use serde_json::json;
 
 use super::script::Script;
+use super::{generators, patches};
 use crate::adapt::{ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
+use crate::plan::Plan;
 use crate::run::{
     Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Repeat,
-    RequestedCall, RunStatus, Settings, TimerSubject, call_key,
+    RequestedCall, RunStatus, Settings, Subject, TimerSubject, call_key,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -253,5 +255,26 @@ fn read_that_found_nothing_is_an_answer_and_no_failure_of_the_run() {
         let mut run = calling_prepared(basic(rules));
         run.outcome(1, status(class));
         assert_eq!(run.state.status, ended, "revision {rules}, {class:?}");
+    }
+}
+
+#[test]
+fn plan_that_the_budget_does_not_cover_fails_with_the_time_to_wait_for() {
+    let problem = |code: &str| crate::plan::PlanProblem::new(code, "no");
+    for (problems, wait) in [
+        (vec![problem("budget.exceeded")], Some(7_000)),
+        (vec![problem("budget.exceeded"), problem("preflight.scene")], None),
+    ] {
+        let mut run = Script::new(settings(None));
+        run.reply(Subject::Plan { version: 1 });
+        let plan =
+            Plan { needs_execution: true, steps: vec![patches::step(1, "book", &[])], ..Plan::default() };
+        run.record(Event::PlanCreated(generators::made(&run.state, plan, PlanMaker::Deterministic)));
+        let refused = Event::PlanRefused { version: 1, problems, retry_after_ms: Some(7_000) };
+        run.state.check(&refused).unwrap();
+        run.record(refused);
+        let errors: Vec<Option<u64>> =
+            run.state.steps.values().filter_map(|step| Some(step.error.as_ref()?.retry_after_ms)).collect();
+        assert_eq!(errors, [wait]);
     }
 }

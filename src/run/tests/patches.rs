@@ -149,7 +149,7 @@ fn preflight_that_refuses_a_patch_ends_only_its_steps() {
     let at = run.state.at;
     run.state.apply_checked(&Event::Replanned(made), at);
     let problems = vec![crate::plan::PlanProblem::new("preflight.scene", "a scene is not loaded")];
-    let refused = Event::PlanRefused { version: 2, problems };
+    let refused = Event::PlanRefused { version: 2, problems, retry_after_ms: None };
     run.state.check(&refused).unwrap();
     run.record(refused);
     run.settle();

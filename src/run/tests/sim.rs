@@ -427,7 +427,8 @@ impl Sim {
             {
                 let problems =
                     vec![crate::plan::PlanProblem::new("preflight.scene", "a scene is not loaded")];
-                self.record(Event::PlanRefused { version: self.state.plans.len() as u32, problems });
+                let version = self.state.plans.len() as u32;
+                self.record(Event::PlanRefused { version, problems, retry_after_ms: None });
             }
             Action::Record { event } => self.record(event.clone()),
             Action::Ask { .. } => self.record(asked(&action)),
