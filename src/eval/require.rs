@@ -81,7 +81,10 @@ impl FromStr for EvalRequirement {
         let read = |(unit, factor): &(&str, f64)| {
             Some(number.strip_suffix(*unit)?.trim_end().parse::<f64>().ok()? * factor)
         };
-        let bound = figure.units.iter().find_map(read).filter(|bound| bound.is_finite());
+        // `needless<5` would always hold: 5 % is meant.
+        let is_share = |bound: f64| figure.units != SHARE || number.ends_with('%') || bound <= 1.0;
+        let bound = figure.units.iter().find_map(read);
+        let bound = bound.filter(|bound| bound.is_finite() && is_share(*bound));
         let unit = figure.units.first().map_or("", |(unit, _)| *unit);
         let bound = bound.ok_or_else(|| format!("{number:?} is no bound of {name}: write 5{unit}"))?;
         Ok(Self { figure, comparison, bound, text: text.to_owned() })
@@ -127,6 +130,7 @@ mod tests {
             ("right", "write a figure"),
             ("rigth>=1", "did you mean \"right\"?"),
             ("right>=much", "write 5%"),
+            ("right>=95", "write 5%"),
             ("p95_latency<5%", "write 5ms"),
             ("right=>1", "is no bound"),
         ] {

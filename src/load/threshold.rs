@@ -136,6 +136,8 @@ fn read_bound(text: &str, unit: MeasureUnit) -> Option<f64> {
     factors(unit)
         .iter()
         .find_map(|(suffix, factor)| Some(number(text.strip_suffix(suffix)?.trim_end())? * factor))
+        // `error_rate<5` would always hold: 5 % is meant.
+        .filter(|bound| unit != MeasureUnit::Share || text.ends_with('%') || *bound <= 1.0)
 }
 
 #[cfg(test)]
@@ -161,6 +163,8 @@ mod tests {
         assert!(holds("error_rate<=0.1%") && !holds("error_rate<0.1%") && holds("error_rate<0.5"));
         assert!(holds("lost=0") && holds("server_memory_max<40MiB") && !holds("server_memory_max>=42MB"));
         let unmeasured = of("p99_first_token<1s").check(&values);
+        let without_percent = "error_rate<5".parse::<Threshold>().unwrap_err().to_string();
+        assert!(without_percent.ends_with("write a share such as 0.1%"), "{without_percent}");
         assert_eq!(
             (unmeasured.holds, unmeasured.shown.as_str()),
             (false, "not measured: fewer than 100 durations")
