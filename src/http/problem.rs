@@ -88,7 +88,13 @@ impl Problem {
     /// The tenant has no such thing. Another tenant's things give the same reply.
     pub fn not_found(what: &str, id: &str) -> Self {
         let id: String = id.chars().take(80).collect();
-        Self::new(StatusCode::NOT_FOUND, &format!("{what}.unknown"), format!("there is no {what} `{id}`"))
+        let all = match what {
+            "flow" => "; GET /api/planning/flows lists all",
+            "scene" => "; GET /api/scenes lists all",
+            _ => "",
+        };
+        let detail = format!("there is no {what} `{id}`{all}");
+        Self::new(StatusCode::NOT_FOUND, &format!("{what}.unknown"), detail)
     }
 
     /// A request that is well-formed and cannot be accepted: 422.
@@ -266,6 +272,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn unknown_names_are_answered_with_where_all_are_listed() {
+        let detail = |what| Problem::not_found(what, "x").detail.to_string();
+        assert_eq!(detail("flow"), "there is no flow `x`; GET /api/planning/flows lists all");
+        assert_eq!(detail("scene"), "there is no scene `x`; GET /api/scenes lists all");
+        assert_eq!(detail("run"), "there is no run `x`");
+    }
 
     #[test]
     fn wait_is_only_stated_where_waiting_helps() {

@@ -58,7 +58,7 @@ pub fn check_constraints(catalogue: &Catalogue, asked: &PlanConstraints) -> Resu
     for scene in asked.only_scenes.iter().chain(&asked.without_scenes) {
         if catalogue.get(scene).is_none() {
             return refuse(format!(
-                "`constraints` names the scene {scene:?}; GET /api/scenes lists all scenes"
+                "`constraints`: there is no scene {scene:?}; GET /api/scenes and `proscenium check` list all"
             ));
         }
     }
@@ -66,7 +66,8 @@ pub fn check_constraints(catalogue: &Catalogue, asked: &PlanConstraints) -> Resu
         let known = name.split_once('.').and_then(|(scene, tool)| catalogue.get(scene)?.tool(tool));
         if known.is_none() {
             let what = format!(
-                "`constraints.without_tools` names {name:?}: write Scene.Tool; GET /api/scenes lists all"
+                "`constraints.without_tools`: there is no tool {name:?}; write Scene.Tool, as GET /api/scenes and \
+                 `proscenium tools` list them"
             );
             return refuse(what);
         }
