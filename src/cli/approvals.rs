@@ -122,7 +122,7 @@ async fn list<W: Write>(
         [
             row.id.to_string(),
             table::time(row.created, zone),
-            put.map_or("", |put| ApprovalState::from(put).name()).to_owned(),
+            put.map_or("", |put| state_text(ApprovalState::from(put))).to_owned(),
             put.map_or("", |put| About::from(put.matter).name()).to_owned(),
             one_line(&row.user),
             put.map(|put| {
@@ -132,8 +132,16 @@ async fn list<W: Write>(
             .unwrap_or_default(),
         ]
     });
-    let layout = TableLayout { right: &[], optional: &[4, 2], ids: 0 };
+    let layout = TableLayout { right: &[], optional: &[4, 2], ids: Some(0) };
     Ok(table::aligned(out, head, body, &layout, table::width())?)
+}
+
+/// The state of an approval in a list: one that is open is pending, as in all other texts.
+fn state_text(state: ApprovalState) -> &'static str {
+    match state {
+        ApprovalState::Open => "pending",
+        other => other.name(),
+    }
 }
 
 async fn one<W: Write>(

@@ -230,6 +230,9 @@ pub struct Runs {
     /// Only runs that need a person: they wait, or the outcome of one of their writes is unknown
     #[arg(long)]
     pub parked: bool,
+    /// Print only JSON
+    #[arg(long)]
+    pub json: bool,
     /// The tenant whose runs are shown [default: auth.default_tenant, or that of the key or the server]
     #[arg(long, global = true, value_name = "ID", value_parser = tenant)]
     pub tenant: Option<proscenium::run::TenantId>,
@@ -535,9 +538,9 @@ pub enum AuditCommand {
     },
     /// Lists the latest decisions, newest first
     List {
-        /// Only decisions about this run
+        /// Only decisions about this run: its id, or a unique prefix of at least four characters
         #[arg(long, value_name = "RUN_ID")]
-        run: Option<proscenium::run::RunId>,
+        run: Option<super::ids::IdPrefix>,
         /// Maximum number of decisions
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
@@ -573,6 +576,12 @@ mod tests {
                 matches!(cli.command, CliCommand::Chat(ChatArgs { message: Some(m), .. }) if m == "Ciao")
             );
         }
+    }
+
+    #[test]
+    fn usage_of_a_change_names_its_arguments_in_their_order() {
+        let error = Cli::try_parse_from(["proscenium", "plans", "modify", ID]).unwrap_err().to_string();
+        assert!(error.contains("modify [OPTIONS] <TASK_ID> <WORDS|--file <FILE>>"), "{error}");
     }
 
     #[test]

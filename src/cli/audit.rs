@@ -1,18 +1,24 @@
 //! `audit`: who decided what and when, and whether the audit log is intact. It reads the
 //! store of all tenants, also while another process owns it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
+use proscenium::run::RunId;
 use proscenium::store::{AuditReport, AuditRow, Error, Store};
 
 use super::args::AuditCommand;
 use super::failure::{Exit, Failure};
+use super::ids::IdPrefix;
 use super::output::{self, Output};
 use super::table;
 use super::table::TableLayout;
 use super::text::{count, one_line};
+
+/// Among how many of the latest decisions the run of a prefix is searched for.
+const MAX_NAMED: u32 = 10_000;
 
 /// Runs the command.
 pub async fn run<W: Write>(
@@ -34,9 +40,9 @@ pub async fn run<W: Write>(
             Ok(if audit.broken.is_none() { Exit::Completed } else { Exit::Failed })
         }
         AuditCommand::List { run, limit, json } => {
-            let rows = store.audit_rows(run, limit).await;
+            let rows = decisions(&store, run.as_ref(), limit).await;
             store.close().await;
-            let rows = rows.map_err(failure)?;
+            let rows = rows?;
             if json {
                 output::document(out, &rows, false)?;
             } else {
@@ -46,6 +52,20 @@ pub async fn run<W: Write>(
             Ok(Exit::Completed)
         }
     }
+}
+
+/// The latest decisions, of one run if it is named. Runs that are erased have decisions, too, so a prefix is one of these.
+async fn decisions(store: &Store, run: Option<&IdPrefix>, limit: u32) -> Result<Vec<AuditRow>, Failure> {
+    let run = match run.map(|run| (run, run.whole())) {
+        None => None,
+        Some((_, Some(whole))) => Some(RunId(whole)),
+        Some((prefix, None)) => {
+            let rows = store.audit_rows(None, MAX_NAMED).await.map_err(failure)?;
+            let runs: BTreeSet<RunId> = rows.iter().map(|row| row.run).collect();
+            Some(prefix.only("run", runs, |run| run.0)?)
+        }
+    };
+    store.audit_rows(run, limit).await.map_err(failure)
 }
 
 fn failure(error: Error) -> Failure {
@@ -90,6 +110,6 @@ fn list(out: &mut impl Write, rows: &[AuditRow], zone: &TimeZone) -> io::Result<
             if row.erased { "yes" } else { "no" }.to_owned(),
         ]
     });
-    let layout = TableLayout { right: &[0], optional: &[2], ids: 5 };
+    let layout = TableLayout { right: &[0], optional: &[2], ids: Some(5) };
     table::aligned(out, head, body, &layout, table::width())
 }

@@ -75,6 +75,9 @@ pub async fn restore<W: Write>(
         out.flush()?;
         return Ok(Exit::Completed);
     }
+    if let Some(dir) = &args.compare {
+        check_compared(dir)?;
+    }
     let options = RestoreOptions {
         replace: args.replace,
         compare: args.compare,
@@ -93,6 +96,18 @@ pub async fn restore<W: Write>(
     }
     out.flush()?;
     Ok(Exit::Completed)
+}
+
+/// Refuses a mistyped directory to compare with before anything is restored: keys that were revoked there would be valid
+/// again.
+fn check_compared(dir: &Path) -> Result<(), Failure> {
+    if dir.join(store::DATABASE_FILE).exists() {
+        return Ok(());
+    }
+    let what = format!("{} has no {}, so nothing was restored", dir.display(), store::DATABASE_FILE);
+    let failure = Failure::new("restore.compare", what);
+    Err(Failure { exit: Exit::Usage, ..failure }
+        .help("name a data directory that was in use after the backup was taken, or leave --compare out"))
 }
 
 /// Waits for `work`, which a signal stops at its next safe point.

@@ -189,7 +189,7 @@ fn list(out: &mut impl Write, documents: &[UploadedDocument], zone: &TimeZone) -
             one.heading.as_deref().map(one_line).unwrap_or_default(),
         ]
     });
-    let layout = TableLayout { right: &[4], optional: &[2, 3, 1], ids: 0 };
+    let layout = TableLayout { right: &[4], optional: &[2, 3, 1], ids: Some(0) };
     table::aligned(out, head, body, &layout, table::width())
 }
 

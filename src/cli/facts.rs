@@ -85,7 +85,7 @@ fn list(out: &mut impl Write, page: &FactPage, zone: &TimeZone) -> std::io::Resu
         };
         [fact.id.clone(), fact.kind.name().to_owned(), when, claim]
     });
-    table::aligned(out, head, body, &TableLayout { right: &[], optional: &[2], ids: 0 }, None)?;
+    table::aligned(out, head, body, &TableLayout { right: &[], optional: &[2], ids: Some(0) }, None)?;
     for (kind, count) in &page.dropped {
         writeln!(out, "{count} {kind} facts were dropped: the conversation has too many.")?;
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::args::KeysCommand;
 use super::failure::{Exit, Failure};
 use super::output::{self, Output};
+use super::table::{self, TableLayout};
 use super::text::one_line;
 
 /// Runs the command.
@@ -40,7 +41,7 @@ pub async fn run<W: Write, E: Write>(
                 output::document(out, &keys, false)?;
             } else {
                 let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
-                list(out, &keys, &zone)?;
+                list(out, &keys, &zone, table::width())?;
             }
         }
         KeysCommand::SetRole { id, role } => {
@@ -149,12 +150,13 @@ fn created(
     errors.flush()
 }
 
-fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()> {
+/// Writes the keys as a table; `width` is the terminal's, if there is one.
+fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone, width: Option<usize>) -> io::Result<()> {
     if keys.is_empty() {
         writeln!(out, "There are no keys.")?;
         return out.flush();
     }
-    let time = |at: jiff::Timestamp| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let time = |at: jiff::Timestamp| table::time(at, zone);
     let head = ["ID", "TENANT", "USER", "ROLE", "CREATED", "EXPIRES", "REVOKED", "OWN APPROVAL", "LABEL"]
         .map(str::to_owned);
     let rows = keys.iter().map(|key| {
@@ -170,17 +172,8 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
             one_line(&key.label),
         ]
     });
-    let lines: Vec<[String; 9]> = std::iter::once(head).chain(rows).collect();
-    for line in &lines {
-        let mut text = String::new();
-        for (column, cell) in line.iter().enumerate() {
-            let width = console::measure_text_width(cell);
-            let widest = lines.iter().map(|line| console::measure_text_width(&line[column])).max();
-            text.push_str(cell);
-            text.push_str(&" ".repeat(widest.unwrap_or(width) - width + 2));
-        }
-        writeln!(out, "{}", text.trim_end())?;
-    }
+    let layout = TableLayout { right: &[], optional: &[4, 7, 8], ids: None };
+    table::aligned(out, head, rows, &layout, width)?;
     if keys.iter().any(|key| key.role_migrated) {
         writeln!(out, "\n(*) {MIGRATED}")?;
     }
@@ -225,13 +218,23 @@ mod tests {
         };
         let keys = [key("keysersoze", None, "the chatbot"), key("山田", Some("2026-05-05T07:00:00Z"), "")];
         let mut out = Vec::new();
-        list(&mut out, &keys, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
+        let zone = TimeZone::get("Europe/Rome").unwrap();
+        list(&mut out, &keys, &zone, None).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
         ID                TENANT  USER        ROLE          CREATED              EXPIRES  REVOKED              OWN APPROVAL  LABEL
         0123456789abcdef  acme    keysersoze  approver      2026-05-04 09:00:00  -        -                    yes           the chatbot
         0123456789abcdef  acme    山田        approver (*)  2026-05-04 09:00:00  -        2026-05-05 09:00:00  no
 
         (*) made before keys had roles, and approver since: it sees and decides what waits in its tenant, and no other user's things beside; `proscenium keys set-role ID ROLE` sets another, or this one for good
+        ");
+        // On a terminal of 80 columns the ids stay whole: commands take no prefix of them.
+        let mut out = Vec::new();
+        list(&mut out, &keys, &zone, Some(80)).unwrap();
+        let told = String::from_utf8(out).unwrap();
+        insta::assert_snapshot!(told.split("\n\n").next().unwrap(), @r"
+        ID                TENANT  USER        ROLE          EXPIRES  REVOKED
+        0123456789abcdef  acme    keysersoze  approver      -        -
+        0123456789abcdef  acme    山田        approver (*)  -        2026-05-05 09:00:00
         ");
     }
 }

@@ -125,6 +125,6 @@ fn list(out: &mut impl Write, all: &[LearnedDocument], zone: &TimeZone) -> std::
             one_line(&one.request),
         ]
     });
-    let layout = TableLayout { right: &[2, 3, 4, 5], optional: &[6, 3, 4, 7], ids: 0 };
+    let layout = TableLayout { right: &[2, 3, 4, 5], optional: &[6, 3, 4, 7], ids: Some(0) };
     table::aligned(out, head, body, &layout, table::width())
 }

@@ -381,7 +381,7 @@ async fn runs<W: Write>(
     match runs.what.unwrap_or(RunsCommand::List { limit: 20, parked: false, json: false }) {
         RunsCommand::List { limit, parked, json } if parked || runs.parked => {
             let parked = stored.parked(limit).await?;
-            if json {
+            if json || runs.json {
                 output::document(out, &parked.iter().map(table::parked_json).collect::<Vec<_>>(), false)?;
             } else {
                 table::parked(out, &parked, &zone, table::width())?;
@@ -393,7 +393,7 @@ async fn runs<W: Write>(
         }
         RunsCommand::List { limit, json, .. } => {
             let listed = stored.runs(limit).await?;
-            if json {
+            if json || runs.json {
                 output::document(out, &listed.iter().map(table::run_json).collect::<Vec<_>>(), false)?;
             } else {
                 table::runs(out, &listed, &zone, table::width())?;
@@ -402,7 +402,7 @@ async fn runs<W: Write>(
                 }
             }
         }
-        RunsCommand::Show { run, json: true, .. } => {
+        RunsCommand::Show { run, json, .. } if json || runs.json => {
             output::document(out, &stored.answer(stored.run_named(&run).await?).await?, false)?;
         }
         RunsCommand::Show { run, events, mermaid, .. } => {

@@ -350,7 +350,7 @@ fn list(
         ]
     });
     // The session first: of most plans it is the run's own.
-    let layout = TableLayout { right: &[3], optional: &[4, 3, 5], ids: 0 };
+    let layout = TableLayout { right: &[3], optional: &[4, 3, 5], ids: Some(0) };
     table::aligned(out, head, body, &layout, width)
 }
 

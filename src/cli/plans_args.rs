@@ -74,7 +74,11 @@ pub enum PlansCommand {
         json: bool,
     },
     /// Changes a plan that has not started, in words or by a replacement
-    #[command(group = clap::ArgGroup::new("change").required(true))]
+    // The usage that is made of the group names it before the plan, where no argument may stand.
+    #[command(
+        group = clap::ArgGroup::new("change").required(true),
+        override_usage = "proscenium plans modify [OPTIONS] <TASK_ID> <WORDS|--file <FILE>>"
+    )]
     Modify {
         /// Plan id, or a unique prefix
         #[arg(value_name = "TASK_ID")]

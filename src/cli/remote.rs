@@ -221,19 +221,25 @@ impl RemoteServer {
                 message.push_str(line);
             }
         }
-        let failure = Failure::new(&code, format!("{message} (the server at {})", self.url));
-        match code.as_str() {
-            "auth.missing" | "auth.key" | "auth.expired" => failure.help(KEY_HELP),
-            "plan.version_required" => failure.help("`proscenium plans show` shows the plan in force"),
-            "approval.changed" => failure.help("look at it again, and say which version you approve"),
-            "approval.own_request" => {
-                failure.help(format!("another user has to decide, with their own key in {KEY}"))
-            }
-            code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure.help(
-                "a key reaches the plans of its tenant only; without one, they are those of the server's own tenant",
-            ),
-            _ => failure.for_commands(),
+        with_remedy(Failure::new(&code, format!("{message} (the server at {})", self.url)))
+    }
+}
+
+/// A refusal of the server with what a user of the command line can do about it.
+fn with_remedy(failure: Failure) -> Failure {
+    match failure.code.as_str() {
+        "auth.missing" | "auth.key" | "auth.expired" => failure.help(KEY_HELP),
+        "plan.version_required" => failure.help("`proscenium plans show` shows the plan in force"),
+        "approval.changed" => failure.help("look at it again, and say which version you approve"),
+        "approval.own_request" => {
+            failure.help(format!("another user has to decide, with their own key in {KEY}"))
         }
+        // These messages say where all are listed.
+        "flow.unknown" | "fact.unknown" => failure,
+        code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure.help(
+            "a key reaches only what belongs to its tenant; without a key, that is the server's own tenant",
+        ),
+        _ => failure.for_commands(),
     }
 }
 
@@ -337,6 +343,15 @@ mod tests {
 
     use super::super::recorded;
     use super::*;
+
+    #[test]
+    fn remedy_fits_what_the_server_does_not_know() {
+        let remedy = |code: &str| with_remedy(Failure::new(code, "unknown")).remedy.unwrap_or_default();
+        assert_eq!(remedy("flow.unknown"), "", "its message says where all are listed");
+        for code in ["plan.unknown", "run.unknown", "document.unknown"] {
+            assert!(remedy(code).starts_with("a key reaches only what belongs to its tenant"), "{code}");
+        }
+    }
 
     #[test]
     fn each_command_has_its_path_and_only_the_given_fields() {

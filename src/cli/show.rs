@@ -203,7 +203,7 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
         return if put.lapsed {
             "not asked any more: what it was about has changed or ended"
         } else {
-            "open"
+            "pending"
         }
         .to_owned();
     };
@@ -490,6 +490,15 @@ mod tests {
         plan(&mut out, &journal, &state, &TimeZone::UTC).unwrap();
         let plan = String::from_utf8(out).unwrap();
         assert!(plan.starts_with("Run: 01976c8e-0000-7000-8000-000000000001, completed\n"), "{plan}");
+    }
+
+    #[test]
+    fn approval_that_nobody_has_decided_is_pending() {
+        let mut journal = recorded::changed_and_approved();
+        let asked = journal.iter().position(|e| matches!(e.body, Event::ApprovalRequired { .. })).unwrap();
+        journal.truncate(asked + 1);
+        let text = shown(&journal, ShownParts::default());
+        assert!(text.contains("\n     pending\n"), "{text}");
     }
 
     #[test]

@@ -204,7 +204,13 @@ async fn list<W: Write>(
             reason,
         ]
     });
-    table::aligned(out, head, body, &TableLayout { right: &[], optional: &[1, 3], ids: 5 }, table::width())?;
+    table::aligned(
+        out,
+        head,
+        body,
+        &TableLayout { right: &[], optional: &[1, 3], ids: None },
+        table::width(),
+    )?;
     Ok(Exit::Completed)
 }
 

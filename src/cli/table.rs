@@ -55,7 +55,7 @@ pub fn runs(
         ]
     });
     // The session first: of most runs it is their own.
-    aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: 0 }, width)
+    aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: Some(0) }, width)
 }
 
 /// Writes below an empty list of runs whose runs it would show: those of other tenants may exist.
@@ -95,7 +95,7 @@ pub fn parked(
         let waits = if waits.is_empty() { "plans resume: quarantine".to_owned() } else { waits.join(", ") };
         [row.run.to_string(), time(row.updated, zone), name(&row.status), waits, one_line(&row.request)]
     });
-    aligned(out, head, body, &TableLayout { right: &[], optional: &[1, 2], ids: 0 }, width)?;
+    aligned(out, head, body, &TableLayout { right: &[], optional: &[1, 2], ids: Some(0) }, width)?;
     writeln!(
         out,
         "\n`proscenium approvals decide RUN.N` decides; `proscenium explain RUN` says what happened."
@@ -123,8 +123,8 @@ pub struct TableLayout {
     pub right: &'static [usize],
     /// The columns that are left out where there is no room, the least important first.
     pub optional: &'static [usize],
-    /// The column of ids, which are shortened where there is no room.
-    pub ids: usize,
+    /// The column of ids that are shortened where there is no room, if commands take their prefixes.
+    pub ids: Option<usize>,
 }
 
 /// Columns that the last column keeps, if the others can make room.
@@ -144,8 +144,8 @@ pub fn aligned<const N: usize>(
     let mut lines: Vec<[String; N]> = std::iter::once(head).chain(body).collect();
     let mut columns: Vec<usize> = (0..N).collect();
     if let Some(width) = width {
-        if needed(&lines, &columns) > width {
-            shorten_ids(&mut lines, layout.ids);
+        if let Some(ids) = layout.ids.filter(|_| needed(&lines, &columns) > width) {
+            shorten_ids(&mut lines, ids);
         }
         for optional in layout.optional {
             if needed(&lines, &columns) > width {
@@ -165,8 +165,9 @@ pub fn aligned<const N: usize>(
                 _ => text.push_str(&format!("{cell}{pad}  ")),
             }
         }
+        let text = text.trim_end();
         match width {
-            Some(width) => writeln!(out, "{}", cut(&text, width))?,
+            Some(width) => writeln!(out, "{}", cut(text, width))?,
             None => writeln!(out, "{text}")?,
         }
     }

@@ -162,6 +162,10 @@ async fn backup_under_load_is_restored_and_nothing_unfinished_resumes_by_itself(
     }
     held.await.unwrap();
 
+    let mistyped = ["restore", "copies", "--config", "house.toml", "--data-dir", "new", "--compare", "dta"];
+    let mistyped = run(&workspace, &mistyped).await;
+    assert!(mistyped.status == 2 && mistyped.err.contains("error[restore.compare]"), "{mistyped:#?}");
+    // Nothing was restored, so the directory is still free.
     let line =
         ["restore", "copies", "--json", "--config", "house.toml", "--data-dir", "new", "--compare", "data"];
     let restored = run(&workspace, &line).await;

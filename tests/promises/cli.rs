@@ -220,6 +220,9 @@ fn runs_command_lists_runs_and_shows_events_or_a_chart() {
     let row = ran.out.lines().nth(1).unwrap();
     assert!(row.starts_with(run) && row.contains("completed") && row.ends_with(MAIN), "{row}");
     let listed: Value = serde_json::from_str(&workspace.run(&["runs", "list", "--json"]).out).unwrap();
+    let short: Value = serde_json::from_str(&workspace.run(&["runs", "--json"]).out).unwrap();
+    assert_eq!(short, listed);
+    assert_eq!(workspace.run(&["runs", "--parked", "--json"]).out.trim(), "[]");
     assert_eq!((&listed[0]["run_id"], &listed[0]["llm_calls"]), (&answer["run_id"], &json!(2)));
     let shown: Value = serde_json::from_str(&workspace.run(&["runs", "show", run, "--json"]).out).unwrap();
     assert_eq!((&shown["answer"], &shown["steps"]), (&answer["answer"], &answer["steps"]));
