@@ -112,7 +112,7 @@ pub(super) fn required_confirmation(
     let language = state.started.as_ref().and_then(|started| started.language.as_deref());
     let exact = settings.has_rules(2);
     let mut question = confirmation_question(&asked.scene.name, asked.tool, asked.arguments, language, exact);
-    if is_repeated(state, asked) {
+    if is_repeated(state, asked) || is_respelled(state, asked) {
         question = format!("{} {question}", done_before(language));
     }
     Some(Unconfirmed { question, why, tool: definition(asked.tool) })
@@ -143,7 +143,7 @@ fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
     if state.is_confirmation() {
         why.push("it is not the call that was confirmed, or its tool has changed since".to_owned());
     }
-    if is_repeated(state, asked) {
+    if is_repeated(state, asked) || is_respelled(state, asked) {
         why.push("the same was done before in this request".to_owned());
     }
     if asked.is_question {
@@ -248,17 +248,7 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     if asked.tool.repeatable {
         return false;
     }
-    let done = |call: &CallState| match &call.status {
-        // What took its place may have done it.
-        CallStatus::Done { .. } if call.replaced_by.is_some() => is_done_instead(state, call),
-        CallStatus::Done { outcome } => matches!(outcome, Outcome::Ok { .. }) && !state.is_undone(call),
-        CallStatus::Requested => call.requested.problem.is_none() && call.requested.confirm.is_none(),
-        CallStatus::InFlight { .. }
-        | CallStatus::Again { .. }
-        | CallStatus::Failing { .. }
-        | CallStatus::BackedOff { .. } => true,
-        CallStatus::Skipped { .. } => false,
-    };
+    let done = |call: &CallState| is_done_or_due(state, call);
     let number = asked.step.step.step_number;
     let history = own_calls(state, number);
     if !state.settings().has_rules(2) {
@@ -275,6 +265,45 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
         || asked.before.iter().any(|call| same(call) && call.problem.is_none())
 }
 
+/// Whether the run did the write in another spelling, or is to do it: in another step, or before its own was resumed. The
+/// duplicate guard has an equal call share its outcome, and knows no spellings. Steps of one plan may differ in their notes on
+/// purpose; a further plan that adds one would do again what was done.
+fn is_respelled(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
+    if asked.tool.repeatable || !state.settings().has_rules(12) {
+        return false;
+    }
+    let is_other = |call: &CallState| {
+        call.scene == asked.scene.name
+            && call.requested.tool == asked.tool.name
+            && call.requested.key != asked.key
+            && is_done_or_due(state, call)
+    };
+    let number = asked.step.step.step_number;
+    let is_of_same_plan = |call: &CallState| {
+        let other = state.steps.get(&call.step).filter(|_| call.step != number);
+        other.is_some_and(|other| other.version == asked.step.version)
+    };
+    state.calls.values().filter(|call| is_other(call)).any(|call| {
+        let key = if is_of_same_plan(call) { spelled_key } else { loose_key };
+        key(asked.tool, &call.requested.arguments) == key(asked.tool, asked.arguments)
+    })
+}
+
+/// Whether a call was done and not undone, or is to be done.
+fn is_done_or_due(state: &RunState, call: &CallState) -> bool {
+    match &call.status {
+        // What took its place may have done it.
+        CallStatus::Done { .. } if call.replaced_by.is_some() => is_done_instead(state, call),
+        CallStatus::Done { outcome } => matches!(outcome, Outcome::Ok { .. }) && !state.is_undone(call),
+        CallStatus::Requested => call.requested.problem.is_none() && call.requested.confirm.is_none(),
+        CallStatus::InFlight { .. }
+        | CallStatus::Again { .. }
+        | CallStatus::Failing { .. }
+        | CallStatus::BackedOff { .. } => true,
+        CallStatus::Skipped { .. } => false,
+    }
+}
+
 /// Whether the call that took the place of `call` was done and not undone.
 fn is_done_instead(state: &RunState, call: &CallState) -> bool {
     let by = state.stand_in(call).and_then(|by| state.calls.get(&state.resolved(by)));
@@ -288,8 +317,13 @@ fn is_done_instead(state: &RunState, call: &CallState) -> bool {
 fn loose_key(tool: &SceneTool, arguments: &Value) -> String {
     let Value::Object(map) = arguments else { return call_key("", &tool.name, arguments, &tool.identity) };
     let kept = map.iter().filter(|(name, _)| !is_optional_text(&tool.parameters, name));
-    let kept = kept.map(|(name, value)| (name.clone(), loosened(value, 0)));
-    call_key("", &tool.name, &Value::Object(kept.collect()), &tool.identity)
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+    spelled_key(tool, &Value::Object(kept.collect()))
+}
+
+/// A key that is equal for writes that differ only in how their strings are written.
+fn spelled_key(tool: &SceneTool, arguments: &Value) -> String {
+    call_key("", &tool.name, &loosened(arguments, 0), &tool.identity)
 }
 
 /// The value with its strings in lower case, trimmed, and without invisible characters.

@@ -6,6 +6,7 @@ mod consultations;
 mod patches;
 mod prepared;
 mod programs;
+mod respelled;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
 use crate::confirm::calls;
-use crate::support::planner_engine::{CallLog, ModelRules, has_results, plan, step};
+use crate::support::planner_engine::{CallLog, ModelRules, final_verdict, has_results, more, plan, step};
 use crate::support::{Scripted, ScriptedLlm, Setup, TestEngine};
 
 fn tool(log: &CallLog, name: &'static str, effect: Effect, parameters: Value) -> ToolBuilder {
@@ -111,6 +111,41 @@ async fn variants_of_a_write_count_as_repetitions() {
             "{request}: {}",
             asked.answer
         );
+    }
+}
+
+#[tokio::test]
+async fn further_plan_repeats_no_write_in_another_spelling_or_with_a_note() {
+    let file = |to: &str| ("File", json!({"to": to}));
+    let pay = |more: Value| {
+        let mut arguments = json!({"iban": "Bob", "amount": 50});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ("Pay", arguments)
+    };
+    for (request, first, again) in [
+        ("File r1", file("r1"), file("R1 ")),
+        ("File r1", file("r1"), file("r1\u{200b}")),
+        ("Pay 50 to Bob", pay(json!({})), pay(json!({"note": "as asked"}))),
+    ] {
+        let log = CallLog::default();
+        let tool = first.0;
+        let llm = ModelRules::of(Value::Null)
+            .plan(move |request, nth| {
+                let step = step(nth as u32 + 1, "Desk", &[tool], Value::Null);
+                Scripted::forced(request, plan(json!([step])))
+            })
+            .scene(move |request, nth| match (has_results(request), nth) {
+                (true, _) => Scripted::Text("Done.".into()),
+                (false, 0) => calls(&[first.clone()]),
+                (false, _) => calls(&[again.clone()]),
+            })
+            .check(|request, nth| {
+                Scripted::forced(request, if nth == 0 { more("the same") } else { final_verdict() })
+            })
+            .start();
+        let asked = desk(&llm, &log).await.chat("s-1", request).await.answer;
+        assert_eq!((writes(&log).len(), asked.status), (1, RunStatus::NeedsInput), "{}", asked.answer);
+        assert!(asked.answer.contains("This was done already. Once more?"), "{}", asked.answer);
     }
 }
 

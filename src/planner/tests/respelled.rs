@@ -1,0 +1,82 @@
+//! Writes that another step did in another spelling.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::read;
+use super::approvals::settle;
+use super::{apply, planning, replied};
+use crate::run::{
+    Effect, Event, Outcome, RULES_REVISION, Reply, ReplyCall, RunState, SceneWork, StepWork, Subject,
+};
+use crate::scene::{Catalogue, Scene, SceneTool};
+use crate::tools::{ToolContext, native};
+
+fn desk() -> Catalogue {
+    let schema = json!({"type": "object", "required": ["to"], "properties": {
+        "to": {"type": "string"}, "note": {"type": "string"}}});
+    let work = native(|_: Value, _: ToolContext| async { Ok(Value::Null) });
+    let scene = Scene::builder("Desk").description("The desk.").instructions("Do it.").example("pay", "Pay");
+    let scene = scene.tool(SceneTool::dynamic("Pay", "Pays.", Effect::Write, schema, work));
+    Catalogue::new(vec![scene.build().unwrap()])
+}
+
+/// Calls `Pay` in a step, as its model asks; whether it has to be confirmed.
+fn pays(state: &mut RunState, step: u32, arguments: &Value) -> bool {
+    let subject = Subject::Scene { step };
+    let call = ReplyCall { id: "c".to_owned(), name: "Pay".to_owned(), arguments: arguments.to_string() };
+    let ask = replied(state, subject, Reply { calls: vec![call], ..Reply::default() });
+    let event = read(state, &desk(), ask, subject);
+    apply(state, event);
+    state.calls.values().last().unwrap().requested.confirm.is_some()
+}
+
+/// A run whose plan has two steps that do not depend on each other, and which made this write in the first one.
+fn paid(rules: u16, arguments: &Value) -> RunState {
+    let mut state = planning("Pay r1, for one and for two");
+    let settings = &mut Arc::make_mut(state.started.as_mut().unwrap()).settings;
+    (settings.rules, settings.max_writes) = (rules, 32);
+    let step = |number: u32| {
+        json!({"step_number": number, "scene_name": "Desk", "purpose": format!("pay {number}"),
+            "expected_tools": ["Pay"], "depends_on_step": null})
+    };
+    let plan = json!({"needs_execution": true, "reasoning": "", "steps": [step(1), step(2)]});
+    let subject = Subject::Plan { version: 1 };
+    let ask = replied(&mut state, subject, Reply { text: plan.to_string(), ..Reply::default() });
+    let made = read(&state, &desk(), ask, subject);
+    apply(&mut state, made);
+    settle(&mut state);
+    assert!(!pays(&mut state, 1, arguments));
+    apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
+    let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
+    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None });
+    state
+}
+
+#[test]
+fn write_that_another_step_did_in_another_spelling_is_confirmed() {
+    let first = json!({"to": "r1", "note": "one"});
+    let is_confirmed = |rules: u16, version: u32, again: Value| {
+        let mut state = paid(rules, &first);
+        state.steps.get_mut(&2).unwrap().version = version;
+        pays(&mut state, 2, &again)
+    };
+    for spelling in ["R1", "r1 ", "r1\u{200b}"] {
+        let again = json!({"to": spelling, "note": "one"});
+        assert!(is_confirmed(RULES_REVISION, 1, again.clone()), "{spelling:?} in a step beside it");
+        assert!(is_confirmed(RULES_REVISION, 2, again.clone()), "{spelling:?} in a further plan");
+        assert!(!is_confirmed(11, 2, again), "{spelling:?} in a run of earlier rules");
+    }
+    for again in [json!({"to": "r1", "note": "two"}), json!({"to": "r1"})] {
+        assert!(!is_confirmed(RULES_REVISION, 1, again.clone()), "{again}: the plan has both");
+        assert!(is_confirmed(RULES_REVISION, 2, again.clone()), "{again}: a further plan adds to it");
+    }
+    // A resumed step begins anew.
+    let mut state = paid(RULES_REVISION, &first);
+    state.steps.get_mut(&1).unwrap().work = StepWork::Scene(SceneWork::default());
+    assert!(pays(&mut state, 1, &json!({"to": "R1"})));
+    // The duplicate guard has it share the outcome.
+    assert!(!is_confirmed(RULES_REVISION, 2, first.clone()));
+    assert!(!is_confirmed(RULES_REVISION, 2, json!({"to": "one"})));
+}
