@@ -5,15 +5,13 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Value};
 
 use super::SceneTool;
+use crate::llm::reader;
 use crate::nearest::did_you_mean;
 use crate::nesting;
 use crate::run::{Fault, FaultClass};
 
 /// The maximum length of arguments, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
-
-/// The maximum depth for the lenient parser.
-const MAX_DEPTH: usize = 64;
 
 /// The maximum number of reported violations, and the maximum length of each quoted value.
 const MAX_REPORTED: usize = 20;
@@ -22,7 +20,8 @@ const MAX_QUOTED: usize = 80;
 /// Parses `raw` and validates it against the tool's schema.
 ///
 /// An empty text and `null` mean `{}`. A doubly encoded object (JSON text inside a JSON string) is
-/// accepted, as is JSON with trailing commas, comments or single quotes. Many models write `null` for an
+/// accepted, as is JSON with trailing commas, comments or single quotes, but no number that JSON does not have: it would be
+/// read as null, and the call made without it. Many models write `null` for an
 /// absent optional argument; it is removed if the schema does not allow `null`. Properties that the schema
 /// does not name are refused only with `additionalProperties: false`.
 ///
@@ -85,8 +84,8 @@ fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if raw.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }
-    let value = match parse(raw) {
-        Ok(Value::String(inner)) => parse(&inner).unwrap_or(Value::String(inner)),
+    let value = match reader::parse(raw) {
+        Ok(Value::String(inner)) => reader::parse(&inner).unwrap_or(Value::String(inner)),
         Ok(value) => value,
         Err(error) => {
             let message =
@@ -107,26 +106,6 @@ fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
             Err(Fault::new("tool.arguments_not_object", message).classed(FaultClass::BadData))
         }
     }
-}
-
-/// Parses plain JSON, with JSON5 as the fallback. The error is that of plain JSON.
-fn parse(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| {
-        // The JSON5 parser has no depth limit, and a model's text is untrusted.
-        if is_text_too_deep(text) { Err(error) } else { json5::from_str(text).map_err(|_| error) }
-    })
-}
-
-fn is_text_too_deep(text: &str) -> bool {
-    let mut depth = 0_usize;
-    text.bytes().any(|byte| {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth > MAX_DEPTH
-    })
 }
 
 /// An outline of the tool's parameters, such as `{"from": …, "to": …}`.
@@ -360,6 +339,10 @@ mod tests {
     fn arguments_that_are_no_object_are_refused() {
         let tool = vacation();
         assert_eq!(check(&tool, "{\"from\": ").unwrap_err().code, "tool.arguments_not_json");
+        for days in ["NaN", "-Infinity", "1e400"] {
+            let raw = format!(r#"{{"from":"2026-06-15","to":"2026-06-17","days":{days}}}"#);
+            assert_eq!(check(&tool, &raw).unwrap_err().code, "tool.arguments_not_json", "{days}");
+        }
         let error = check(&tool, "[1]").unwrap_err();
         assert_eq!(error.code, "tool.arguments_not_object");
         assert!(error.message.contains("\"from\": …"), "{}", error.message);

@@ -13,6 +13,7 @@ use crate::nesting;
 use crate::plan::PlanProblem;
 use crate::run::{ReaderMode, Reply, ReplyCall};
 
+pub(crate) use parse::parse;
 pub use partial::Partial;
 
 /// The arguments for the forced function `tool` in `reply`.
@@ -78,8 +79,8 @@ fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, Strin
 /// The object in a call's arguments, also if they are almost JSON or JSON in a string; `None` for anything else
 /// and if they are nested too deeply.
 pub fn object(arguments: &str) -> Option<Value> {
-    let value = match parse::parse(arguments).ok()? {
-        Value::String(inner) => parse::parse(&inner).ok()?,
+    let value = match parse(arguments).ok()? {
+        Value::String(inner) => parse(&inner).ok()?,
         value => value,
     };
     (value.is_object() && !nesting::is_too_deep([&value])).then_some(value)
@@ -183,7 +184,7 @@ fn collect(text: &str, out: &mut Vec<ParsedCall>) -> Result<(), Unread> {
     }
     let mut broken = None;
     for piece in found.pieces {
-        match parse::parse(piece) {
+        match parse(piece) {
             Ok(value) => understand(value, out),
             Err(error) => broken = Some(error),
         }
@@ -229,7 +230,7 @@ fn as_call(object: &Map<String, Value>) -> Option<(String, Map<String, Value>)> 
                 arguments = Some(inner.clone());
             }
             ("arguments" | "parameters" | "args" | "input", Value::String(text)) => {
-                arguments = parse::parse(text).ok()?.as_object().cloned();
+                arguments = parse(text).ok()?.as_object().cloned();
             }
             _ => return None,
         }

@@ -7,7 +7,7 @@ use super::scan::{MAX_DEPTH, depth};
 /// The value of `piece`, or what is wrong with it. Beyond JSON it accepts JSON5 (trailing commas,
 /// comments, single quotes, names without quotes), raw line breaks in strings, and Python's words for
 /// true, false and null. Numbers that JSON does not have (NaN, Infinity) are refused.
-pub(super) fn parse(piece: &str) -> Result<Value, String> {
+pub(crate) fn parse(piece: &str) -> Result<Value, String> {
     let exact = match serde_json::from_str(piece) {
         Ok(value) => return Ok(value),
         Err(error) => error.to_string(),
