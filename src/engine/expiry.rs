@@ -15,7 +15,7 @@ use super::builder::ActiveConfig;
 use crate::actors::scene_manager::CommandMessage;
 use crate::actors::session_registry;
 use crate::notify::WebhookNotifier;
-use crate::planner::{Command, CommandAction};
+use crate::planner::Command;
 use crate::run::{ApprovalId, Fault, RESTORED};
 use crate::store::{ApprovalRow, ErrorCode, Store};
 use crate::telemetry::run_context;
@@ -105,14 +105,7 @@ impl ApprovalExpiry {
 
     async fn refuse(&self, row: ApprovalRow) -> Result<(), Fault> {
         let ApprovalId { run, approval } = row.id;
-        let action = CommandAction::Expire { approval };
-        let command = Command {
-            by: "expiry".to_owned(),
-            note: None,
-            action,
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let command = Command::expire(approval);
         let (reply, done) = oneshot::channel();
         self.registry.command(
             row.tenant,

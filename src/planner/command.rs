@@ -95,6 +95,14 @@ pub enum CommandAction {
     },
 }
 
+impl Command {
+    /// The refusal of an approval that nobody decided in time.
+    pub fn expire(approval: u32) -> Self {
+        let action = CommandAction::Expire { approval };
+        Self { by: EXPIRY.to_owned(), note: None, action, no_own_approval: false, is_authenticated: false }
+    }
+}
+
 /// The possible decisions about a requested approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApproverChoice {

@@ -244,7 +244,9 @@ impl RunState {
         match event {
             Event::ApprovalRequired { approval, matter, needed } => {
                 let (matter, needed) = (*matter, needed.clone());
-                let pending = Approval { matter, needed, decided: None, lapsed: false, words: None };
+                let requested = self.at;
+                let pending =
+                    Approval { matter, needed, decided: None, lapsed: false, requested, words: None };
                 self.approvals.insert(*approval, pending);
             }
             Event::Decided { approval, matter, decision, by, .. } => {

@@ -1,7 +1,9 @@
 //! Approvals of a run: what a person has to decide, and the decisions.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::IntoStaticStr;
@@ -184,6 +186,9 @@ pub struct Approval {
     pub decided: Option<(Decision, String)>,
     /// Whether it is void because its subject has changed.
     pub lapsed: bool,
+    /// When it was requested; the epoch where only events are folded.
+    #[serde(skip)]
+    pub requested: Timestamp,
     /// The user's reply of which a model is asked what it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<ListChangeWords>,
@@ -231,6 +236,17 @@ pub(super) enum ApprovalGate {
 }
 
 impl RunState {
+    /// The open approvals that nobody decided within `limit` of their request, at `now`. The outcome of a write can be told at
+    /// any time.
+    pub fn overdue_approvals(&self, now: Timestamp, limit: Duration) -> Vec<u32> {
+        let is_overdue = |put: &Approval| {
+            put.is_open()
+                && !matches!(put.matter, ApprovalSubject::Outcome { .. })
+                && Duration::try_from(now.duration_since(put.requested)).is_ok_and(|waited| waited > limit)
+        };
+        self.approvals.iter().filter(|(_, put)| is_overdue(put)).map(|(number, _)| *number).collect()
+    }
+
     /// The ordinal of the next approval.
     pub fn next_approval(&self) -> u32 {
         self.approvals.keys().next_back().copied().unwrap_or(0) + 1

@@ -271,3 +271,18 @@ async fn expired_approval_counts_as_refused_even_after_a_restart() {
     shows("proscenium_approvals_open{about=\"plan\"} 0");
     shows("proscenium_runs_in_flight{state=\"waiting\"} 0");
 }
+
+#[test]
+fn approval_after_its_time_is_refused_although_no_server_has_refused_it_yet() {
+    let workspace = workspace().with("PROSCENIUM__APPROVAL__EXPIRES_S", "1");
+    let asked = workspace.run(&["chat", "--json", WORDS]);
+    assert_eq!(asked.status, 3, "{asked:?}");
+    let task = serde_json::from_str::<Value>(&asked.out).unwrap()["task_id"].as_str().unwrap().to_owned();
+    std::thread::sleep(Duration::from_millis(1100));
+    let late = workspace.run(&["plans", "approve", &task, "--version", "1"]);
+    assert_ne!(late.status, 0, "{late:?}");
+    let shown = workspace.run(&["plans", "show", &task, "--json"]);
+    let plan: Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!((&plan["status"], &plan["approvals"]), (&json!("cancelled"), &json!([])), "{plan:#}");
+    assert!(late.err.contains("expiry"), "{late:?}");
+}

@@ -1,8 +1,10 @@
 //! Commands to a run: active, or resumed to handle the command.
 
+use jiff::Timestamp;
+
 use super::Driver;
 use crate::actors::active_runs::{CommandReceiver, RunCommand};
-use crate::planner;
+use crate::planner::{self, Command, CommandAction};
 use crate::run::{Action, Event, Fault};
 
 impl Driver {
@@ -24,6 +26,9 @@ impl Driver {
     /// Handles one command. Its events are on disk before it is answered.
     pub(super) async fn handle_command(&mut self, received: RunCommand) -> Result<(), Fault> {
         let RunCommand { command, mut request, reply } = received;
+        if !matches!(command.action, CommandAction::Expire { .. }) {
+            self.refuse_overdue_approvals().await?;
+        }
         let mut events = match planner::events_for_command(&self.state, &self.shared.catalogue, &command) {
             Ok(events) => events,
             Err(mut refused) => {
@@ -49,6 +54,20 @@ impl Driver {
         self.append_together(events).await?;
         // The requester may have disconnected.
         let _ = reply.send(Ok(()));
+        Ok(())
+    }
+
+    /// Refuses what nobody decided in time. The engine does so every second and, after a start, once it serves: a decision that
+    /// is quicker than that is too late as well.
+    async fn refuse_overdue_approvals(&mut self) -> Result<(), Fault> {
+        let Some(limit) = self.shared.approval.expires() else { return Ok(()) };
+        for approval in self.state.overdue_approvals(Timestamp::now(), limit) {
+            let expired = Command::expire(approval);
+            // What cannot be refused now is left to the engine.
+            if let Ok(events) = planner::events_for_command(&self.state, &self.shared.catalogue, &expired) {
+                self.append_together(events).await?;
+            }
+        }
         Ok(())
     }
 

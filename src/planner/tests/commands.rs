@@ -1,13 +1,16 @@
 //! Legal commands, illegal commands, and the code of each refusal.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::super::{ApproverChoice, Command, CommandAction, events_for_command};
 use super::approvals::{apply, catalogue, in_force, plan, planning, policy, request, settle};
 use crate::plan::Plan;
 use crate::run::{
-    ApprovalPolicy, ApprovalScope, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause,
-    Repeat, RequestedCall, RunState, RunStatus, Settings, Subject, call_key,
+    ApprovalPolicy, ApprovalScope, ApprovalSubject, Decision, EXPIRY, Effect, Event, Fault, Outcome,
+    PlanCause, Repeat, RequestedCall, RunState, RunStatus, Settings, Subject, call_key,
 };
 use crate::scene::{Catalogue, ToolApproval};
 
@@ -223,6 +226,34 @@ fn plan_being_changed_cannot_be_approved_or_changed() {
     assert_eq!(code(&state, approve(false)), "plan.not_made");
     assert_eq!(code(&state, modify("four days")), "plan.not_changeable");
     assert_eq!(code(&state, edit(plan("look", &["look"]))), "plan.not_changeable");
+}
+
+#[test]
+fn approval_is_overdue_once_its_time_has_passed_and_it_is_open() {
+    let limit = Duration::from_secs(60);
+    let mut state = waits();
+    state.approvals.get_mut(&1).unwrap().requested = Timestamp::from_second(1_000).unwrap();
+    let overdue = |state: &RunState, second: i64| {
+        state.overdue_approvals(Timestamp::from_second(second).unwrap(), limit)
+    };
+    assert_eq!(overdue(&state, 1_060), [0_u32; 0]);
+    assert_eq!(overdue(&state, 900), [0_u32; 0], "the clock went back");
+    assert_eq!(overdue(&state, 1_061), [1]);
+    let refused = events_for_command(&state, &scenes(), &Command::expire(1)).unwrap();
+    assert!(matches!(&refused[..], [Event::Decided { decision: Decision::No, by, .. }] if by == EXPIRY));
+    refused.iter().for_each(|event| apply(&mut state, event.clone()));
+    assert_eq!(overdue(&state, 1_061), [0_u32; 0]);
+    assert_eq!(code(&state, say(1, ApproverChoice::Yes)), "approval.decided");
+    let put = Event::ApprovalRequired {
+        approval: 1,
+        matter: ApprovalSubject::Plan { version: 1 },
+        needed: state.approvals[&1].needed.clone(),
+    };
+    let mut state = in_force(Settings::default(), &scenes(), plan("book it", &["look", "book"]));
+    state.approvals.clear();
+    let at = Timestamp::from_second(2_000).unwrap();
+    state.apply_checked(&put, at);
+    assert_eq!(state.approvals[&1].requested, at);
 }
 
 #[test]
