@@ -78,9 +78,16 @@ impl RunState {
 
     /// Whether any write was undone, or its undo attempted, and it was not done again since.
     pub(super) fn has_undone(&self) -> bool {
+        self.undone_writes().next().is_some()
+    }
+
+    /// The writes that were undone, or whose undo was attempted, and that were not done again since.
+    pub(super) fn undone_writes(&self) -> impl Iterator<Item = u32> {
         let undos = self.calls.undos().filter_map(|(number, call)| Some((number, call.undoes?)));
-        let mut writes = undos.filter_map(|(undo, write)| Some((undo, self.calls.get(&write)?)));
-        writes.any(|(undo, write)| !self.is_redone(undo, write))
+        undos.filter_map(|(undo, number)| {
+            let write = self.calls.get(&number)?;
+            (!self.is_redone(undo, write)).then_some(number)
+        })
     }
 
     /// Whether the call succeeded, by itself or by the call whose outcome counts for it, and was not undone.

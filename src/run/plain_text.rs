@@ -8,6 +8,7 @@ use super::event::{Effect, Outcome};
 use super::state::{CallState, RunState, StepState};
 use crate::invisible::one_line;
 use crate::plan::StepStatus;
+use crate::sentences::FailureKind;
 
 impl RunState {
     /// A step's result from its tool results: as sentences where the scene has phrases for them, otherwise
@@ -69,11 +70,17 @@ impl RunState {
             let scene = step.step.label();
             // Writing into a String cannot fail.
             if let (StepStatus::Completed, Some(result)) = (step.status, &step.result) {
-                let _ = writeln!(out, "{result}");
+                // The result was worded before anything of it was undone.
+                let is_old = || self.undone_writes().any(|write| step.calls.contains(&write));
+                let _ = match self.settings().has_rules(12) && is_old() {
+                    true => writeln!(out, "{}", self.plain_result(step)),
+                    false => writeln!(out, "{result}"),
+                };
                 continue;
             }
             // A step that did not complete may still have written something, which has to be reported.
             let undone = step.calls.iter().any(|c| self.calls.get(c).is_some_and(|c| c.undoes.is_some()));
+            let is_reported = undone || self.has_written(step) || self.adapts() && self.has_result(step);
             if undone || self.has_written(step) {
                 let _ = writeln!(out, "{}", self.plain_result(step));
             } else if self.adapts() && self.has_result(step) {
@@ -92,6 +99,11 @@ impl RunState {
                     writeln!(out, "«{about}»: {}", error.user_text(self.language()))
                 }
                 Some(error) => writeln!(out, "{number}. {scene}: {}", error.message),
+                None if is_reported && self.settings().has_rules(12) => Ok(()),
+                None if self.settings().has_rules(12) => {
+                    let about = one_line(&step.step.purpose);
+                    writeln!(out, "«{about}»: {}", FailureKind::Stopped.sentence(self.language()))
+                }
                 None => writeln!(out, "{number}. {scene}: …"),
             };
         }

@@ -6,8 +6,8 @@ use super::script::Script;
 use super::sim::queued;
 use crate::plan::{Plan, PlanStatus, Step, StepStatus};
 use crate::run::{
-    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
-    RunStatus, Settings, Subject, Usage, call_key,
+    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RULES_REVISION,
+    Repeat, RunStatus, Settings, Subject, Usage, call_key,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -202,6 +202,24 @@ fn cancelled_run_undoes_its_writes_in_reverse_order() {
     assert_eq!(begun[3..], [r#"unbook {"id":9}"#, r#"unbook {"id":8}"#, r#"unbook {"id":7}"#]);
     assert_eq!(run.state.status, RunStatus::Cancelled);
     insta::assert_snapshot!(run.summary());
+}
+
+#[test]
+fn answer_says_what_was_undone_and_which_steps_were_stopped() {
+    for (rules, expected) in [
+        (RULES_REVISION, "book: {\"id\":7}\nunbook: {\"gone\":7}\n«something»: Questo non è stato eseguito."),
+        (11, "Booked.\n2. B: …"),
+    ] {
+        let mut run = Script::new(Settings { compensate: true, rules, ..Settings::default() });
+        run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
+        run.reply_with_calls(1, &[BOOK]);
+        run.done(1, json!({ "id": 7 }));
+        run.reply_with_end(1, "Booked.", false);
+        run.cancel(true);
+        run.done(2, json!({ "gone": 7 }));
+        assert_eq!(run.begun(), [r#"book {"n":1}"#, r#"unbook {"id":7}"#]);
+        assert_eq!(run.state.answer.map(|answer| answer.text).as_deref(), Some(expected));
+    }
 }
 
 #[test]
