@@ -571,6 +571,9 @@ impl DateReader<'_> {
         {
             said = Some(month);
             next = of + 1;
+        } else if self.is(next, &["."]) && (self.is(next + 1, AND) || self.is(next + 1, OR)) {
+            // "Am 3. und 4. März".
+            next += 1;
         }
         let (year, next) = if said.is_some() { self.year(next) } else { (None, next) };
         Some(DayListItem { first: at, next, from, to, month: said, year })

@@ -101,7 +101,16 @@ const FILLER_WORDS: &[&str] = &[
     "on",
     "e",
     "including",
+    "zum",
+    "den",
 ];
+
+/// Words before a number that is no day: what is counted or numbered.
+const COUNTED_OR_NUMBERED: &str = "for of per di number numero nummer no n nr id request richiesta booking prenotazione appointment \
+appuntamento order ordine loan prestito room sala ticket";
+/// Verbs that move something to a day.
+const MOVES: &str = "move reschedule postpone shift push change bring switch transfer extend sposta spostare rimanda rinvia posticipa \
+anticipa cambia prolunga verschiebe reporte deplace mueve aplaza";
 
 /// The number of the month that a word names, from 1.
 pub(crate) fn month(norm: &str) -> Option<i8> {
@@ -160,12 +169,14 @@ impl DateReader<'_> {
         let opens = self.is(i, FROM);
         let between = self.is(i, BETWEEN);
         let mut at = if opens { self.skip_fillers(i + 1) } else { i };
-        let (a, next) = self.date_at(at, opens)?;
+        let counts = !opens && self.is_first_of_range(at);
+        let (a, next) = self.date_at(at, opens || counts)?;
         if let WrittenDate::Between(..) = a {
             return None;
         }
         at = next;
-        if self.token_at(at).is_some_and(|t| t.raw == ",") {
+        let is_ordinal = self.token_at(at).is_some_and(|t| t.raw == ".") && self.is(at + 1, TO);
+        if is_ordinal || self.token_at(at).is_some_and(|t| t.raw == ",") {
             at += 1;
         }
         let dash = self.token_at(at).is_some_and(|t| matches!(t.raw.as_str(), "-" | "–" | "—"));
@@ -188,6 +199,19 @@ impl DateReader<'_> {
             DateSpan { first: middle, last: next - 1, date: to, role: RangeRole::To },
         ];
         Some(DateRange::Days(days, next))
+    }
+
+    /// Whether a number may be the first day of a range whose month follows its last day: "8 to 10 February", "8. bis 10.
+    /// Februar". Not what is counted or numbered, nor what is moved: "reschedule booking 8 to 10 February".
+    fn is_first_of_range(&self, i: usize) -> bool {
+        let is_day =
+            self.token_at(i).is_some_and(|t| t.digit() && t.norm.len() <= 2 && day_number(&t.norm).is_some());
+        let to = i + if self.token_at(i + 1).is_some_and(|t| t.raw == ".") { 2 } else { 1 };
+        let is_led = i.checked_sub(1).is_some_and(|before| {
+            self.tokens[before].among(COUNTED_OR_NUMBERED)
+                || self.token_at(before).is_some_and(|t| t.raw == "#")
+        });
+        is_day && self.is(to, TO) && !is_led && !self.tokens[..i].iter().any(|t| t.among(MOVES))
     }
 
     /// Parses a dashed range: `15-17 June`, `June 15-17`.
@@ -370,7 +394,13 @@ impl DateReader<'_> {
         match token.norm.as_str() {
             "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy"
             | "hoje" | "aujourd" => return exactly(0, i + 1),
-            "domani" | "tomorrow" | "demain" | "manana" | "amanha" => return exactly(1, i + 1),
+            "domani" | "tomorrow" | "tmrw" | "tomorow" | "tommorow" | "demain" | "manana" | "amanha" => {
+                return exactly(1, i + 1);
+            }
+            // "Guten Morgen" and "heute Morgen" are no tomorrow.
+            "morgen" if !(i > 0 && self.is(i - 1, &["guten", "heute", "gestern", "am", "jeden"])) => {
+                return exactly(1, i + 1);
+            }
             "dopodomani" | "ubermorgen" => return exactly(2, i + 1),
             "ieri" | "yesterday" | "hier" | "gestern" | "ayer" | "ontem" => return exactly(-1, i + 1),
             "weekend" | "week-end" => return Some(self.weekend(i + 1)),

@@ -27,7 +27,8 @@ sono sei siamo hai abbiamo avete hanno mi ti ci si ne me te anche come dove quan
 quello quella mio mia miei mie tuo tua oggi domani dopodomani ieri vorrei voglio puoi posso devo fa fare dimmi mostrami grazie ciao buongiorno salve \
 poi prima dopo infine inoltre giorno giorni settimana giugno luglio gennaio febbraio marzo aprile maggio agosto settembre ottobre novembre \
 dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì \
-numero rinnova prestito ordine annulla cancella prenota richiesta cerca aggiungi elimina città",
+numero rinnova prestito ordine annulla cancella prenota richiesta cerca aggiungi elimina città ad ed vendi richiedi chiedi \
+magazzino prezzo libro lascia",
     ),
     (
         "en",
@@ -41,19 +42,20 @@ weather forecast number order cancel renew book loan find add city request",
         "fr",
         "le la les l un une des de du au aux et est dans pour que qui ne pas sur je tu il elle nous vous mon ma mes quel quelle quels combien où \
 avec ce cette ces demain aujourd hui bonjour merci puis ensuite aussi jours semaine juin juillet janvier lundi mardi mercredi jeudi vendredi \
-samedi dimanche voudrais veux fait temps suis j à être oui",
+samedi dimanche voudrais veux fait temps suis j à être oui congés congé annule annulez demande demandez météo février août",
     ),
     (
         "de",
         "der die das den dem des ein eine einen einem und ist in zu für mit auf von vom bis im am ich du er sie es wir ihr mein meine nicht wie was \
 wer wo wann welche viele heute morgen bitte danke hallo dann danach auch juni juli montag dienstag mittwoch donnerstag freitag samstag sonntag \
-möchte will kann tage woche wetter nach über ja nein",
+möchte will kann tage woche wetter nach über ja nein urlaub urlaubsantrag beantrage beantragen storniere stornieren antrag kannst \
+könntest können märz februar",
     ),
     (
         "es",
         "el la los las un una de del al y o en para que con por no es está son yo tú mi mis tu qué quién cuál cuántos cuántas dónde cuándo cómo \
 hoy mañana hola gracias luego después también días semana junio julio enero lunes martes miércoles jueves viernes sábado domingo quiero \
-quisiera puedo tiempo hace a desde hasta sí",
+quisiera puedo tiempo hace a desde hasta sí vacaciones solicitud solicita solicitar pide pedir cancela número puedes podrías febrero",
     ),
     (
         "pt",
@@ -67,15 +69,24 @@ const SURE: &[(&str, &str)] = &[
     (
         "it",
         "è che gli della delle dei nel nella sono vorrei voglio dimmi oggi domani giugno luglio ferie poi perché più chi anche dal alle qual quanti quante \
-rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao grazie ho buongiorno perfetto mi sì",
+rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao grazie ho buongiorno perfetto mi sì vendi richiedi lascia",
     ),
     (
         "en",
         "the weather forecast cancel renew what which how from is are my please then and tomorrow today with would you june july i off me thanks hello",
     ),
-    ("fr", "je est dans quel quelle bonjour merci puis demain aujourd les des vous et où oui"),
-    ("de", "der die das und ist ich nicht wie heute bitte danke dann für den mit möchte ja nein"),
-    ("es", "el y los las qué hoy mañana hola gracias luego quiero está cuántos cómo sí"),
+    (
+        "fr",
+        "je est dans quel quelle bonjour merci puis demain aujourd les des vous et où oui congés congé annule",
+    ),
+    (
+        "de",
+        "der die das und ist ich nicht wie heute bitte danke dann für den mit möchte ja nein urlaub beantrage storniere",
+    ),
+    (
+        "es",
+        "el y los las qué hoy mañana hola gracias luego quiero está cuántos cómo sí vacaciones solicitud pide podrías",
+    ),
     ("pt", "não você obrigado obrigada hoje amanhã olá quero os um uma meu minha em é"),
 ];
 

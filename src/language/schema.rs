@@ -398,9 +398,9 @@ fn word_kind(word: &str) -> Option<ArgumentKind> {
         | "station" | "stazione" | "region" => ArgumentKind::Place,
         "user" | "username" | "utente" | "person" | "persona" | "employee" | "dipendente" | "colleague"
         | "collega" | "customer" | "cliente" | "guest" | "ospite" | "owner" | "recipient"
-        | "destinatario" | "member" | "socio" | "assignee" | "who" | "name" | "nome" | "surname"
-        | "cognome" | "contact" | "author" | "autore" | "patient" | "paziente" | "manager" | "approver"
-        | "nominativo" => ArgumentKind::Person,
+        | "destinatario" | "reader" | "lettore" | "borrower" | "student" | "studente" | "member"
+        | "socio" | "assignee" | "who" | "name" | "nome" | "surname" | "cognome" | "contact" | "author"
+        | "autore" | "patient" | "paziente" | "manager" | "approver" | "nominativo" => ArgumentKind::Person,
         "id" | "code" | "codice" | "number" | "numero" | "tracking" | "reference" | "ref" | "isbn"
         | "sku" | "identifier" | "key" | "plate" | "targa" | "uuid" => ArgumentKind::Id,
         "subject" | "note" | "notes" | "reason" | "message" | "comment" | "comments" | "text"
