@@ -7,6 +7,7 @@ use super::lexicon;
 use super::schema::ArgumentField;
 use super::source::SourceText;
 use super::text::{Features, Token};
+use crate::language;
 
 /// A span that may be a name.
 #[derive(Debug, Clone)]
@@ -41,8 +42,9 @@ pub(super) const PLACE_PREPOSITIONS: &[&str] = &[
     "a", "ad", "in", "at", "to", "from", "da", "di", "per", "for", "near", "su", "nel", "nella", "of", "of",
     "verso", "en", "zu", "nach", "pour",
 ];
-pub(super) const PERSON_PREPOSITIONS: &[&str] =
-    &["per", "for", "con", "with", "di", "of", "a", "to", "by", "del", "della", "dell", "dello", "from"];
+pub(super) const PERSON_PREPOSITIONS: &[&str] = &[
+    "per", "for", "con", "with", "di", "of", "a", "ad", "to", "by", "del", "della", "dell", "dello", "from",
+];
 pub(super) const VENUE_PREPOSITIONS: &[&str] =
     &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
 const ARTICLES: &[&str] = &["il", "lo", "la", "i", "gli", "le", "l", "un", "una", "uno", "the", "a", "an"];
@@ -124,6 +126,18 @@ struct NameContext {
     is_asked_about: bool,
 }
 
+/// Whether two words ask who somebody is: "who is", "chi è", "qui est", "wer ist", "quién es".
+pub(super) fn asks_who_is(who: &Token, is: &Token) -> bool {
+    match who.norm.as_str() {
+        "who" => is.is(&["is", "s", "are"]),
+        "chi" => is.lower == "è" || is.is(&["is", "s", "sono"]),
+        "qui" => is.is(&["est"]),
+        "wer" => is.is(&["ist"]),
+        "quien" => is.is(&["es"]),
+        _ => false,
+    }
+}
+
 /// Nouns whose "of" leads to the person whose name it is.
 const NAME_NOUNS: &[&str] = &["name", "surname", "profile", "nome", "cognome", "completo", "profilo"];
 
@@ -153,9 +167,7 @@ impl CandidateFinder<'_> {
                     || matches!(tokens[b].raw.as_str(), ":" | "#"))
                     && b.checked_sub(1).is_some_and(|b| self.is_cue(b))
         });
-        let asks_who = |at: usize| {
-            (tokens[at + 1].lower == "è" || tokens[at + 1].is(&["is", "s"])) && tokens[at].is(&["chi", "who"])
-        };
+        let asks_who = |at: usize| asks_who_is(&tokens[at], &tokens[at + 1]);
         // "The full name of mrossi".
         let asks_name = |at: usize| tokens[at + 1].is(&["of", "di"]) && tokens[at].is(NAME_NOUNS);
         let is_asked_about = i.checked_sub(2).is_some_and(|at| asks_who(at) || asks_name(at));
@@ -198,7 +210,14 @@ impl CandidateFinder<'_> {
                 || lexicon::is_pleasantry(&token.norm)
                 || !token.features().concepts.is_empty()
                 || self.verbs.iter().any(|verb| token.norm == *verb));
+        // "Urlaub", "Stadt": German nouns have capitals.
+        let is_german_noun = || {
+            !opens
+                && !token.features().concepts.is_empty()
+                && language::detect(self.source.text) == Some("de")
+        };
         token.capital()
+            && !is_german_noun()
             && !(self.is_number_or_function_word(i, context)
                 || is_calendar_word(tokens, i)
                 || common
@@ -360,7 +379,7 @@ fn may_be_name_after(tokens: &[Token], lead: usize, i: usize) -> bool {
 fn follows_number_sign(tokens: &[Token], i: usize) -> bool {
     i > 0
         && (tokens[i - 1].raw == "#"
-            || tokens[i - 1].is(&["numero", "number", "n", "no", "nr", "codice", "code", "id"]))
+            || tokens[i - 1].is(&["numero", "number", "nummer", "n", "no", "nr", "codice", "code", "id"]))
 }
 
 /// The last token of a name with its family suffix: "Gino e figli", "Smith and sons".

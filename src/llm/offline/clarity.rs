@@ -78,6 +78,8 @@ pub(super) struct ToolVocabulary {
     verb: Option<Rc<Features>>,
     /// Whether some argument is a person's name.
     names_person: bool,
+    /// Whether some argument is the employee whom the tool serves.
+    serves_employee: bool,
     /// Whether some argument is a time of day.
     takes_time: bool,
 }
@@ -111,6 +113,9 @@ impl ToolVocabulary {
             words: all,
             verb: name_words(&tool.name).first().map(|verb| features(verb)),
             names_person: fields.iter().any(|f| f.kind == ArgumentKind::Person),
+            serves_employee: fields.iter().any(|f| {
+                f.kind == ArgumentKind::Person && f.named(&["employee", "dipendente", "staff", "worker"])
+            }),
             takes_time: fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime)),
         }
     }
@@ -146,6 +151,10 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             continue;
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
+        if own.serves_employee && is_other_beneficiary(source, i) {
+            out.push(token.raw.to_string());
+            continue;
+        }
         let dated = source.found.taken[i];
         let new_date = dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm);
         if token.among(NEGATION_CUES) || new_date {
@@ -213,6 +222,34 @@ fn is_single_object(source: &SourceText, i: usize, object: &mut Option<usize>) -
     alone
         && !super::candidates::is_amount(&source.tokens[i].norm)
         && object.take().is_some_and(|from| (from..i).all(article))
+}
+
+/// Whether a word is somebody else for whom something is requested: "give my team Friday off", "vacation for all of us"; not in
+/// "for my wife's birthday".
+fn is_other_beneficiary(source: &SourceText, i: usize) -> bool {
+    const GIVES: &[&str] = &["give", "grant", "get", "book", "dai", "date", "concedi", "da"];
+    const ALL: &[&str] =
+        &["all", "everyone", "everybody", "tutti", "tutte", "staff", "tous", "alle", "todos"];
+    const BEFORE: &[&str] = &[
+        "the", "my", "our", "whole", "entire", "all", "of", "il", "la", "i", "mio", "mia", "miei", "nostro",
+        "nostra", "tutto", "tutta", "tutti", "l", "a", "ad", "al", "alla", "ai",
+    ];
+    const OWN: &[&str] = &["myself", "ourselves", "us", "me", "noi", "mio", "mia"];
+    let token = &source.tokens[i];
+    let is_group =
+        token.is(ALL) || token.among(COMPANIONS) || (token.among(COMPANION_GROUPS) && !token.is(OWN));
+    let lead = (0..i).rev().find(|before| !source.is(*before, BEFORE));
+    let is_led = lead.is_some_and(|before| {
+        let opens = || {
+            before == 0 || !source.tokens[before - 1].word || source.is(before - 1, &["please", "you", "to"])
+        };
+        source.is(before, &["for", "per", "pour", "fur", "para"]) || (source.is(before, GIVES) && opens())
+    });
+    // "For my family trip", "per il compleanno".
+    let ends = source.tokens.get(i + 1).is_none_or(|next| {
+        !next.word || source.found.taken[i + 1] || (lexicon::is_stop_word(&next.norm) && next.norm != "s")
+    });
+    is_group && is_led && ends
 }
 
 fn is_plain_word(token: &Token) -> bool {

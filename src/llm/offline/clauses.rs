@@ -209,9 +209,18 @@ pub(super) fn ends_sentence(tokens: &[Token], i: usize) -> bool {
             ];
             next.is_none_or(|t| !t.word || t.capital() || t.digit() || before.len() > 3)
                 && !short.contains(&before)
+                && !is_ordinal_mark(tokens, i)
         }
         _ => false,
     }
+}
+
+/// Whether the full stop at `i` belongs to a day: "am 4. März". "Cancel request 5. May I …?" is none.
+fn is_ordinal_mark(tokens: &[Token], i: usize) -> bool {
+    let is_month = |token: &Token| super::dates::month(&token.norm).is_some() && !token.is(&["may", "march"]);
+    let is_day = |token: &Token| token.digit() && token.norm.len() <= 2;
+    i.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(is_day)
+        && tokens.get(i + 1).is_some_and(is_month)
 }
 
 struct ClausePart<'a> {

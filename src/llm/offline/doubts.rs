@@ -10,11 +10,13 @@ use super::speech::{self, Act, ConditionPart, Speech};
 use super::text::{self, Token};
 use crate::language;
 use foreign::has_foreign_cue;
-pub(super) use foreign::is_foreign_lead;
+pub(super) use foreign::{asks_to_act, is_foreign_lead};
 use retractions::is_retracted;
+use subjects::says_what_somebody_does;
 
 mod foreign;
 mod retractions;
+mod subjects;
 
 /// Conditions and later times, whatever follows them.
 static CONDITIONS: &Patterns = patterns![
@@ -131,6 +133,8 @@ static REFUSALS: &Patterns = patterns![
     "except/excluding/excepting",
     "tranne/eccetto/fuorche",
     "forbidden/prohibited",
+    "no sorry/wait/actually/hang/hold/hmm",
+    "no scusa/aspetta/anzi",
     "plan/intention/idea/proposal/attempt to <verb>",
 ];
 
@@ -265,7 +269,8 @@ pub(super) fn opens_unread(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> 
     }
     let tokens = text::tokens(purpose);
     let is_lead = |token: &&Token| {
-        lexicon::is_stop_word(&token.norm) || lexicon::is_pleasantry(&token.norm) || is_foreign_lead(token)
+        let is_small = lexicon::is_stop_word(&token.norm) || lexicon::is_pleasantry(&token.norm);
+        (is_small && !foreign::is_modal(token)) || is_foreign_lead(token)
     };
     let first = tokens.iter().filter(|token| token.word).find(|token| !is_lead(token));
     first.is_some_and(|token| !token.digit() && !is_tools(token))
@@ -319,7 +324,11 @@ fn has_unread_cue(speech: &Speech, tokens: &[Token], silent: &[bool]) -> bool {
         let is_ordered =
             || clauses.get(number + 1).is_some_and(|(next, ..)| is_order_about_it(&tokens[*next]));
         match act {
-            Act::Request => is_request_in_doubt(&words) || (is_report(own) && !is_ordered()),
+            Act::Request => {
+                is_request_in_doubt(&words)
+                    || (is_report(own) && !is_ordered())
+                    || says_what_somebody_does(&tokens[*first..=*last], &silent[*first..=*last])
+            }
             Act::Statement | Act::ThirdPerson | Act::Report => {
                 any(own, 0, CONDITIONS).is_some() || (*act == Act::Statement && is_no_order(own))
             }

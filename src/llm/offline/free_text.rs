@@ -104,7 +104,8 @@ pub(super) fn fill(
             let (a, b) = text_after_verb(source, fields)
                 .or_else(|| remaining_text(source, if alone { &[] } else { verbs }, fields))
                 .map(|(a, b)| (with_count(source, a), b))?;
-            let is_own = |a: usize| alone || !is_whole_request(source, a, b);
+            let is_own =
+                |a: usize| alone || !(is_whole_request(source, a, b) || says_only_what_is_left(source, a, b));
             let a = Some(a).filter(|a| is_own(*a)).or_else(|| {
                 after_opening_verb(source, a).map(|a| with_count(source, a)).filter(|a| *a <= b && is_own(*a))
             })?;
@@ -129,6 +130,14 @@ fn is_whole_request(source: &SourceText, first: usize, last: usize) -> bool {
     let lead = polite_lead_span(&source.tokens);
     let said = |i: &usize| said(i) && !lead.contains(&source.tokens[*i].start);
     !(first..=last).any(name) && !(0..first).chain(last + 1..source.tokens.len()).any(|i| said(&i))
+}
+
+/// Whether a span only asks what is left, of something that was said before: "(how many are) left".
+fn says_only_what_is_left(source: &SourceText, first: usize, last: usize) -> bool {
+    let left = features("left");
+    let mut content =
+        source.tokens[first..=last].iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm)).peekable();
+    content.peek().is_some() && content.all(|t| t.features().similarity(&left) > 0.8)
 }
 
 /// The first and last token of the text that follows a cue for this argument.

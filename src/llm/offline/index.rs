@@ -19,7 +19,8 @@ use super::schema::{self, ArgumentField, ArgumentKind};
 use super::text::{self, Features, Token, TokenCache, features, name_words};
 use super::weights;
 
-const MAX_EXAMPLES: usize = 40;
+/// Maximum number of examples of a scene; the rest is not read.
+const MAX_EXAMPLES: usize = 120;
 
 /// A feature that an example and a clause may share besides words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,8 @@ pub(super) struct IndexedTool {
     pub takes_free_text: bool,
     /// The first word of its name: its action.
     pub verb: Option<usize>,
+    /// The words that open its examples of orders: "set", "porta".
+    pub openers: Vec<usize>,
     /// The other words of its name.
     pub subjects: Vec<usize>,
     /// Whether its name contains an action that users always state explicitly.
@@ -276,6 +279,7 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
     let lead = polite_lead(&words);
     let asked = lead.unwrap_or(&words);
     let polite = lead.is_some()
+        || super::doubts::asks_to_act(pattern::strip_fillers(&words))
         || words.first().is_some_and(|t| {
             t.is(&["puoi", "potresti", "can", "could", "would", "will", "potete", "may", "mi", "ci"])
         });
@@ -487,15 +491,20 @@ impl IndexBuilder {
             self.intern_all(words_of(&scene.description).into_iter().chain(name_words(&scene.scene)), s);
         let mut shared: HashMap<usize, f64> = about.into_iter().map(|id| (id, weights::SCENE_WORD)).collect();
         let mut examples: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+        let mut openers: Vec<Option<usize>> = Vec::new();
         for example in scene.examples.iter().take(MAX_EXAMPLES) {
             let (words, places) = self.example_words(&example.say, s, &samples, &options);
             for id in &words {
                 shared.entry(*id).or_insert(weights::NEIGHBOUR_WORD);
             }
             examples.push((example.tool.as_deref(), words.into_iter().chain(places).collect()));
+            openers.push(opening_word(&example.say).and_then(|word| self.known.get(&word).copied()));
         }
         for (t, (tool, fields)) in scene.tools.iter().zip(fields).enumerate() {
-            let entry = self.index_tool((s, t), tool, fields, &shared, &examples);
+            let is_its = |(name, _): &&(Option<&str>, Vec<usize>)| *name == Some(tool.name.as_str());
+            let own = examples.iter().zip(&openers).filter(|(example, _)| is_its(example));
+            let openers = own.filter_map(|(_, opener)| *opener).collect();
+            let entry = IndexedTool { openers, ..self.index_tool((s, t), tool, fields, &shared, &examples) };
             self.tools.push(entry);
         }
     }
@@ -536,6 +545,7 @@ impl IndexBuilder {
             takes_any_thing: takes_any_thing(&fields),
             takes_free_text: takes_free_text(&fields),
             verb,
+            openers: Vec::new(),
             subjects,
             has_special_action: parts
                 .iter()
@@ -606,6 +616,20 @@ impl IndexBuilder {
             .collect();
         (words, places)
     }
+}
+
+/// The word that opens an order, after fillers: "set" of "please set the price …". `None` of a question or a wish.
+fn opening_word(say: &str) -> Option<String> {
+    let tokens = text::tokens(say);
+    if asks_for_information(&tokens) {
+        return None;
+    }
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let first = pattern::strip_fillers(&words).first()?;
+    let is_plain = lexicon::is_stop_word(&first.norm) || lexicon::is_pleasantry(&first.norm) || first.digit();
+    let at = tokens.iter().position(|token| token.start == first.start)?;
+    let sense = senses(&tokens, at).first().map(|word| (*word).to_owned());
+    sense.filter(|_| !is_plain && (first.first || !first.capital()))
 }
 
 /// Person names in examples such as "who is mrossi?": the single content word that is neither in the

@@ -9,6 +9,7 @@ use super::phrases::{
 };
 use super::speech::Act;
 use super::text::{Token, features};
+pub(super) use others::is_person_noun;
 use others::{addresses_third_person, is_about_third_person, is_causative, is_quotation};
 use past::report_act;
 
@@ -79,6 +80,9 @@ fn act_by_opening(words: &[&Token], marked: bool) -> Option<Act> {
     if find(words, 4, WOULD_BE).is_some() || (find(words, 4, PRICE_OF).is_some() && !orders_change(words)) {
         return Some(Act::Hypothetical);
     }
+    if marked && super::doubts::asks_to_act(words) {
+        return Some(Act::Request);
+    }
     let rest = &words[any(words, 0, POLITE)?..];
     if rest.first().is_some_and(|t| t.is(&["not", "non"])) {
         return Some(Act::Negated);
@@ -86,12 +90,19 @@ fn act_by_opening(words: &[&Token], marked: bool) -> Option<Act> {
     Some(act_after_lead(rest, marked))
 }
 
-/// Whether one of the first words orders to set or change something: "set the price of …".
+/// Whether the words order to set or change something: "set the price of …", "porta il prezzo della lattiera a 12 euro".
 fn orders_change(words: &[&Token]) -> bool {
     let order = |token: &Token| {
         ["set", "change"].iter().any(|verb| features(verb).similarity(&token.features()) > SAME_WORD)
     };
-    words.iter().take(4).any(|token| order(token))
+    let opens = words.first().is_some_and(|first| {
+        !lexicon::is_stop_word(&first.norm)
+            && !lexicon::is_question_word(&first.norm)
+            && any(words, 0, PRICE_OF).is_none()
+            && any(words, 0, MAY_BE).is_none()
+    });
+    let is_set_to = words.windows(2).any(|two| two[0].is(&["to", "a"]) && two[1].digit());
+    words.iter().take(4).any(|token| order(token)) || (opens && is_set_to)
 }
 
 /// The act of clauses with a question word, a negation or an auxiliary at the beginning.

@@ -230,7 +230,7 @@ fn fit_score(
     }
     score += match kind {
         ArgumentKind::Place => place_score(field, candidate, rivals),
-        ArgumentKind::Person => person_score(field, candidate),
+        ArgumentKind::Person => person_score(field, candidate, rivals),
         ArgumentKind::Id => {
             (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.is_introduction { 0.5 } else { 0.0 }
         }
@@ -292,9 +292,11 @@ fn place_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameRi
     score
 }
 
-fn person_score(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
+fn person_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameRivals) -> f64 {
     let lead = candidate.preposition.as_str();
     let mut score = if PERSON_PREPOSITIONS.contains(&lead) { 0.3 } else { 0.0 };
+    // "Lend Dune to Ada": a name without a preposition is rather that of the thing.
+    score -= if lead.is_empty() && rivals.thing { 0.1 } else { 0.0 };
     score += match candidate {
         c if is_known_person(c) => 0.3,
         c if is_full_name(c) => 0.15,
@@ -332,6 +334,8 @@ fn thing_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameRi
     let lead = candidate.preposition.as_str();
     let place = match lead {
         "in" | "near" | "nel" | "nella" | "from" if rivals.place => -0.5,
+        // "… to Ada" is who gets the thing.
+        "to" | "a" | "ad" if rivals.person => -0.35,
         lead if VENUE_PREPOSITIONS.contains(&lead) || PERSON_PREPOSITIONS.contains(&lead) => 0.35,
         _ => 0.0,
     };

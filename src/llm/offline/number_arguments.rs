@@ -470,8 +470,9 @@ fn may_be_bare(
         ])
     });
     if lone {
-        // "At 5", "on the 3" express a time or a day.
-        return !placed || field.identifies();
+        // "At 5", "on the 3" express a time or a day; "to 30" is what a price is set to.
+        let is_set = field.named(MONEY) && before.is_some_and(|t| t.is(&["to"]));
+        return !placed || is_set || field.identifies();
     }
     // A number that counts another kind of thing is neither an identifier nor an amount of money.
     let quantity = field.named(QUANTITY) && !field.named(&["id", "code", "codice"]);

@@ -272,6 +272,8 @@ impl CatalogueIndex {
         let score =
             if self.names_another_read(clause, entry) { score + weights::NAMES_ANOTHER } else { score };
         let score =
+            if self.opens_another_write(clause, entry) { score + weights::ANOTHER_ACTION } else { score };
+        let score =
             if self.names_another_write(clause, entry) { score + weights::ANOTHER_ACTION } else { score };
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
     }
@@ -290,6 +292,20 @@ impl CatalogueIndex {
         };
         let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
         !tools[entry.tool].writes() && subjects.any(is_of_other)
+    }
+
+    /// Whether an order opens as the examples of another write of the scene do, and not as one of this tool's, nor with its verb:
+    /// "set the price of the milk jug to 30" is for `ChangePrice`, however close "what is the price of the milk jug?" is.
+    fn opens_another_write(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let Some(lead) = clause.lead.and_then(|n| clause.words.get(n)) else { return false };
+        let sure = lead.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+        let ids: Vec<usize> = sure.map(|(id, _)| *id).collect();
+        let opens =
+            |tool: &IndexedTool| ids.iter().any(|id| tool.openers.contains(id) || tool.verb == Some(*id));
+        let writes = |tool: &IndexedTool| self.scenes[tool.scene].tools[tool.tool].writes();
+        let beside = self.tools.iter().filter(|tool| tool.scene == entry.scene && tool.tool != entry.tool);
+        let asks = clause.lead_is_lookup || clause.slots.contains(Slot::Question);
+        !asks && !opens(entry) && beside.into_iter().any(|tool| writes(tool) && opens(tool))
     }
 
     /// Whether a clause has the verb of another write of the scene in some form, and neither this write's own verb nor that word

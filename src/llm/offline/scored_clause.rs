@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use jiff::civil::Date;
 
+use super::candidates;
 use super::entities::Entities;
 use super::index::{
     CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, senses,
@@ -51,6 +52,8 @@ pub(super) struct ScoredClause {
     pub about_speaker: bool,
     /// Index of the word that opens it.
     pub lead: Option<usize>,
+    /// Whether that word is a lookup action.
+    pub lead_is_lookup: bool,
     /// Whether its verb introduces a content: "ricordami di …", "report that …".
     pub introduces_content: bool,
     /// Whether it begins with a question word.
@@ -106,6 +109,7 @@ impl CatalogueIndex {
             is_general: asks_in_general(&tokens) || asks_for_causes(&tokens),
             who_verb,
             lead: reader.lead,
+            lead_is_lookup: reader.lead_is_lookup,
             words: reader.words,
         }
     }
@@ -265,8 +269,7 @@ impl<'a> ContentReader<'a> {
 
     /// Whether a token is in the place of a name: "who is …", "chi è …".
     fn is_asked_name(&self, i: usize) -> bool {
-        let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono"]);
-        i >= 2 && is(&self.tokens[i - 1]) && self.tokens[i - 2].is(&["who", "chi"])
+        i >= 2 && candidates::asks_who_is(&self.tokens[i - 2], &self.tokens[i - 1])
     }
 
     fn weight(&self, i: usize, matches: &[(usize, f64)], factor: f64) -> f64 {

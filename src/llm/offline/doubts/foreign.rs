@@ -1,5 +1,6 @@
 //! Cues in French, German and Spanish, whose clauses are not read: any of them leaves a write in doubt.
 
+use crate::llm::offline::pattern::{Patterns, any, patterns};
 use crate::llm::offline::text::Token;
 
 /// Negations, conditions, reports and possibilities that are words of no other language.
@@ -12,9 +13,9 @@ ojala hemos";
 
 /// Further ones, which are also words of other languages: by the language of the request.
 const OWN_CUES: &[(&str, &str)] = &[
-    ("fr", "si ai avons avez ont ne n ni evite arrete non plus cas condition"),
-    ("de", "habe haben hat hast ob nein lieber"),
-    ("es", "no si sin he has ha han ni nada evita evite deja mejor salvo caso"),
+    ("fr", "si ai avons avez ont ne n ni evite arrete non plus cas condition est ete etait"),
+    ("de", "habe haben hat hast ob nein lieber ist war wurde wurden worden"),
+    ("es", "no si sin he has ha han ni nada evita evite deja mejor salvo caso esta estaba fue sido"),
     ("pt", "no nao se sem nem nada evite quando disse ontem talvez"),
 ];
 
@@ -34,7 +35,7 @@ pas por que en me nous uns mir se lo la nos";
 pub(super) fn has_foreign_cue(words: &[&Token], language: Option<&str>) -> bool {
     let own = OWN_CUES.iter().find(|(code, _)| Some(*code) == language).map_or("", |(_, cues)| *cues);
     let urges = words.iter().any(|word| word.among(URGES)) || has_why_not(words);
-    if !urges && forbids_in_spanish(words) {
+    if (!urges && forbids_in_spanish(words)) || supposes_in_french(words) {
         return true;
     }
     words.iter().any(|word| {
@@ -51,6 +52,13 @@ fn forbids_in_spanish(words: &[&Token]) -> bool {
     first.is(&["no"]) && is_form && !second.norm.ends_with("ies")
 }
 
+/// "S'il pleut …"; "s'il te plaît" is polite.
+fn supposes_in_french(words: &[&Token]) -> bool {
+    let is_polite = |word: Option<&&Token>| word.is_some_and(|word| word.is(&["te", "vous"]));
+    (1..words.len())
+        .any(|at| words[at - 1].is(&["s"]) && words[at].is(&["il", "ils"]) && !is_polite(words.get(at + 1)))
+}
+
 /// "¿Por qué no …?".
 fn has_why_not(words: &[&Token]) -> bool {
     words.windows(3).any(|three| three[0].is(&["por"]) && three[1].is(&["que"]) && three[2].is(&["no"]))
@@ -59,4 +67,32 @@ fn has_why_not(words: &[&Token]) -> bool {
 /// Whether a word may stand before the verb of a request in one of these languages.
 pub(in crate::llm::offline) fn is_foreign_lead(word: &Token) -> bool {
     word.among(LEADS)
+}
+
+/// Whether a word says that something is, was or can be done, and does not ask for it: "er kann …".
+pub(super) fn is_modal(word: &Token) -> bool {
+    word.is(&["wird", "habe", "hab", "kann", "muss"])
+}
+
+/// Openings of polite requests.
+static ASKS: &Patterns = patterns![
+    "peux/pourrais/veux tu",
+    "pouvez/pourriez/voulez vous",
+    "peux-tu/pourrais-tu/veux-tu/pouvez-vous/pourriez-vous/voulez-vous",
+    "tu peux/pourrais",
+    "vous pouvez/pourriez",
+    "est-ce que tu/vous peux/pourrais/pouvez/pourriez",
+    "kannst/konntest/wurdest du",
+    "konnen/konnten/wurden sie",
+    "puedes/podrias/puede/podria",
+];
+
+/// Words of questions, and of what is to be told.
+const TELLS: &str = "dire montrer afficher savoir expliquer verifier voir si combien quand quel quelle quels quelles comment pourquoi \
+sagen zeigen nennen wissen erklaren prufen ob wie wieviel wieviele wann welche welcher wer was warum \
+decir decirme mostrar mostrarme ensenarme saber explicar comprobar cuanto cuantos cuantas cuando cual cuales como quien que";
+
+/// Whether a question in one of these languages asks the addressee to act and not to tell something.
+pub(in crate::llm::offline) fn asks_to_act(words: &[&Token]) -> bool {
+    any(words, 0, ASKS).is_some() && !words.iter().any(|word| word.among(TELLS))
 }

@@ -57,6 +57,12 @@ fn request_that_leaves_a_write_open_is_in_doubt() {
         "Un giorno vorrei poter vendere 2 teiere",
         "Ho aggiunto la città di Cuneo",
         "Dovremmo annullare la richiesta 5?",
+        // What somebody else does.
+        "On Monday Ada returns Dune",
+        "Next week Marco will renew the loan",
+        "In the afternoon the boss cancels request 5",
+        "domani Marco venderà 3 teiere",
+        "Marco annulla la richiesta 5",
         // Inexact amounts.
         "Sell about 3 teapots",
         "Sell up to 3 teapots",
@@ -84,6 +90,10 @@ fn plain_request_is_in_no_doubt() {
         "Please sell 2 teapots as soon as you can",
         "Don't forget to sell 2 teapots",
         "Do not hesitate to cancel request no. 5",
+        "For Anna sell 2 teapots",
+        "Mark request 5 as paid",
+        "On Monday sell 2 teapots",
+        "Bitte Urlaub beantragen vom 8. bis 10. Februar",
         "Sell 2 teapots, no rush",
         "Sell 2 teapots. No further questions, thanks.",
         "Cancel request number 5, it was a mistake",

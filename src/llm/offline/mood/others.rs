@@ -75,6 +75,11 @@ pub(super) fn is_person_name(token: &Token) -> bool {
         || token.capital() && !token.first && !token.digit() && dates::month(&token.norm).is_none()
 }
 
+/// Whether a word is a noun for a person: "colleague", "capo".
+pub(in crate::llm::offline) fn is_person_noun(token: &Token) -> bool {
+    token.is(PERSON_NOUNS)
+}
+
 /// Whether the clause quotes another person.
 pub(super) fn is_quotation(words: &[&Token]) -> bool {
     let by = any(words, 0, patterns!["according to", "secondo"]);

@@ -7,6 +7,7 @@ mod clear;
 mod contract;
 mod days;
 mod domains;
+mod everyday;
 mod flow;
 mod flow_parts;
 mod halves;

@@ -1,0 +1,209 @@
+//! Requests in everyday words over the shipped scenes and the sample scenes: what they do, ask, or leave undone.
+
+use serde_json::{Value, json};
+
+use super::support::{RequestOutcome, World};
+use crate::llm::offline::entities::Entities;
+
+fn world() -> World {
+    World::of(&[
+        include_str!("../../../../scenes/identity/scene.toml"),
+        include_str!("../../../../scenes/vacation_management/scene.toml"),
+        include_str!("../../../../scenes/weather/scene.toml"),
+        include_str!("../../../../scenes/inventory/shop/scene.toml"),
+        include_str!("../../../../scenes/lending/library/scene.toml"),
+    ])
+}
+
+fn answered(request: &str) -> RequestOutcome {
+    world().ask(request, &mut |_, _| json!({"outcome": "ok", "result": {}}))
+}
+
+fn calls_of(outcome: &RequestOutcome) -> Value {
+    outcome.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect()
+}
+
+/// The arguments of the first call, made or asked about.
+fn stated(outcome: &RequestOutcome) -> Value {
+    let known = outcome.question.as_ref().map(|question| question["known"].clone());
+    outcome.calls.first().map(|call| call.1.clone()).or(known).unwrap_or_default()
+}
+
+/// Requests whose calls are others than those beside them.
+fn wrong_calls(requests: &[(&str, Value)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (request, want) in requests {
+        let outcome = answered(request);
+        if calls_of(&outcome) != *want {
+            wrong.push(format!(
+                "{request}\n   want {want}\n   got  {} {:?} {}",
+                calls_of(&outcome),
+                outcome.question,
+                outcome.plan
+            ));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn what_somebody_else_does_is_left_undone() {
+    let mut wrong = Vec::new();
+    for request in [
+        "On Monday Ada returns Dune",
+        "Martedì Ada restituisce Dune",
+        "In the afternoon the boss cancels leave request 5",
+        "Domani il capo annulla la richiesta di ferie numero 5",
+        "Marco annulla la richiesta di ferie numero 5",
+        "domani Marco venderà 3 teiere",
+        "Next week Marco renews the loan of Dune",
+        // For somebody else: the tools serve only the person who asks.
+        "Give my team Friday off",
+        "Request vacation on 4 March for my colleague",
+        "Book 4 March off for all of us",
+        "Richiedi ferie il 4 marzo per tutti",
+        "Richiedi ferie il 4 marzo per il mio collega",
+        // What was done, or may be, in other languages.
+        "Mein Antrag 5 wurde storniert",
+        "Ma demande de congés numéro 5 est annulée",
+        "Mi solicitud de vacaciones número 5 está cancelada",
+        "S'il pleut demain, demande des congés du 8 au 10 février",
+        // Taken back without a mark.
+        "restock 20 milk jugs – hmm wait, let me check first",
+    ] {
+        let outcome = answered(request);
+        let reads = ["GetPrice", "GetStock", "ListRequests", "GetBalance", "ListLoans"];
+        if outcome.tools().iter().any(|tool| !reads.contains(tool)) {
+            wrong.push(format!("{request}: {} {}", calls_of(&outcome), outcome.plan));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_the_speaker_asks_for_is_done_beside_other_people() {
+    let day = |day: &str| json!([["MakeRequest", {"from": day, "to": day}]]);
+    let wrong = wrong_calls(&[
+        ("give me Friday off", day("2026-05-08")),
+        ("Request vacation on 4 March", day("2027-03-04")),
+        ("Lend Dune to Ada", json!([["LendBook", {"title": "Dune", "reader": "Ada"}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn who_gets_a_thing_is_not_the_thing() {
+    let lent = |title: &str, reader: &str| json!([["LendBook", {"title": title, "reader": reader}]]);
+    let wrong = wrong_calls(&[
+        ("Presta Dune ad Ada", lent("Dune", "Ada")),
+        ("Presta Emma ad Anna", lent("Emma", "Anna")),
+        ("Presta Dune ad Agnese", lent("Dune", "Agnese")),
+        ("Presta Dune a Zorg", lent("Dune", "Zorg")),
+        ("Lend Dune to Zorg", lent("Dune", "Zorg")),
+        ("Lend Emma to Bob", lent("Emma", "Bob")),
+        ("Could you lend Moby Dick to Zorg?", lent("Moby Dick", "Zorg")),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let asked = answered("if nobody has it, lend Dune to Ada");
+    assert_eq!(asked.question.unwrap()["known"], json!({"title": "Dune", "reader": "Ada"}));
+}
+
+#[test]
+fn order_that_opens_as_an_example_leads_to_its_tool() {
+    let price = |item: &str, price: Value| json!([["ChangePrice", {"item": item, "price": price}]]);
+    let outcome = answered("Set the price of the espresso cup to 5 euros");
+    assert_eq!(stated(&outcome), json!({"item": "the espresso cup", "price": 5}), "{outcome:#?}");
+    let wrong = wrong_calls(&[
+        ("Set the price of the milk jug to 30", price("the milk jug", json!(30))),
+        ("Set the price of the moka pot to 30", price("the moka pot", json!(30))),
+        ("What is the price of the milk jug?", json!([["GetPrice", {"item": "the milk jug"}]])),
+        ("Cosa abbiamo venduto questa settimana?", json!([["ListSales", {}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn who_somebody_is_is_asked_in_several_languages() {
+    let named = |username: &str| json!([["get_user_name", {"username": username}]]);
+    let wrong = wrong_calls(&[
+        ("Who is mrossi?", named("mrossi")),
+        ("Qui est mrossi ?", named("mrossi")),
+        ("Wer ist mrossi?", named("mrossi")),
+        ("Storniere meinen Urlaubsantrag Nummer 5", json!([["CancelRequest", {"request_id": 5}]])),
+        ("¿Quién es mrossi?", named("mrossi")),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn range_without_a_preposition_has_two_ends() {
+    let from_8_to_10 = json!([["MakeRequest", {"from": "2027-02-08", "to": "2027-02-10"}]]);
+    let wrong = wrong_calls(&[
+        ("Request vacation 8 to 10 February", from_8_to_10.clone()),
+        ("Request vacation from 8 to 10 February", from_8_to_10.clone()),
+        ("Beantrage Urlaub vom 8. bis 10. Februar", from_8_to_10.clone()),
+        ("Beantrage Urlaub vom 8. Februar bis zum 10. Februar", from_8_to_10),
+        ("Beantrage Urlaub am 4. März", json!([["MakeRequest", {"from": "2027-03-04", "to": "2027-03-04"}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for days in ["8 to 10 February", "vom 8. bis 10. Februar"] {
+        let mut world = world();
+        let tool = &mut |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
+        world.ask("Request vacation", tool);
+        let outcome = world.ask(days, tool);
+        assert_eq!(
+            stated(&outcome),
+            json!({"from": "2027-02-08", "to": "2027-02-10"}),
+            "{days}: {outcome:#?}"
+        );
+    }
+}
+
+#[test]
+fn polite_question_in_another_language_asks_to_act() {
+    for request in [
+        "Peux-tu demander des congés du 8 au 10 février ?",
+        "Könntest du Urlaub vom 8. bis 10. Februar beantragen?",
+        "¿Puedes solicitar vacaciones del 8 al 10 de febrero?",
+    ] {
+        let outcome = answered(request);
+        assert_eq!(
+            stated(&outcome),
+            json!({"from": "2027-02-08", "to": "2027-02-10"}),
+            "{request}: {outcome:#?}"
+        );
+    }
+    let wrong = wrong_calls(&[(
+        "Wie wird das Wetter morgen in Berlin?",
+        json!([["WeatherForecast_Get", {"city": "Berlin", "date": "2026-05-05"}]]),
+    )]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_left_is_no_item() {
+    for request in ["What's the price of a teapot and how many are left?", "Dimmi quante ne restano"] {
+        let outcome = answered(request);
+        let is_item = |(_, arguments): &(String, Value)| {
+            arguments["item"].as_str().is_some_and(|item| item.contains("left") || item.contains("restano"))
+        };
+        assert!(!outcome.calls.iter().any(is_item), "{request}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn number_before_a_day_is_a_day_only_in_a_range() {
+    let days = |request: &str| -> Vec<String> {
+        let found = Entities::in_text(request, jiff::civil::Date::constant(2026, 5, 4));
+        found.days.iter().map(|day| day.date.to_string()).collect()
+    };
+    assert_eq!(days("vacation 8 to 10 February"), ["2027-02-08", "2027-02-10"]);
+    assert_eq!(days("Urlaub am 3. und 4. März"), ["2027-03-03", "2027-03-04"]);
+    assert_eq!(days("morgen"), ["2026-05-05"]);
+    assert_eq!(days("Guten Morgen"), [""; 0]);
+    for moved in
+        ["Move booking 8 to 10 February", "Reschedule 8 to 10 February", "Appointment 8 to 10 February"]
+    {
+        assert_eq!(days(moved), ["2027-02-10"], "{moved}");
+    }
+}
