@@ -136,8 +136,8 @@ async fn further_plan_repeats_no_write_in_another_spelling_or_with_a_note() {
             })
             .scene(move |request, nth| match (has_results(request), nth) {
                 (true, _) => Scripted::Text("Done.".into()),
-                (false, 0) => calls(&[first.clone()]),
-                (false, _) => calls(&[again.clone()]),
+                (false, 0) => calls(std::slice::from_ref(&first)),
+                (false, _) => calls(std::slice::from_ref(&again)),
             })
             .check(|request, nth| {
                 Scripted::forced(request, if nth == 0 { more("the same") } else { final_verdict() })

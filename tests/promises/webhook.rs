@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -278,7 +278,11 @@ fn approval_after_its_time_is_refused_although_no_server_has_refused_it_yet() {
     let asked = workspace.run(&["chat", "--json", WORDS]);
     assert_eq!(asked.status, 3, "{asked:?}");
     let task = serde_json::from_str::<Value>(&asked.out).unwrap()["task_id"].as_str().unwrap().to_owned();
-    std::thread::sleep(Duration::from_millis(1100));
+    // Looking at it decides nothing.
+    let since = Instant::now();
+    while since.elapsed() <= Duration::from_secs(1) {
+        assert_eq!(workspace.run(&["plans", "show", &task]).status, 0);
+    }
     let late = workspace.run(&["plans", "approve", &task, "--version", "1"]);
     assert_ne!(late.status, 0, "{late:?}");
     let shown = workspace.run(&["plans", "show", &task, "--json"]);
