@@ -1,6 +1,6 @@
 //! Locks that can be used after a panic.
 //!
-//! **Rule:** whoever holds a lock changes what it guards in one step, or runs nothing between two steps that can panic. So what
+//! **Rule:** what is guarded by a lock is changed in one step, or nothing between two steps can panic. So what
 //! a poisoned lock guards is consistent, and one panic does not stop everything that shares the lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

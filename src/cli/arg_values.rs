@@ -9,6 +9,16 @@ pub fn json_value(text: &str) -> Result<serde_json::Value, String> {
     serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))
 }
 
+/// A JSON object.
+pub fn json_object(text: &str) -> Result<serde_json::Value, String> {
+    let value = json_value(text)?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err("write a JSON object, such as '{\"number\": 7}'".to_owned())
+    }
+}
+
 /// The constraints of a request, as JSON.
 pub fn constraints(text: &str) -> Result<PlanConstraints, String> {
     serde_path_to_error::deserialize(json_value(text)?).map_err(|error| error.to_string())

@@ -7,8 +7,8 @@ use proscenium::adapt::{ExecutionLevel, ExecutionMode};
 use proscenium::run::{PlanConstraints, PlanGuidance, RequestOptions};
 
 use super::arg_values::{
-    constraints, expiry, fact_kind, hash, json_value, label, level, message, mode, role, session, tenant,
-    user,
+    constraints, expiry, fact_kind, hash, json_object, json_value, label, level, message, mode, role,
+    session, tenant, user,
 };
 
 /// Answers requests that span several scenes: plans them, executes the plan once, and answers.
@@ -420,7 +420,7 @@ pub enum FlowsCommand {
         #[arg(value_parser = message)]
         message: String,
         /// The values of its inputs that are known, as a JSON object
-        #[arg(long = "state", value_name = "JSON", value_parser = json_value)]
+        #[arg(long = "state", value_name = "JSON", value_parser = json_object)]
         current_state: Option<serde_json::Value>,
         /// Print only the plan and its path as JSON
         #[arg(long)]

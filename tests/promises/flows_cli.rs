@@ -96,6 +96,8 @@ fn path_of_a_request_is_printed_without_executing_it() {
     ");
     let planned = document(&workspace.run(&["flows", "plan", "outing", ASK, "--state", STATE, "--json"]));
     assert_eq!(planned["flows"][0]["path"], json!(["forecast", "advise"]), "{planned:#}");
+    let ran = workspace.run(&["flows", "plan", "outing", ASK, "--state", "[1]"]);
+    assert!(ran.status == 2 && ran.err.contains("write a JSON object"), "{ran:?}");
     assert_eq!(planned["flows"][0]["planned_by"], "rules");
     let planned =
         document(&workspace.run(&["flows", "plan", "outing", "What can this planner do?", "--json"]));
