@@ -1,6 +1,10 @@
 //! Which model calls are streamed: by default those whose text may be shown, and nothing that a server
 //! refuses.
 
+use std::pin::pin;
+use std::sync::{Mutex, mpsc};
+
+use futures::poll;
 use proscenium::llm::StreamMode;
 use proscenium::run::{Attempt, Event, RunStatus};
 use serde_json::{Value, json};
@@ -76,15 +80,27 @@ async fn only_calls_with_visible_text_are_streamed_by_default() {
 
 #[tokio::test]
 async fn answers_that_nobody_reads_as_they_are_written_are_not_streamed() {
-    let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
+    let (release, released) = mpsc::sync_channel(1);
+    let released = Mutex::new(released);
+    let as_released = move |request: &Value, _: usize| {
+        released.lock().unwrap().recv().unwrap();
+        as_asked(request)
+    };
+    let llm = ModelRules::of(find()).plan(as_released).start();
     let town = Town::open(&llm, |_| {}).await;
     // How long this model takes for an answer is known after the first one.
     for words in ["Find a book.", "Hello.", "Find another book.", "Good day."] {
-        town.ask(words).await;
+        let ticket = town.engine.submit(town.engine.request(words, None)).await.unwrap();
+        let mut answer = pin!(ticket.answer());
+        // Until it waits for the whole answer, it may come to read it.
+        assert!(poll!(answer.as_mut()).is_pending());
+        release.send(()).unwrap();
+        answer.await.unwrap();
     }
     for what in [QuestionKind::Check, QuestionKind::Answer] {
         assert_eq!(forms(&llm, what), [STREAMED, WHOLE], "{what:?}");
     }
+    release.send(()).unwrap();
     town.ask_reading("Find a third book.").await;
     assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, STREAMED]);
 }
