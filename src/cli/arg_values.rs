@@ -42,6 +42,15 @@ pub fn role(given: &str) -> Result<proscenium::access::Role, String> {
         .ok_or_else(|| "the roles are user, approver, auditor, admin and service".to_owned())
 }
 
+/// An address to listen on.
+pub fn listen_address(given: &str) -> Result<String, String> {
+    if proscenium::config::is_listen_address(given) {
+        Ok(given.to_owned())
+    } else {
+        Err("write HOST:PORT, such as 127.0.0.1:8090".to_owned())
+    }
+}
+
 /// When a key expires: a day (its start in UTC), a time, or a duration from now.
 pub fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
     let bad = || "write a day (2027-01-31), a time (2027-01-31T12:00:00Z), or how long (90d, 12h)".to_owned();

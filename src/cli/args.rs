@@ -7,8 +7,8 @@ use proscenium::adapt::{ExecutionLevel, ExecutionMode};
 use proscenium::run::{PlanConstraints, PlanGuidance, RequestOptions};
 
 use super::arg_values::{
-    constraints, expiry, fact_kind, hash, json_object, json_value, label, level, message, mode, role,
-    session, tenant, user,
+    constraints, expiry, fact_kind, hash, json_object, json_value, label, level, listen_address, message,
+    mode, role, session, tenant, user,
 };
 
 /// Answers requests that span several scenes: plans them, executes the plan once, and answers.
@@ -192,7 +192,7 @@ pub struct Serve {
 #[derive(Debug, Clone, Args)]
 pub struct SimulateLlm {
     /// Address to listen on; port 0 selects a free port
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8090")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8090", value_parser = listen_address)]
     pub addr: String,
     /// Latencies and faults (TOML), such as config/simulated.toml; without it, replies come at once
     #[arg(long, value_name = "FILE")]
@@ -607,6 +607,8 @@ mod tests {
             &["proscenium", "replay", "not-an-id"],
             &["proscenium", "replay", "run.jsonl", "--export", "--diff"],
             &["proscenium", "serve", "--addr"],
+            &["proscenium", "simulate-llm", "--addr", "nonsense"],
+            &["proscenium", "simulate-llm", "--addr", "127.0.0.1:99999"],
             &["proscenium", "keys"],
             &["proscenium", "plans", "list", "--status", "done"],
             &["proscenium", "plans", "list", "--limit", "0"],

@@ -30,7 +30,7 @@ pub struct Plans {
 pub enum PlansCommand {
     /// Lists the latest plans, newest first
     List {
-        /// Only plans with this status
+        /// Only plans with this status; failed includes those shown as partial and needs_input
         #[arg(long, value_name = "STATUS", value_parser = status)]
         status: Option<PlanStatus>,
         /// Maximum number of plans
@@ -248,7 +248,7 @@ fn score(given: &str) -> Result<PlanScore, String> {
 fn status(given: &str) -> Result<PlanStatus, String> {
     PlanStatus::from_name(given).ok_or_else(|| {
         let names: Vec<&str> = PlanStatus::ALL.into_iter().map(PlanStatus::name).collect();
-        format!("a plan is {}", names.join(", "))
+        format!("a plan is {}; partial and needs_input are among the failed ones", names.join(", "))
     })
 }
 

@@ -34,7 +34,7 @@ pub(crate) use run_settings::RunOffer;
 pub use sections::{
     AuthConfig, ExecutionConfig, KeyLimitsConfig, LogFormat, PlanningConfig, TelemetryConfig, TenantConfig,
 };
-pub use server::{ProgressMode, ServerConfig};
+pub use server::{ProgressMode, ServerConfig, is_listen_address};
 
 use crate::run::{Purpose, RULES_REVISION, Settings};
 use crate::setting::SettingProblem;

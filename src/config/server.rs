@@ -90,6 +90,12 @@ impl Default for ServerConfig {
 /// Files that a server has open besides connections: its database, logs, listeners, workers of the sandbox.
 const OTHER_FILES: u64 = 256;
 
+/// Whether `addr` has the form `HOST:PORT`; nothing is looked up.
+pub fn is_listen_address(addr: &str) -> bool {
+    let parts = addr.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
+    matches!(parts, Some((host, Ok(_))) if !host.is_empty())
+}
+
 impl ServerConfig {
     /// The addresses that `addr` names.
     ///
@@ -109,8 +115,7 @@ impl ServerConfig {
     /// Validates these values.
     pub fn problems(&self) -> Vec<SettingProblem> {
         let mut review = SettingsReview::default();
-        let port = self.addr.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
-        if !matches!(port, Some((host, Ok(_))) if !host.is_empty()) {
+        if !is_listen_address(&self.addr) {
             let message = format!("`server.addr` = `{}` is not an address", redact_url(&self.addr));
             review.add("server.addr", message, "write HOST:PORT, such as `127.0.0.1:8080`");
         }

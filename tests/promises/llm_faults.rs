@@ -170,6 +170,16 @@ async fn stream_chunks_may_repeat_the_name_with_or_without_index() {
 }
 
 #[tokio::test]
+async fn stream_may_begin_with_a_byte_order_mark() {
+    let call = json!({"delta": {"tool_calls": [{"index": 0, "id": "x", "type": "function",
+        "function": {"name": TOOL, "arguments": plan().to_string()}}]}});
+    let lines = vec![format!("\u{feff}{}", chunk(call))];
+    let llm = ScriptedLlm::sequence([Scripted::Stream(lines, StreamEnd::Done)]);
+    assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
+    assert_eq!(llm.count(), 1);
+}
+
+#[tokio::test]
 async fn empty_stream_with_status_200_is_retried() {
     for end in [StreamEnd::Done, StreamEnd::Unsaid] {
         let llm = ScriptedLlm::sequence([Scripted::Stream(vec![], end), Scripted::call(TOOL, plan())]);

@@ -171,12 +171,14 @@ impl Once {
     /// The same response, with its stream watched for `[DONE]` and ended with an error at the size limit.
     fn bounded(&self, response: Response) -> Response {
         let mut watch = DoneMarkerScanner { watch: self.watch.clone(), line: Vec::new() };
+        let mut mark = ByteOrderMark::default();
         let failed = self.failed.clone();
         let mut read = 0_usize;
         let body = response.bytes_stream().map(move |piece| {
             let kind = match piece {
                 Ok(piece) if read + piece.len() <= MAX_REPLY_BYTES => {
                     read += piece.len();
+                    let piece = piece.slice(mark.len_in(&piece)..);
                     watch.see(&piece);
                     return Ok(piece);
                 }
@@ -203,6 +205,26 @@ impl<S: Stream<Item = Result<T, ErrorKind>>, T> Stream for Fused<S> {
         let next = self.0.as_mut().poll_next(cx);
         self.1 = matches!(next, Poll::Ready(Some(Err(_))));
         next
+    }
+}
+
+/// The byte-order mark that a stream may begin with (<https://html.spec.whatwg.org/multipage/server-sent-events.html>,
+/// "Parsing an event stream"). It is removed here, because the parser of the client crate panics on it.
+#[derive(Debug, Default)]
+struct ByteOrderMark {
+    /// How many of its bytes have come; all, once the stream has begun otherwise.
+    seen: usize,
+}
+
+impl ByteOrderMark {
+    const BYTES: &[u8] = "\u{feff}".as_bytes();
+
+    /// How many bytes of the mark the next piece of the stream begins with.
+    fn len_in(&mut self, piece: &[u8]) -> usize {
+        let expected = Self::BYTES.get(self.seen..).unwrap_or_default();
+        let equal = expected.iter().zip(piece).take_while(|(a, b)| a == b).count();
+        self.seen = if equal == piece.len() { self.seen + equal } else { Self::BYTES.len() };
+        equal
     }
 }
 
@@ -325,6 +347,17 @@ mod tests {
         assert!(seen(&["data: {}\n\nda", "ta: [DO", "NE]\n\n"]));
         assert!(seen(&["data:[DONE]"]));
         assert!(!seen(&["data: {\"content\": \"data: [DONE]\"}\n\n"]));
+    }
+
+    #[test]
+    fn byte_order_mark_is_found_only_at_the_beginning() {
+        let lengths = |pieces: &[&[u8]]| {
+            let mut mark = ByteOrderMark::default();
+            pieces.iter().map(|piece| mark.len_in(piece)).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(&[b"\xef\xbb\xbfdata", b"\xef\xbb\xbf"]), [3, 0]);
+        assert_eq!(lengths(&[b"\xef", b"", b"\xbb\xbf", b"\xef\xbb\xbf"]), [1, 0, 2, 0]);
+        assert_eq!(lengths(&[b"data: {}", b"\xef\xbb\xbf"]), [0, 0]);
     }
 
     #[test]
