@@ -28,6 +28,16 @@ fn ten_line_scene_works_as_printed() {
 }
 
 #[test]
+fn labels_of_the_guide_are_executed_as_printed() {
+    let guide = include_str!("../../docs/testing.md");
+    let labels = guide.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let workspace = Workspace::new();
+    workspace.write("labels.yaml", labels);
+    let judged = workspace.run(&["eval", "labels.yaml", "--rules", "--require", "right>=100%"]);
+    assert!(judged.status == 0 && judged.out.contains("2 of      2    100.0%"), "{judged:?}");
+}
+
+#[test]
 fn readme_begins_with_the_command_of_the_main_scenario() {
     assert!(README.contains(&format!("cargo run -- chat \"{MAIN}\"")));
 }
