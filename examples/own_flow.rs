@@ -2,7 +2,7 @@
 use proscenium::flow::{Flow, Node, ValueTest};
 use proscenium::plan::Plan;
 use proscenium::run::PlanGuidance;
-use proscenium::scene::{Scene, SceneFault};
+use proscenium::scene::{Scene, SceneFaults};
 use proscenium::{Answer, ChatRequest, Config, Engine};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ struct Story {
 }
 
 /// The flow of a parcel service.
-pub fn parcels() -> Result<Scene, Vec<SceneFault>> {
+pub fn parcels() -> Result<Scene, SceneFaults> {
     Flow::builder("parcels")
         .description("Says where a parcel is, and how late.")
         .inputs(&["number"])
@@ -99,7 +99,7 @@ pub const REQUESTS: [(&str, Option<u32>, &[&str]); 5] = [
 pub async fn start(dir: std::path::PathBuf) -> Result<Engine, Box<dyn std::error::Error>> {
     let mut config = Config::default(); // no model is configured, so the embedded rules plan
     config.store.data_dir = dir;
-    Ok(Engine::builder(config).scene(parcels().map_err(|faults| format!("{faults:?}"))?).start().await?)
+    Ok(Engine::builder(config).scene(parcels()?).start().await?)
 }
 
 /// Sends a request to the flow by its name. A plan alone executes nothing.

@@ -88,7 +88,7 @@ pub async fn ask(
     config.store.data_dir = dir;
     let ledger = Ledger::default();
     let engine = Engine::builder(config)
-        .scene(orders.build().map_err(|f| format!("{f:?}"))?)
+        .scene(orders.build()?)
         .planner(Rules)
         .generator(Rules)
         .executor(ledger.clone())

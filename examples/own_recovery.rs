@@ -59,11 +59,7 @@ pub async fn ask(
     config.store.data_dir = dir;
     config.execution.level = Some(ExecutionLevel::Adaptive); // a recovery policy may be asked
     config.execution.policies.attempts = 1; // predefined logic repeats nothing
-    let engine = Engine::builder(config)
-        .scene(orders.build().map_err(|f| format!("{f:?}"))?)
-        .recovery(ShopRules)
-        .start()
-        .await?;
+    let engine = Engine::builder(config).scene(orders.build()?).recovery(ShopRules).start().await?;
     let answer = engine.chat(engine.request(message, None)).await?;
     engine.stop().await?;
     Ok(answer)

@@ -24,7 +24,7 @@ pub async fn ask(message: &str, dir: std::path::PathBuf) -> Result<Answer, Box<d
         .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
     let mut config = Config::default(); // no model is configured, so the embedded rules serve
     config.store.data_dir = dir;
-    let engine = Engine::builder(config).scene(orders.build().map_err(|f| format!("{f:?}"))?).start().await?;
+    let engine = Engine::builder(config).scene(orders.build()?).start().await?;
     let answer = engine.chat(engine.request(message, None)).await?;
     engine.stop().await?;
     Ok(answer)

@@ -72,11 +72,8 @@ pub async fn engine(loaded: LoadedConfig) -> Result<Engine, Failure> {
 /// Why an engine did not start or reload.
 pub fn failed(error: StartError) -> Failure {
     match error {
-        StartError::Scenes(faults) => {
-            let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Failure::usage("scene.faults", list.join("\n"))
-                .help("`proscenium check` shows every fault with its remedy")
-        }
+        StartError::Scenes(faults) => Failure::usage("scene.faults", faults.to_string())
+            .help("`proscenium check` shows every fault with its remedy"),
         StartError::Store(error) => Failure::new(error.code(), error.to_string()),
         StartError::Other(fault) => failure(fault),
     }
@@ -86,7 +83,7 @@ pub fn failed(error: StartError) -> Failure {
 pub fn catalogue(loaded: &LoadedConfig) -> Result<scene::Catalogue, Failure> {
     let found = builder(loaded).load_scenes();
     if found.has_errors() {
-        return Err(failed(StartError::Scenes(found.faults)));
+        return Err(failed(StartError::Scenes(scene::SceneFaults(found.faults))));
     }
     Ok(scene::Catalogue::new(found.scenes))
 }

@@ -196,7 +196,7 @@ impl Builder {
     pub async fn start(self) -> Result<Engine, StartError> {
         let loaded = self.load_scenes();
         if loaded.has_errors() {
-            return Err(StartError::Scenes(loaded.faults));
+            return Err(StartError::Scenes(scene::SceneFaults(loaded.faults)));
         }
         let config = self.config;
         let clock = clock(&config)?;
@@ -258,8 +258,8 @@ impl Builder {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The scenes have faults; contains all of them.
-    #[error("the scenes have faults")]
-    Scenes(Vec<scene::SceneFault>),
+    #[error(transparent)]
+    Scenes(scene::SceneFaults),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),

@@ -7,7 +7,7 @@ use super::builder::{start_fault, webhook};
 use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
 use crate::config::Config;
 use crate::sandbox;
-use crate::scene::Catalogue;
+use crate::scene::{Catalogue, SceneFaults};
 use crate::store;
 
 /// A key, and a function that compares it in two configurations.
@@ -57,7 +57,7 @@ impl Engine {
         let loaded = tokio::task::spawn_blocking(move || sources.load(&options)).await;
         let loaded = loaded.map_err(|error| start_fault("engine.threads", format!("scenes: {error}")))?;
         if loaded.has_errors() {
-            return Err(StartError::Scenes(loaded.faults));
+            return Err(StartError::Scenes(SceneFaults(loaded.faults)));
         }
         let before = parts.current.load_full();
         let http = http_client(&config)?;

@@ -22,7 +22,7 @@ use crate::run::{
     CallStatus, Effect, Envelope, Event, Fault, Outcome, RunId, RunState, RunStatus, SessionId, TenantId,
     Turn, Usage,
 };
-use crate::scene::{Catalogue, SceneFolder};
+use crate::scene::{Catalogue, SceneFaults, SceneFolder};
 use crate::{Answer, Builder, ChatRequest, Engine, StartError, fold};
 
 /// Most engines at once: an engine executes its runs on one thread.
@@ -101,7 +101,7 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
             let config = configured(config, &set.surroundings, &scenes);
             let loaded = builder(config.clone()).scene_folders(folders.clone()).load_scenes();
             if loaded.has_errors() {
-                return Err(not_started(StartError::Scenes(loaded.faults)));
+                return Err(not_started(StartError::Scenes(SceneFaults(loaded.faults))));
             }
             let catalogue = Catalogue::new(loaded.scenes);
             faults.extend(set.requests().flat_map(|request| known::unknown_labels(request, &catalogue)));
@@ -460,8 +460,7 @@ fn models(config: &Config) -> Vec<String> {
 fn not_started(error: StartError) -> EvalError {
     match error {
         StartError::Scenes(faults) => {
-            let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            EvalError::new("scene.faults", list.join("\n"), "correct the scenes")
+            EvalError::new("scene.faults", faults.to_string(), "correct the scenes")
         }
         StartError::Store(error) => EvalError::new(error.code(), error.to_string(), ""),
         StartError::Other(fault) => EvalError::new(&fault.code, fault.message, ""),

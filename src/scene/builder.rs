@@ -17,7 +17,7 @@ use super::draft::{
     AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft,
     UndoDraft,
 };
-use super::fault::{FaultReport, SceneFault};
+use super::fault::{FaultReport, SceneFaults};
 use super::{Scene, SceneTool, ToolApproval, parameters};
 use crate::adapt::{ExecutionLevel, FaultPolicy, PolicyAction};
 use crate::fault::FaultClass;
@@ -155,11 +155,11 @@ impl SceneBuilder {
     ///
     /// # Errors
     /// Every fault found in it.
-    pub fn build(self) -> Result<Scene, Vec<SceneFault>> {
+    pub fn build(self) -> Result<Scene, SceneFaults> {
         let report = FaultReport::new(label(&self.name));
         let natives = NativeTools::new();
         let around = CheckContext::of_builder(&natives);
-        check(self.draft, &around, &report).ok_or_else(|| report.into_faults())
+        check(self.draft, &around, &report).ok_or_else(|| SceneFaults(report.into_faults()))
     }
 }
 
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn build_reports_every_fault_at_once() {
         let nothing = |_: GetOrder, _: ToolContext| async { Ok(Value::Null) };
-        let faults = Scene::builder("My orders")
+        let shown = Scene::builder("My orders")
             .instructions("x")
             .example("x", "GetOder")
             .tool(
@@ -474,6 +474,10 @@ mod tests {
             .build()
             .err()
             .unwrap();
+        // A program that returns it with `?` shows where the first mistake is, and what to do.
+        assert!(shown.to_string().starts_with("scene \"My orders\": error[scene.name]: "), "{shown}");
+        assert_eq!(shown.to_string().matches("error[").count(), shown.0.len(), "{shown}");
+        let faults = shown.0;
         let codes: Vec<String> = faults.iter().map(|fault| fault.code.clone()).collect();
         assert_eq!(
             codes,

@@ -47,6 +47,24 @@ impl std::fmt::Display for SceneFault {
     }
 }
 
+/// All faults of scenes that cannot be used. Shown, each is described with where it is and how to fix it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SceneFaults(pub Vec<SceneFault>);
+
+impl std::fmt::Display for SceneFaults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, fault) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            fault.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SceneFaults {}
+
 /// Collects the faults of one file. Shared by the readers of its parts.
 pub(crate) struct FaultReport {
     /// What the file describes, such as `scene`; codes begin with it.

@@ -14,7 +14,7 @@ use super::builder::ToolBuilder;
 use super::check::CheckContext;
 use super::document::Located;
 use super::draft::ToolDraft;
-use super::fault::{FaultReport, SceneFault};
+use super::fault::{FaultReport, SceneFaults};
 use super::flow::{
     Echo, FlowDraft, build, check_model, check_questions, fallback_tool, inputs_schema, object_of,
     outputs_of_approval,
@@ -171,7 +171,7 @@ impl FlowBuilder {
     ///
     /// # Errors
     /// Every fault found in it.
-    pub fn build(self) -> Result<Scene, Vec<SceneFault>> {
+    pub fn build(self) -> Result<Scene, SceneFaults> {
         let Self { mut flow, nodes, settings, schema_sql, level } = self;
         let report = FaultReport::new(label(&flow.name));
         let mut tools = Vec::new();
@@ -192,7 +192,7 @@ impl FlowBuilder {
         };
         let natives = NativeTools::new();
         let around = CheckContext::of_builder(&natives);
-        build(draft, &around, &report).ok_or_else(|| report.into_faults())
+        build(draft, &around, &report).ok_or_else(|| SceneFaults(report.into_faults()))
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) use document::{LineIndex, Located, Presence, TableReader};
 pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
 #[cfg(feature = "server")]
 pub(crate) use fault::FaultReport;
-pub use fault::{SceneFault, Severity};
+pub use fault::{SceneFault, SceneFaults, Severity};
 pub use flow::fallback_tool;
 pub use flow_builder::{FlowBuilder, NodeBuilder};
 pub use load::{EmbeddedScenes, LoadedScenes, SceneFolder, SceneLoader, load, load_dir, shipped_folder};

@@ -81,7 +81,7 @@ async fn scene_of_the_reference_lends_books_and_a_changed_file_is_taken_by_a_rel
     let Err(StartError::Scenes(faults)) = test.engine.reload(test.config.clone()).await else {
         panic!("a file that is no Python was taken");
     };
-    let [fault] = faults.as_slice() else { panic!("{faults:#?}") };
+    let [fault] = faults.0.as_slice() else { panic!("{faults:#?}") };
     assert_eq!(fault.code, "scene.python_syntax");
     assert!(fault.file.ends_with("loans/tools.py") && fault.line.is_some(), "{fault}");
     write(dir.path(), "loans", [toml, &python.replace("MOST = 3", "MOST = 1")]);
@@ -350,7 +350,7 @@ async fn without_a_worker_no_file_is_taken_and_no_call_is_executed() {
     let setup = || Setup::scripted(&llm).alone().scenes(dir.path()).set("sandbox.worker", worker.display());
     let codes = |faults: Vec<SceneFault>| faults.into_iter().map(|fault| fault.code).collect::<Vec<_>>();
     let refused = |started: Result<(), StartError>| match started {
-        Err(StartError::Scenes(faults)) => assert_eq!(codes(faults), ["scene.python_worker"]),
+        Err(StartError::Scenes(faults)) => assert_eq!(codes(faults.0), ["scene.python_worker"]),
         other => panic!("{other:?}"),
     };
     refused(setup().try_start().await.map(drop));

@@ -161,7 +161,7 @@ impl Setup {
     pub async fn start(self) -> TestEngine {
         match self.try_start().await {
             Ok(test) => test,
-            Err(StartError::Scenes(faults)) => panic!("{faults:#?}"),
+            Err(StartError::Scenes(faults)) => panic!("{faults}"),
             Err(error) => panic!("the engine does not start: {error}"),
         }
     }

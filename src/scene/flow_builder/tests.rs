@@ -147,7 +147,7 @@ fn known() -> FlowBuilder {
     orders().inputs(&["hint"])
 }
 
-fn codes(faults: &[SceneFault]) -> Vec<&str> {
+fn codes(faults: &[crate::scene::SceneFault]) -> Vec<&str> {
     faults.iter().map(|fault| fault.code.as_str()).collect()
 }
 
@@ -213,7 +213,8 @@ fn build_reports_every_fault_with_the_name_of_the_flow() {
         .node(Node::native("read_fallback", "x", |_: Request, _| async { Ok(Value::Null) }).timeout_ms(0))
         .build()
         .err()
-        .unwrap();
+        .unwrap()
+        .0;
     assert_eq!(
         codes(&faults),
         [
@@ -232,9 +233,9 @@ fn build_reports_every_fault_with_the_name_of_the_flow() {
         faults.iter().all(|fault| fault.file == "flow \"orders\"" && fault.line.is_none()),
         "{faults:#?}"
     );
-    let faults = orders().build().err().unwrap();
+    let faults = orders().build().err().unwrap().0;
     assert_eq!(codes(&faults), ["flow.no_producer"], "nothing produces the hint");
-    assert_eq!(codes(&Flow::builder("no name").build().err().unwrap())[..2], ["scene.name", "scene.empty"]);
+    assert_eq!(codes(&Flow::builder("no name").build().err().unwrap().0)[..2], ["scene.name", "scene.empty"]);
 }
 
 #[test]
