@@ -8,16 +8,23 @@ pub(crate) fn did_you_mean<'a>(given: &str, candidates: impl IntoIterator<Item =
     }
 }
 
-/// The candidate closest to `given`, ignoring case; at most a third of its characters may differ.
+/// The candidate closest to `given`, ignoring case; at most a third of its characters may differ. If none is so close, the
+/// only one that continues it after an underscore, such as a key with its unit.
 pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     let most = (given.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let near = candidates
+        .iter()
         .map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), name))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+        .map(|(_, name)| *name);
+    near.or_else(|| {
+        let begins = format!("{given}_");
+        let mut longer = candidates.iter().filter(|name| name.to_lowercase().starts_with(&begins));
+        longer.next().filter(|_| longer.next().is_none()).copied()
+    })
 }
 
 /// The candidates as a list for people; at most twelve are listed.
@@ -34,6 +41,14 @@ pub(crate) fn name_list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn key_without_its_unit_finds_the_only_key_that_continues_it() {
+        let known = ["deadline_ms", "max_retry_after_ms", "max_attempts", "deadlines"];
+        assert_eq!(nearest("Deadline", known), Some("deadlines"), "the closest name is first");
+        assert_eq!(nearest("deadline", known[..3].iter().copied()), Some("deadline_ms"));
+        assert_eq!(nearest("max", known), None, "two continue it");
+    }
 
     #[test]
     fn typo_finds_the_nearest_name_and_other_words_none() {

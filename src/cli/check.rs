@@ -416,7 +416,7 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is called without encryption at http://models.example/v1
           help: use https
-        environment variable OPENAI_MODEL: warning[config.price]: no prices are known for model `m`, so its cost is reported as 0
+        environment variable OPENAI_MODEL: warning[config.price]: no prices are known for model `m`, so its cost is reported as 0, and no budget limits it
           help: set `input_usd_per_million` and `output_usd_per_million` of the model
 
         Configuration: built-in defaults, environment variable OPENAI_BASE_URL, flag --data-dir

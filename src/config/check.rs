@@ -136,7 +136,9 @@ fn warn_of_models(
             warnings.push(fault(merged, "config.insecure", &key("base_url"), message, "use https"));
         }
         if !near && model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
-            let message = format!("no prices are known for model `{name}`, so its cost is reported as 0");
+            let message = format!(
+                "no prices are known for model `{name}`, so its cost is reported as 0, and no budget limits it"
+            );
             let remedy = match model.embeddings {
                 true => "set `input_usd_per_million` of the model",
                 false => "set `input_usd_per_million` and `output_usd_per_million` of the model",

@@ -245,7 +245,7 @@ dinner = ["a"]
     site.toml:39: error[config.value]: `llm.models.2.output_usd_per_million` = `-1` is out of range
       help: set a value from 0 to 100000
     site.toml:42: error[config.value]: `llm.purposes.plan.1` = `bb` is the name of no model
-      help: the models are a, offline
+      help: use one of: a, offline
     site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
       help: the choices are "plan", "continuation", "scene", "answer", "summary", "embedding", "recovery", "interpretation", "decision", "adaptation", "path", "node", "program"
     environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` is invalid: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
@@ -317,7 +317,7 @@ fn suspicious_but_valid_settings_give_warnings() {
     config.unused: OPENAI_MODEL is not used: `llm.models` is configured
     config.key: the API key of model `a` is read from MY_KEY, which is not set
     config.insecure: model `a` is called without encryption at http://models.example/v1
-    config.price: no prices are known for model `a`, so its cost is reported as 0
+    config.price: no prices are known for model `a`, so its cost is reported as 0, and no budget limits it
     config.clock: the clock is fixed at 2026-05-04T07:00:00Z
     ");
 }

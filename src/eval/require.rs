@@ -86,7 +86,9 @@ impl FromStr for EvalRequirement {
         let bound = figure.units.iter().find_map(read);
         let bound = bound.filter(|bound| bound.is_finite() && is_share(*bound));
         let unit = figure.units.first().map_or("", |(unit, _)| *unit);
-        let bound = bound.ok_or_else(|| format!("{number:?} is no bound of {name}: write 5{unit}"))?;
+        // `right>=95`: only the unit is missing.
+        let meant = number.parse::<f64>().map_or("5", |_| number);
+        let bound = bound.ok_or_else(|| format!("{number:?} is no bound of {name}: write {meant}{unit}"))?;
         Ok(Self { figure, comparison, bound, text: text.to_owned() })
     }
 }
@@ -130,7 +132,7 @@ mod tests {
             ("right", "write a figure"),
             ("rigth>=1", "did you mean \"right\"?"),
             ("right>=much", "write 5%"),
-            ("right>=95", "write 5%"),
+            ("right>=95", "write 95%"),
             ("p95_latency<5%", "write 5ms"),
             ("right=>1", "is no bound"),
         ] {

@@ -345,7 +345,7 @@ impl Options {
                 let remedy = match nearest(name, names.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
-                        format!("the models are {}", names.iter().copied().collect::<Vec<_>>().join(", "))
+                        format!("use one of: {}", names.iter().copied().collect::<Vec<_>>().join(", "))
                     }
                 };
                 let key = format!("{key}.{index}");

@@ -194,7 +194,7 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     b/scene.toml:48: error[scene.invalid_value]: `tools[3].effect` is "reed"
       write one of: read, write; did you mean "read"?
     b/scene.toml:54: error[scene.http_private_address]: 192.168.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts`
-      write a public host, or allow this one in the configuration
+      write a public host, or add "192.168.0.1" to `scenes.allow_hosts`
     b/scene.toml:54: error[scene.http_placeholder]: {city} is not among the tool's parameters
       declare it in `parameters`, or use one of: q
     b/scene.toml:55: error[scene.http_body]: a GET request has no body

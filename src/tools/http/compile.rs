@@ -220,7 +220,10 @@ impl SpecCompiler<'_> {
                 Err("credentials in a URL are visible to everyone".to_owned())
             }
             Ok(_) if url.contains('#') => Err("a fragment (#…) is never sent".to_owned()),
-            Ok(parsed) => Ok(network.policy().check(&parsed)),
+            Ok(parsed) => Ok(network.policy().check(&parsed).map_err(|refused| {
+                let port = parsed.port().map(|port| format!(":{port}")).unwrap_or_default();
+                (refused.message, format!("{}{port}", parsed.host_str().unwrap_or_default()))
+            })),
         };
         match allowed {
             Err(message) => {
@@ -228,9 +231,9 @@ impl SpecCompiler<'_> {
                 self.problem("url", "http_url", message, remedy);
                 return Default::default();
             }
-            Ok(Err(refused)) => {
-                let remedy = "write a public host, or allow this one in the configuration";
-                self.problem("url", "http_private_address", refused.message, remedy);
+            Ok(Err((message, host))) => {
+                let remedy = format!("write a public host, or add {host:?} to `scenes.allow_hosts`");
+                self.problem("url", "http_private_address", message, remedy);
             }
             Ok(Ok(())) => {}
         }

@@ -426,7 +426,7 @@ fn every_problem_of_a_request_is_reported_at_once() {
         problems.iter().map(|p| format!("{}: {}: {} | {}", p.at, p.code, p.message, p.remedy)).collect();
     insta::assert_snapshot!(told.join("\n"), @r#"
     method: http_method: "get" is not a supported method | write "GET"
-    url: http_private_address: 10.0.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts` | write a public host, or allow this one in the configuration
+    url: http_private_address: 10.0.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts` | write a public host, or add "10.0.0.1" to `scenes.allow_hosts`
     url: http_placeholder: {idd} is not among the tool's parameters | did you mean "id"?
     url: http_placeholder: {q} is part of the path, but q is optional | add "q" to `required`, or put it in `query`
     query.a: http_placeholder: "{q" has a brace that is not part of an {argument} | write {{ and }} for literal braces
