@@ -142,7 +142,7 @@ impl UserPlans<'_> {
     ///
     /// # Errors
     /// `approval.changed` if there is a later version; `approval.own_request` where the configuration lets
-    /// nobody approve requests of their own; `plan.unknown`.
+    /// nobody approve requests of their own; `plan.illegal_transition` if it has ended; `plan.unknown`.
     pub async fn approve(&self, task: TaskId, version: u32) -> Result<PlanDocument, Fault> {
         let action = CommandAction::Approve { version: Some(version), hash: None, hold: false };
         self.carry_out(task, action, None).await

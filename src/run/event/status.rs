@@ -16,6 +16,7 @@ use crate::plan::PlanStatus;
     Hash,
     Serialize,
     Deserialize,
+    strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
     utoipa::ToSchema,
