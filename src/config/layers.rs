@@ -210,13 +210,15 @@ pub(super) fn env_layer(
 }
 
 fn unread_variable(name: &str, text: &str) -> ConfigFault {
-    let meant = name.trim_start_matches("PROSCENIUM_").trim_start_matches('_').replacen('_', "__", 1);
+    let rest = name.trim_start_matches("PROSCENIUM_").trim_start_matches('_');
+    // `PROSCENIUM_SERVER__ADDR` lacks one only before the section.
+    let meant = if rest.contains("__") { rest.to_owned() } else { rest.replacen('_', "__", 1) };
     ConfigFault {
         code: "config.unused",
         origin: ValueOrigin::Variable(name.to_owned()),
         key: String::new(),
         value: Some(text.to_owned()),
-        message: format!("{name} is not read: section and key must be separated by two underscores"),
+        message: format!("{name} is not read: write two underscores before the section and before the key"),
         remedy: format!("write {PREFIX}SECTION__KEY, such as {PREFIX}{meant}"),
     }
 }

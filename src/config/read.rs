@@ -99,7 +99,13 @@ impl MergedLayers {
             Kind::InvalidType(found, expected) => (
                 "config.type",
                 format!("`{key}` = {is} is {}, and must be {}", type_name(found), expected_name(expected)),
-                default_remedy(path),
+                match (found, value.as_deref()) {
+                    // One host, not written as a list. A model is more than its name.
+                    (Actual::Str(_), Some(text)) if *expected == "a sequence" && key != "llm.models" => {
+                        format!("write `[{text:?}]`")
+                    }
+                    _ => default_remedy(path),
+                },
             ),
             Kind::InvalidValue(_, expected) | Kind::InvalidLength(_, expected) => (
                 "config.value",

@@ -357,6 +357,9 @@ impl Default for TelemetryConfig {
     }
 }
 
+/// The levels of `telemetry.log`.
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+
 impl TelemetryConfig {
     /// The log filter. Errors of `async_openai` quote replies, which may contain confidential data, so they
     /// are not logged unless `log` names that module.
@@ -373,12 +376,28 @@ impl TelemetryConfig {
         EnvFilter::builder().parse(format!("{NOTICES}{lines},{log}{quiet}"))
     }
 
+    /// The filter, if it is one word that is neither a level nor this program.
+    fn misspelled_level(&self) -> Option<&str> {
+        let word = self.log.trim();
+        let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
+        let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+        (is_word && !is_level && word != "proscenium").then_some(word)
+    }
+
     /// Validates these values.
     pub fn problems(&self) -> Vec<SettingProblem> {
         let mut review = SettingsReview::default();
         if let Err(error) = self.filter() {
             let message = format!("`telemetry.log` = `{}` is not a valid filter: {error}", self.log);
             let remedy = "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)";
+            review.add("telemetry.log", message, remedy);
+        } else if let Some(word) = self.misspelled_level() {
+            // The filter would take it for the name of a module, and nothing else would be logged.
+            let message = format!("`telemetry.log` = `{word}` is not a level");
+            let remedy = match nearest(word, LEVELS) {
+                Some(level) => format!("did you mean `{level}`?"),
+                None => format!("the levels are {}", LEVELS.join(", ")),
+            };
             review.add("telemetry.log", message, remedy);
         }
         review.range("telemetry.max_tenant_labels", self.max_tenant_labels, 0..=1000);

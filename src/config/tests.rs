@@ -313,13 +313,32 @@ fn suspicious_but_valid_settings_give_warnings() {
     let loaded = Config::load(Some(&path), env(&pairs), ConfigFlags::default()).unwrap();
     let told: Vec<String> = loaded.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
-    config.unused: PROSCENIUM_PLANNING_MAX_STEPS is not read: section and key must be separated by two underscores
+    config.unused: PROSCENIUM_PLANNING_MAX_STEPS is not read: write two underscores before the section and before the key
     config.unused: OPENAI_MODEL is not used: `llm.models` is configured
     config.key: the API key of model `a` is read from MY_KEY, which is not set
     config.insecure: model `a` is called without encryption at http://models.example/v1
     config.price: no prices are known for model `a`, so its cost is reported as 0, and no budget limits it
     config.clock: the clock is fixed at 2026-05-04T07:00:00Z
     ");
+}
+
+#[test]
+fn remedies_of_common_mistakes_can_be_copied() {
+    let remedy = |name: &str, value: &str| {
+        let (loaded, faults) = Config::read(None, env(&[(name, value)]), ConfigFlags::default());
+        let found: Vec<ConfigFault> = faults.0.into_iter().chain(loaded.warnings).collect();
+        assert_eq!(found.len(), 1, "{name}: {found:?}");
+        found[0].remedy.clone()
+    };
+    let hosts = remedy("PROSCENIUM__SCENES__ALLOW_HOSTS", "127.0.0.1:8000");
+    assert_eq!(hosts, r#"write `["127.0.0.1:8000"]`"#);
+    let address = remedy("PROSCENIUM_SERVER__ADDR", "127.0.0.1:1");
+    assert!(address.ends_with("such as PROSCENIUM__SERVER__ADDR"), "{address}");
+    let deadline = remedy("PROSCENIUM__LLM__DEADLINE", "60");
+    assert_eq!(deadline, "did you mean `PROSCENIUM__LLM__DEADLINE_MS`?");
+    assert_eq!(remedy("PROSCENIUM__TELEMETRY__LOG", "wran"), "did you mean `warn`?");
+    let verbose = remedy("PROSCENIUM__TELEMETRY__LOG", "verbose");
+    assert_eq!(verbose, "the levels are error, warn, info, debug, trace, off");
 }
 
 #[test]
