@@ -28,6 +28,7 @@ pub use tables::{CommitTerms, TableSession, TenantTables};
 
 use crate::program::Interpreter;
 use crate::run::{FaultClass, RunId, SessionId, TenantId};
+use crate::sentences::FailureKind;
 use crate::staged::SceneTables;
 use crate::trace_context::TraceParent;
 
@@ -85,7 +86,7 @@ pub struct ToolContext {
 
 impl ToolContext {
     /// Deserializes the scene's settings; the type's defaults if there are none. `scene` is named in the
-    /// error message.
+    /// error message, which is for operators: users read that the service is not available.
     ///
     /// # Errors
     /// `code`, if the settings do not fit the type.
@@ -100,6 +101,7 @@ impl ToolContext {
         T::deserialize(&self.settings).map_err(|error| {
             let message = format!("`scenes.settings.{scene}` of the configuration is invalid: {error}");
             ToolError::failed(code, message)
+                .saying(FailureKind::Unavailable.sentence(self.language.as_deref()))
         })
     }
 }
@@ -320,5 +322,21 @@ where
                 .classed(FaultClass::BadData)
         })?;
         (self.function)(arguments, context).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn user_reads_nothing_of_wrong_settings() {
+        let context = ToolContext { settings: serde_json::json!({"days": "many"}), ..testing::context() };
+        let wrong = context.settings_as::<BTreeMap<String, u32>>("Leave", "leave.settings").unwrap_err();
+        assert!(wrong.message.contains("`scenes.settings.Leave`"), "{wrong}");
+        assert_eq!(
+            wrong.say.as_deref(),
+            Some("Il servizio al momento non è disponibile: riprova più tardi.")
+        );
     }
 }
