@@ -5,23 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// The kind of a failure: what decides whether a retry, another source or nothing helps.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    strum::IntoStaticStr,
-    strum::EnumIter,
-    strum::EnumString,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, strum::IntoStaticStr, strum::EnumIter, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FaultClass {

@@ -1,24 +1,11 @@
 //! Levels and modes, and how a narrower setting lowers a wider one.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Who may be asked when something unexpected happens (`execution.level`).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ExecutionLevel {
@@ -33,22 +20,8 @@ pub enum ExecutionLevel {
 }
 
 /// What may change when something unexpected happens (`execution.mode`).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ExecutionMode {
@@ -103,7 +76,6 @@ pub fn completed(level: Option<ExecutionLevel>, mode: Option<ExecutionMode>) -> 
 
 #[cfg(test)]
 mod tests {
-    use strum::VariantArray;
 
     use super::*;
     use crate::adapt::{Capabilities, capabilities};

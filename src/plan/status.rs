@@ -6,21 +6,8 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 /// The status of a plan. [`PlanStatus::successors`] is the only definition of legal transitions.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
@@ -133,9 +120,9 @@ impl PlanStatus {
 }
 
 /// The status of a step.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     /// Not started; waits for its dependencies or for a free slot.
@@ -157,15 +144,7 @@ pub enum StepStatus {
 impl StepStatus {
     /// Its name in documents.
     pub fn name(self) -> &'static str {
-        match self {
-            StepStatus::Pending => "pending",
-            StepStatus::Running => "running",
-            StepStatus::Completed => "completed",
-            StepStatus::Failed => "failed",
-            StepStatus::NeedsInput => "needs_input",
-            StepStatus::Blocked => "blocked",
-            StepStatus::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// Whether the step has ended.

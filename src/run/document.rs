@@ -24,19 +24,8 @@ impl std::str::FromStr for DocumentId {
 }
 
 /// What a document is, as its media type says.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    EnumString,
-    IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, EnumString, IntoStaticStr, utoipa::ToSchema)]
 pub enum DocumentMedia {
     /// Plain text.
     #[serde(rename = "text/plain")]

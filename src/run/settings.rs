@@ -141,9 +141,8 @@ pub enum PrepareMode {
 
 /// Who makes the plan (`planning.maker`). Ordered by how much may be left to programs: where several settings differ, the
 /// narrowest applies.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanningMaker {
     /// A planner, out of steps of scenes. No program is written.
@@ -176,9 +175,8 @@ pub enum SceneMode {
 
 /// Which writes the user is asked to confirm before they are executed (`execution.confirm`). Ordered by
 /// strictness: where a scene and a tenant differ, the stricter policy applies.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmPolicy {
     /// None.

@@ -40,21 +40,8 @@ pub use refusal::{Code, Layer, Refusal, TextPosition};
 pub const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// The SQL that an engine reads.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Display,
-    EnumIter,
-    IntoStaticStr,
-    Serialize,
-    Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Display, EnumIter, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Dialect {

@@ -6,21 +6,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, IntoStaticStr};
 
 /// The layers of the guard, in the order in which they look at a statement.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Display,
-    EnumIter,
-    IntoStaticStr,
-    Serialize,
-    Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Display, EnumIter, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Layer {
@@ -37,9 +24,7 @@ pub enum Layer {
 }
 
 /// What is wrong with a statement. Codes are stable: they are in journals and answers.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumIter, IntoStaticStr, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumIter, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Code {

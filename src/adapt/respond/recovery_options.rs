@@ -12,8 +12,9 @@ use crate::fault::FaultClass;
 const EXTRA_ATTEMPTS: u32 = 1;
 
 /// What a recovery can choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "action", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RecoveryAction {
     /// One more attempt of the same call.
     Retry {
@@ -42,14 +43,7 @@ pub enum RecoveryAction {
 impl RecoveryAction {
     /// Its id in the question: `retry`, `alternative`, `cached`, `skip`, `ask_user` or `abort`.
     pub fn id(self) -> &'static str {
-        match self {
-            Self::Retry { .. } => "retry",
-            Self::Alternative { .. } => "alternative",
-            Self::Cached { .. } => "cached",
-            Self::Skip => "skip",
-            Self::AskUser => "ask_user",
-            Self::Abort => "abort",
-        }
+        self.into()
     }
 }
 

@@ -6,8 +6,9 @@ use super::{Fault, RequestedCall};
 use crate::program::{ProgramCall, ProgramFault, ProgramResult};
 
 /// Where an execution of a program stopped, and what that means for its run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "stop", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ProgramStop {
     /// At a call whose outcome the program needs.
     Call {
@@ -51,11 +52,6 @@ pub enum ProgramStop {
 impl ProgramStop {
     /// Its name in the journal.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Call { .. } => "call",
-            Self::Finished { .. } => "finished",
-            Self::Fault { .. } => "fault",
-            Self::Unavailable { .. } => "unavailable",
-        }
+        self.into()
     }
 }
