@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::adapt::{ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
 use crate::mutex::lock;
-use crate::run::{CallState, Effect, Event, Fault, FaultClass, Outcome, RunState, TenantId};
+use crate::run::{CallState, Effect, Event, Fault, Outcome, RunState, TenantId};
 use crate::scene::Catalogue;
 
 /// Most tools of all tenants; of more, the one that was not called for the longest time is forgotten.
@@ -51,31 +51,21 @@ impl ToolHealths {
         at: Timestamp,
     ) -> Option<Fault> {
         let mut all = self.lock();
-        let key = (tenant.clone(), call.scene.clone(), call.requested.tool.clone());
-        all.get(&key).filter(|health| health.state(at) != ToolBreakerState::Closed)?;
+        let key = |tool: &str| (tenant.clone(), call.scene.clone(), tool.to_owned());
+        let tool = call.requested.tool.as_str();
+        all.get(&key(tool)).filter(|health| health.state(at) != ToolBreakerState::Closed)?;
         let scene = catalogue.get(&call.scene)?;
-        let asks = match call.requested.effect {
-            Effect::Read => ToolUse::Read { timeout_ms: scene.tool(&call.requested.tool)?.timeout_ms },
+        let tool_use = match call.requested.effect {
+            Effect::Read => ToolUse::Read { timeout_ms: scene.tool(tool)?.timeout_ms },
             Effect::Write => {
                 let reads = scene.tools.iter().filter(|tool| tool.effect == Effect::Read);
-                let open = reads.filter_map(|tool| {
-                    let key = (tenant.clone(), call.scene.clone(), tool.name.clone());
-                    all.get(&key)?.open_ms(at)
-                });
-                ToolUse::Write { reads_open_ms: open.max() }
+                ToolUse::write(reads.filter_map(|read| all.get(&key(&read.name))), at)
             }
         };
-        let left_ms = all.get_mut(&key)?.admit(asks, at).err()?;
-        let message = format!(
-            "{} did not answer several times in a row, so it is not called for {left_ms} ms; \
-             `execution.breaker` sets when and how long",
-            call.requested.tool
-        );
-        let fault = Fault::new("tool.breaker_open", message).classed(FaultClass::Unavailable);
-        Some(Fault { retry_after_ms: Some(left_ms), ..fault })
+        all.get_mut(&key(tool))?.refusal(tool, tool_use, at)
     }
 
-    /// The forecasts of those of these tools of a scene that do not work well.
+    /// The forecasts of a scene's tools, as far as they do not work well.
     pub(crate) fn forecast<'t>(
         &self,
         tenant: &TenantId,
@@ -87,10 +77,9 @@ impl ToolHealths {
         if all.is_empty() {
             return Vec::new();
         }
-        let told = tools.filter_map(|tool| {
-            all.get(&(tenant.clone(), scene.to_owned(), tool.to_owned()))?.forecast(tool, at)
-        });
-        told.collect()
+        let forecast =
+            |tool: &str| all.get(&(tenant.clone(), scene.to_owned(), tool.to_owned()))?.forecast(tool, at);
+        tools.filter_map(forecast).collect()
     }
 
     /// The state of each tool's breaker, by scene and tool: the worst of all tenants.

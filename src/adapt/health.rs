@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::FaultClass;
+use crate::fault::{Fault, FaultClass};
 
 /// Seconds after which an observation counts half.
 const HALF_LIFE_S: f64 = 300.0;
@@ -65,6 +65,13 @@ pub enum ToolUse {
         /// How long a breaker of a read of the same scene stays open, in milliseconds, if one is open.
         reads_open_ms: Option<u64>,
     },
+}
+
+impl ToolUse {
+    /// A write of a scene whose reads have this health.
+    pub fn write<'h>(reads: impl Iterator<Item = &'h ToolHealth>, at: Timestamp) -> Self {
+        Self::Write { reads_open_ms: reads.filter_map(|read| read.open_ms(at)).max() }
+    }
 }
 
 /// The state of a tool's breaker.
@@ -177,6 +184,17 @@ impl ToolHealth {
                 Ok(())
             }
         }
+    }
+
+    /// Why a call of `tool`, whose health this is, is refused now; `None` if it is admitted.
+    pub fn refusal(&mut self, tool: &str, call: ToolUse, at: Timestamp) -> Option<Fault> {
+        let left_ms = self.admit(call, at).err()?;
+        let message = format!(
+            "{tool} did not answer several times in a row, so it is not called for {left_ms} ms; \
+             `execution.breaker` sets when and how long"
+        );
+        let fault = Fault::new("tool.breaker_open", message).classed(FaultClass::Unavailable);
+        Some(Fault { retry_after_ms: Some(left_ms), ..fault })
     }
 
     /// How long its breaker stays open, in milliseconds; `None` if calls are made, or one may test it.
@@ -299,6 +317,25 @@ mod tests {
         assert_eq!((health.admit(WRITE, at(1_000)), health.admit(WRITE, at(1_000))), (Ok(()), Ok(())));
         health.record(HealthReport::Fails, 400, at(1_100), CONFIG);
         assert_eq!(health.admit(WRITE, at(1_101)), Err(1_999));
+    }
+
+    #[test]
+    fn write_waits_for_the_read_that_is_refused_longest() {
+        let mut slow = after_failures(4);
+        slow.record(HealthReport::Fails, 400, at(0), CONFIG);
+        assert_eq!(slow.admit(READ, at(1_000)), Ok(()));
+        slow.record(HealthReport::Fails, 400, at(1_000), CONFIG);
+        let reads = [after_failures(0), slow, after_failures(4)];
+        assert_eq!(ToolUse::write(reads.iter(), at(1_000)), ToolUse::Write { reads_open_ms: Some(2_000) });
+        assert_eq!(ToolUse::write(reads[..1].iter(), at(1_000)), WRITE);
+    }
+
+    #[test]
+    fn refusal_says_when_the_tool_may_be_called_again() {
+        let refused = after_failures(4).refusal("Look", READ, at(1)).unwrap();
+        assert_eq!((refused.code.as_str(), refused.retry_after_ms), ("tool.breaker_open", Some(999)));
+        assert_eq!(refused.class, FaultClass::Unavailable);
+        assert_eq!(after_failures(3).refusal("Look", READ, at(1)), None);
     }
 
     #[test]
