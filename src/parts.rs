@@ -10,12 +10,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::adapt::RecoveryAction;
+use crate::adapt::{ConsultationKind, RecoveryAction};
 use crate::llm;
 use crate::plan::{Plan, PlanProblem};
 pub use crate::planner::{CallAttempts, FailedCall};
 use crate::program::Interpreter;
-use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, TenantId, Verdict};
+use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, Subject, TenantId, Verdict};
 use crate::scene::Catalogue;
 
 /// A request to a planner or a generator.
@@ -149,4 +149,110 @@ pub struct ReplacedParts {
     pub recovery: Option<Arc<dyn Recovery>>,
     /// Executes programs.
     pub interpreter: Option<Arc<dyn Interpreter>>,
+}
+
+/// The replaced part that answers a question in place of a model.
+pub(crate) enum AnsweringPart {
+    /// Creates a plan.
+    Planner(Arc<dyn Planner>),
+    /// Creates a plan that people decide about.
+    Generator(Arc<dyn Generator>),
+    /// Checks whether the request is answered.
+    Checker(Arc<dyn Planner>),
+    /// Chooses in this consultation.
+    Recovery(Arc<dyn Recovery>, u32),
+}
+
+impl ReplacedParts {
+    /// Returns the part that answers a question about `subject`; `None` if a model does.
+    pub(crate) fn answering(&self, state: &RunState, subject: Subject) -> Option<AnsweringPart> {
+        match subject {
+            Subject::Plan { .. } => match &self.generator {
+                Some(generator) if is_decided_by_people(state) => {
+                    Some(AnsweringPart::Generator(generator.clone()))
+                }
+                _ => self.planner.clone().map(AnsweringPart::Planner),
+            },
+            Subject::Continuation { .. } => self.planner.clone().map(AnsweringPart::Checker),
+            Subject::Consultation { consultation, kind: ConsultationKind::Recovery } => {
+                self.recovery.clone().map(|recovery| AnsweringPart::Recovery(recovery, consultation))
+            }
+            Subject::Scene { .. }
+            | Subject::Path { .. }
+            | Subject::Node { .. }
+            | Subject::Summary { .. }
+            | Subject::Program { .. }
+            | Subject::Answer
+            | Subject::Ranking
+            | Subject::Consultation { .. }
+            | Subject::Vote { .. } => None,
+        }
+    }
+}
+
+/// Whether people approve the plan that is being made, or asked for its change.
+fn is_decided_by_people(state: &RunState) -> bool {
+    state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some())
+        || state.queued.as_ref().is_some_and(|queued| queued.options.require_approval)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::plan::TaskId;
+    use crate::run::{Event, RequestOptions, RunQueued};
+
+    struct Part;
+
+    #[async_trait]
+    impl Planner for Part {
+        async fn plan(&self, _: PlannerRequest) -> Result<Plan, Fault> {
+            Ok(Plan::default())
+        }
+
+        async fn check(&self, _: PlannerRequest) -> Result<Verdict, Fault> {
+            Ok(Verdict::default())
+        }
+    }
+
+    #[async_trait]
+    impl Generator for Part {
+        async fn generate(&self, _: PlannerRequest) -> Result<Plan, Fault> {
+            Ok(Plan::default())
+        }
+    }
+
+    fn queued(require_approval: bool) -> RunState {
+        let mut state = RunState::new(RunId(Uuid::nil()));
+        let options = RequestOptions { require_approval, ..RequestOptions::default() };
+        let queued = RunQueued::new("Go.".to_owned(), "ada".to_owned(), TaskId(Uuid::nil()));
+        state.apply(&Event::RunQueued(RunQueued { options, ..queued })).unwrap();
+        state
+    }
+
+    #[test]
+    fn generator_makes_only_the_plans_that_people_approve() {
+        let parts = ReplacedParts {
+            planner: Some(Arc::new(Part)),
+            generator: Some(Arc::new(Part)),
+            ..ReplacedParts::default()
+        };
+        let plan = Subject::Plan { version: 1 };
+        assert!(matches!(parts.answering(&queued(true), plan), Some(AnsweringPart::Generator(_))));
+        assert!(matches!(parts.answering(&queued(false), plan), Some(AnsweringPart::Planner(_))));
+        let generator_alone = ReplacedParts { planner: None, ..parts };
+        assert!(generator_alone.answering(&queued(false), plan).is_none());
+        assert!(generator_alone.answering(&queued(true), Subject::Continuation { round: 1 }).is_none());
+    }
+
+    #[test]
+    fn unreplaced_parts_leave_every_question_to_models() {
+        let parts = ReplacedParts::default();
+        let recovery = Subject::Consultation { consultation: 1, kind: ConsultationKind::Recovery };
+        for subject in [Subject::Plan { version: 1 }, Subject::Continuation { round: 1 }, recovery] {
+            assert!(parts.answering(&queued(true), subject).is_none());
+        }
+    }
 }

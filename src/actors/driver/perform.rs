@@ -370,10 +370,8 @@ impl Driver {
         request: &llm::Request,
         fallback: bool,
     ) -> Option<replaced_parts::PartRequest> {
-        if fallback {
-            return None;
-        }
-        replaced_parts::PartRequest::for_subject(&self.shared, &self.state, subject, request)
+        let replaced = || replaced_parts::PartRequest::new(&self.shared, &self.state, subject, request);
+        (!fallback).then(replaced).flatten()
     }
 
     pub(super) fn caller(&self) -> Caller {

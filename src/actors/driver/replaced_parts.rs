@@ -10,13 +10,12 @@ use tracing::Instrument;
 
 use super::RunServices;
 use crate::actors::scene;
-use crate::adapt::ConsultationKind;
 use crate::llm::{self, Gateway};
 use crate::mutex::lock;
 use crate::nesting;
 use crate::parts::{
-    Executor, Generator, Planner, PlannerRequest, Recovery, RecoveryChoice, RecoveryRequest, ToolExecution,
-    ToolRunner,
+    AnsweringPart, Executor, Generator, Planner, PlannerRequest, Recovery, RecoveryChoice, RecoveryRequest,
+    ToolExecution, ToolRunner,
 };
 use crate::planner::{self, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::run::{AskStatus, Fault, FaultClass, Outcome, Reply, ReplyCall, RunState, Subject};
@@ -25,8 +24,7 @@ use crate::scene::CallEnd;
 /// A request to a replaced part.
 pub(super) struct PartRequest {
     part: PartCall,
-    /// The longest that it may take.
-    most: Duration,
+    timeout: Duration,
     /// Spawns the part's task, so that a panic in it does not affect the driver.
     gateway: Gateway,
 }
@@ -42,71 +40,52 @@ enum PartCall {
 const UNLIMITED: Duration = Duration::MAX;
 
 impl PartRequest {
-    /// The request for `subject`, if the part that answers it was replaced.
-    pub(super) fn for_subject(
+    /// The request for `subject`, if a replaced part answers it.
+    pub(super) fn new(
         shared: &RunServices,
         state: &RunState,
         subject: Subject,
         request: &llm::Request,
     ) -> Option<Self> {
-        let gateway = shared.gateway.clone();
-        if let Subject::Consultation { consultation, kind: ConsultationKind::Recovery } = subject {
-            let recovery = shared.replaced.recovery.clone()?;
-            let question = recovery_request(shared, state, (subject, consultation), request)?;
-            let most = Duration::from_millis(state.settings().consultations.timeout_ms);
-            return Some(Self { part: PartCall::Recover(recovery, question), most, gateway });
-        }
-        let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.clone());
-        let decided_by_people =
-            feedback.is_some() || state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
-        let (planner, generator) = (&shared.replaced.planner, &shared.replaced.generator);
         let question = || PlannerRequest {
             state: Arc::new(state.clone()),
             catalogue: shared.catalogue.clone(),
             request: request.clone(),
-            feedback: feedback.clone(),
+            feedback: state.planning.as_ref().and_then(|planning| planning.feedback.clone()),
         };
-        let part = match subject {
-            Subject::Plan { .. } => match (generator, planner) {
-                (Some(generator), _) if decided_by_people => {
-                    PartCall::Generate(generator.clone(), question())
-                }
-                (_, Some(planner)) => PartCall::Plan(planner.clone(), question()),
-                _ => return None,
-            },
-            Subject::Continuation { .. } => PartCall::Check(planner.clone()?, question()),
-            Subject::Scene { .. }
-            | Subject::Path { .. }
-            | Subject::Node { .. }
-            | Subject::Summary { .. }
-            | Subject::Program { .. }
-            | Subject::Answer
-            | Subject::Ranking
-            | Subject::Consultation { .. }
-            | Subject::Vote { .. } => {
-                return None;
+        let mut timeout = UNLIMITED;
+        let part = match shared.replaced.answering(state, subject)? {
+            AnsweringPart::Planner(planner) => PartCall::Plan(planner, question()),
+            AnsweringPart::Generator(generator) => PartCall::Generate(generator, question()),
+            AnsweringPart::Checker(planner) => PartCall::Check(planner, question()),
+            AnsweringPart::Recovery(recovery, consultation) => {
+                timeout = Duration::from_millis(state.settings().consultations.timeout_ms);
+                PartCall::Recover(
+                    recovery,
+                    recovery_request(shared, state, (subject, consultation), request)?,
+                )
             }
         };
-        Some(Self { part, most: UNLIMITED, gateway })
+        Some(Self { part, timeout, gateway: shared.gateway.clone() })
     }
 
     /// The part's answer, as the call of the forced function that a model would have made.
     pub(super) async fn answer(self, stop: &CancellationToken) -> Result<Reply, Fault> {
-        let Self { part, most, gateway } = self;
+        let Self { part, timeout, gateway } = self;
         let name = part.name();
         let task = gateway.spawn(part.answer().in_current_span()).map_err(Fault::from)?;
         let abort = task.abort_handle();
         tokio::select! {
-            said = task => said.unwrap_or_else(|_| {
+            reply = task => reply.unwrap_or_else(|_| {
                 Err(Fault::new(&format!("{name}.panicked"), format!("the custom {name} panicked")))
             }),
             () = stop.cancelled() => {
                 abort.abort();
                 Err(Fault::new("llm.cancelled", "the run ended before this was answered"))
             }
-            () = tokio::time::sleep(most) => {
+            () = tokio::time::sleep(timeout) => {
                 abort.abort();
-                let message = format!("the custom {name} gave no reply within {} ms", most.as_millis());
+                let message = format!("the custom {name} gave no reply within {} ms", timeout.as_millis());
                 Err(Fault::new(&format!("{name}.timeout"), message).classed(FaultClass::Timeout))
             }
         }
@@ -114,7 +93,7 @@ impl PartRequest {
 }
 
 impl PartCall {
-    /// What the part is, in codes and messages of its faults.
+    /// Its name in codes and messages of its faults.
     fn name(&self) -> &'static str {
         match self {
             Self::Plan(..) | Self::Generate(..) | Self::Check(..) => "planner",
@@ -163,8 +142,8 @@ fn recovery_request(
     })
 }
 
-fn forced_call_reply<T: serde::Serialize>(function: &str, said: &T) -> Result<Reply, Fault> {
-    let arguments = serde_json::to_string(said).map_err(|error| {
+fn forced_call_reply<T: serde::Serialize>(function: &str, reply: &T) -> Result<Reply, Fault> {
+    let arguments = serde_json::to_string(reply).map_err(|error| {
         Fault::new("planner.unwritable", format!("the custom planner's reply cannot be serialized: {error}"))
     })?;
     let call = ReplyCall { id: "replaced_1".to_owned(), name: function.to_owned(), arguments };
@@ -196,13 +175,13 @@ pub(super) async fn execute_with(
         step: work.step,
         idempotency_key: work.idempotency_key.clone(),
     };
-    let own = Arc::new(OriginalScene { scene, work, last: Mutex::default() });
-    let within = own.clone();
-    let work = async move { executor.execute(execution, &*within).await };
-    let task = gateway.spawn(work.in_current_span());
+    let original = Arc::new(OriginalScene { scene, work, last: Mutex::default() });
+    let runner = original.clone();
+    let execution = async move { executor.execute(execution, &*runner).await };
+    let task = gateway.spawn(execution.in_current_span());
     let error = match task {
         Ok(task) => match task.await {
-            Ok(outcome) => return own.end_of(outcome),
+            Ok(outcome) => return original.end_of(outcome),
             Err(_) => Fault::new("executor.panicked", "the custom executor panicked"),
         },
         // The call never started.
@@ -219,12 +198,12 @@ struct OriginalScene {
 }
 
 impl OriginalScene {
-    /// The end of the call with the outcome that the executor gave. What the scene's own tool returned was compared with
-    /// what it declares when it was whole.
+    /// The end of the call with the outcome that the executor gave. A result of the scene's own tool was compared with its
+    /// declaration before it was cut.
     fn end_of(&self, outcome: Outcome) -> CallEnd {
         let last = lock(&self.last).take();
-        let own = last.filter(|end| end.outcome == outcome);
-        match (own, outcome) {
+        let unchanged = last.filter(|end| end.outcome == outcome);
+        match (unchanged, outcome) {
             (Some(end), Outcome::Ok { result, say, .. }) => {
                 let is_whole = end.is_whole && !matches!(end.outcome, Outcome::Ok { whole: Some(_), .. });
                 CallEnd { outcome: Outcome::Ok { result, say, whole: None }, is_whole, ..end }
