@@ -25,9 +25,9 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Starts the registry; conversations are spread over `arbiters`.
+    /// Starts the registry on `arbiter`; conversations are spread over `arbiters`.
     pub(crate) fn start(
-        own: &ArbiterHandle,
+        arbiter: &ArbiterHandle,
         arbiters: Arc<[ArbiterHandle]>,
         options: scene_manager::Options,
         max_awake: usize,
@@ -35,7 +35,7 @@ impl Address {
     ) -> Self {
         let registry = SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 };
         let server_metrics = registry.options.server_metrics.clone();
-        Self { registry: launch::start_actor(own, mailbox, registry), server_metrics }
+        Self { registry: launch::start_actor(arbiter, mailbox, registry), server_metrics }
     }
 
     /// Passes a request to its conversation.
@@ -201,7 +201,7 @@ impl AwakeSession {
     }
 }
 
-/// See the module.
+/// The conversations that are awake.
 pub(crate) struct SessionRegistry {
     arbiters: Arc<[ArbiterHandle]>,
     options: scene_manager::Options,
@@ -231,10 +231,8 @@ impl SessionRegistry {
             self.awake.retain(|_, a| a.address.connected());
         }
         if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
-            let message =
-                format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
             self.options.server_metrics.shed(Component::SessionRegistry);
-            return Err(Fault::new("engine.sessions_full", message));
+            return Err(conversation::sessions_full(self.max_awake));
         }
         Ok(self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
             let generation = self.started;
@@ -299,18 +297,13 @@ impl Handler<SleepRequest> for SessionRegistry {
 
     fn handle(&mut self, request: SleepRequest, _: &mut Context<Self>) -> bool {
         let key = (request.tenant, request.session);
-        match self.awake.get(&key) {
-            Some(awake) if awake.generation == request.generation => {
-                let agreed = awake.sent == request.received;
-                if agreed {
-                    self.awake.remove(&key);
-                    self.options.server_metrics.set_awake(self.awake.len());
-                }
-                agreed
-            }
-            // It is forgotten already: no message reaches it, and the one awake by its name is another.
-            _ => true,
+        let known = self.awake.get(&key).map(|awake| (awake.generation, awake.sent));
+        let agreed = conversation::may_sleep(known, (request.generation, request.received));
+        if agreed && known.is_some_and(|(generation, _)| generation == request.generation) {
+            self.awake.remove(&key);
+            self.options.server_metrics.set_awake(self.awake.len());
         }
+        agreed
     }
 }
 

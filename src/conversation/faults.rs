@@ -11,6 +11,12 @@ pub(crate) fn queue_full(max_queued: usize) -> Fault {
     Fault::new("session.queue_full", message)
 }
 
+/// There is no room for another conversation.
+pub(crate) fn sessions_full(max_awake: usize) -> Fault {
+    let message = format!("{max_awake} conversations are awake, which is the bound; try again later");
+    Fault::new("engine.sessions_full", message)
+}
+
 /// There is no room for a command.
 pub(crate) fn too_many_commands() -> Fault {
     Fault::new("run.too_many_commands", "too many decisions about this run wait; try again in a moment")

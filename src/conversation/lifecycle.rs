@@ -5,6 +5,15 @@ use super::side_effect::SideEffect;
 use super::{Awake, ConversationState, Phase, ResumeCaller, faults};
 use crate::run::{Fault, SessionEvent};
 
+/// Whether the registry lets a conversation's actor stop: it has received every message that was sent to it.
+///
+/// `known` is the generation of the actor that the registry knows and the number of messages sent to it; `asking` are the
+/// generation of the actor that asks and the number that it received. No message reaches an actor that the registry does
+/// not know any more.
+pub(crate) fn may_sleep(known: Option<(usize, u64)>, asking: (usize, u64)) -> bool {
+    known.is_none_or(|known| known == asking || known.0 != asking.0)
+}
+
 impl ConversationState {
     /// Starts what is due. It is level-triggered: it can be called after any input.
     pub(super) fn proceed(&mut self, out: &mut Vec<SideEffect>) {
@@ -221,5 +230,18 @@ impl ConversationState {
         {
             out.push(SideEffect::CancelTimer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_sleep;
+
+    #[test]
+    fn actor_stops_only_after_its_last_message() {
+        assert!(may_sleep(Some((3, 7)), (3, 7)));
+        assert!(!may_sleep(Some((3, 8)), (3, 7)), "a message is on its way");
+        assert!(may_sleep(Some((4, 8)), (3, 7)), "messages go to a later actor");
+        assert!(may_sleep(None, (3, 7)));
     }
 }

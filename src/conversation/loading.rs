@@ -4,6 +4,13 @@ use super::input::{CallerId, LoadedConversation, StoredDecisions};
 use super::side_effect::SideEffect;
 use super::slots::{ParkedRun, RunSlot, ScheduledRun};
 use super::{Awake, ConversationState, Phase, ResumeCaller};
+use crate::run::RunStatus;
+
+/// Whether a process takes up an unfinished run when it loads the conversation. Only a serving process resumes runs; any
+/// process can decide about one that waits for a person.
+pub(crate) fn is_taken_up(status: RunStatus, resumes_runs: bool) -> bool {
+    resumes_runs || status == RunStatus::Waiting
+}
 
 impl ConversationState {
     pub(super) fn on_loaded(&mut self, loaded: LoadedConversation) {
@@ -44,5 +51,17 @@ impl ConversationState {
             let done = self.resume_callers.drain(..);
             out.extend(done.map(|ResumeCaller { caller, .. }| SideEffect::ReplyResumed { caller }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_serving_process_resumes_runs_and_any_process_takes_up_those_that_wait() {
+        assert!(is_taken_up(RunStatus::Running, true) && is_taken_up(RunStatus::Waiting, true));
+        assert!(is_taken_up(RunStatus::Waiting, false));
+        assert!(!is_taken_up(RunStatus::Running, false) && !is_taken_up(RunStatus::Queued, false));
     }
 }

@@ -62,7 +62,9 @@ pub(crate) use statements::FactStatement;
 pub(crate) use waiting_history::OpenHistories;
 pub(crate) use word_decision::may_decide_by_words;
 
-pub(crate) use faults::{behind, queue_full, session_busy, too_many_commands};
+pub(crate) use faults::{behind, queue_full, session_busy, sessions_full, too_many_commands};
+pub(crate) use lifecycle::may_sleep;
+pub(crate) use loading::is_taken_up;
 
 /// How often drivers of one run may panic in this process. The run machine quarantines a run before that
 /// (`run.poisonous`); this bound is for a run whose driver cannot even record it.

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use crate::actors::journal;
 use crate::answer;
-use crate::conversation::StoredDecisions;
+use crate::conversation::{StoredDecisions, is_taken_up};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId};
 use crate::store::{self, Record, Store, StreamId};
 
-/// What is left of a conversation.
+/// The runs of a conversation that have not ended.
 #[derive(Default)]
 pub(super) struct UnfinishedRuns {
     /// Runs to be resumed, the oldest first.
@@ -29,34 +29,37 @@ pub(super) async fn unfinished(
     session: &SessionId,
     resumes_runs: bool,
 ) -> Result<UnfinishedRuns, store::Error> {
-    let mut left = UnfinishedRuns::default();
-    for row in store.unfinished_runs_of(tenant, session).await? {
-        let waits = row.status == RunStatus::Waiting;
-        // Only a serving process resumes runs; any process can decide about one that waits.
-        if !waits && !resumes_runs {
-            continue;
-        }
-        match read(store, journal, tenant, row.run).await {
-            Ok(state) if waits => {
+    let mut unfinished = UnfinishedRuns::default();
+    let rows = store.unfinished_runs_of(tenant, session).await?;
+    for row in rows.into_iter().filter(|row| is_taken_up(row.status, resumes_runs)) {
+        let error = match read(store, journal, tenant, row.run).await {
+            Ok(state) if row.status == RunStatus::Waiting => {
                 let is_shown = answer::is_shown_whole(&state);
-                left.waiting.push(StoredDecisions::of(&state, row.updated, is_shown));
+                unfinished.waiting.push(StoredDecisions::of(&state, row.updated, is_shown));
+                continue;
             }
-            Ok(state) => left.runs.push(state),
-            Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
+            Ok(state) => {
+                unfinished.runs.push(state);
+                continue;
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
+            store::ErrorCode::Gap => {
                 let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
-                let left = store.readable_run_events(row.run).await?;
-                let state = RunState::from_events(row.run, &left);
+                let readable = store.readable_run_events(row.run).await?;
+                let state = RunState::from_events(row.run, &readable);
                 let end = state.lost_end(unrecoverable(&error.into()));
                 end_by_force(journal, last, end).await?;
             }
-            Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
+            store::ErrorCode::Unreadable => {
                 let run = row.run;
                 tracing::error!(%run, %session, %tenant, code = error.code(), %error, "this release cannot read a run, so it is not resumed here");
             }
-            Err(error) => return Err(error),
+            _ => return Err(error),
         }
     }
-    Ok(left)
+    Ok(unfinished)
 }
 
 /// A run as the journal has it, open for its next event.
