@@ -130,7 +130,7 @@ pub(super) fn call_approval(
     }
     // The plan's approval covers the tools only as they were.
     let approved = state.approval_of_step(step.step_number);
-    let before = approved.and_then(|put| put.needed.tools.get(&format!("{scene}.{}", tool.name)));
+    let before = approved.and_then(|approval| approval.needed.tools.get(&format!("{scene}.{}", tool.name)));
     let another = before.is_some_and(|before| *before != definition(tool));
     let unshown = before.is_some() && !shows_call(step, &tool.name, arguments, occurrence);
     let policy = state.settings().approval.calls;
@@ -270,18 +270,18 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
     if state.status.is_terminal() {
         return None;
     }
-    if let (Some((approval, put)), Some(made), false) =
+    if let (Some((number, approval)), Some(made), false) =
         (state.plan_approval(), state.plan(), state.has_begun())
-        && !matches!(put.decided, Some((Decision::No, _)))
+        && !matches!(approval.decided, Some((Decision::No, _)))
     {
         let now = tool_definitions(catalogue, &made.plan);
-        let why = changed_tools(&put.needed.tools, &now);
+        let why = changed_tools(&approval.needed.tools, &now);
         if !why.is_empty() {
             let hash = plan_hash(made, &now);
-            let needed = RequiredApproval { hash, tools: now, ..put.needed.clone() };
+            let needed = RequiredApproval { hash, tools: now, ..approval.needed.clone() };
             return Some(Event::ApprovalLapsed {
-                approval,
-                matter: put.matter,
+                approval: number,
+                matter: approval.matter,
                 why,
                 needed,
                 edited: None,
@@ -289,19 +289,19 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
             });
         }
     }
-    for (approval, put) in state.approvals.iter().filter(|(_, put)| !put.lapsed) {
-        let ApprovalSubject::Call { call: number } = put.matter else { continue };
-        let Some(call) = state.calls.get(&number).filter(|call| call.status == CallStatus::Requested) else {
+    for (number, approval) in state.approvals.iter().filter(|(_, approval)| !approval.lapsed) {
+        let ApprovalSubject::Call { call } = approval.matter else { continue };
+        let Some(call) = state.calls.get(&call).filter(|call| call.status == CallStatus::Requested) else {
             continue;
         };
         let now = BTreeMap::from([(key(call), definition_of(catalogue, &call.scene, &call.requested.tool))]);
-        let why = changed_tools(&put.needed.tools, &now);
-        if !why.is_empty() && !matches!(put.decided, Some((Decision::No, _))) {
+        let why = changed_tools(&approval.needed.tools, &now);
+        if !why.is_empty() && !matches!(approval.decided, Some((Decision::No, _))) {
             let hash = call_hash(&call.requested.arguments, &now);
-            let needed = RequiredApproval { hash, tools: now, ..put.needed.clone() };
+            let needed = RequiredApproval { hash, tools: now, ..approval.needed.clone() };
             return Some(Event::ApprovalLapsed {
-                approval: *approval,
-                matter: put.matter,
+                approval: *number,
+                matter: approval.matter,
                 why,
                 needed,
                 edited: None,
@@ -316,7 +316,9 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
 /// or of an equal call covers it.
 fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
     let asked = |number: u32| {
-        let about = |put: &Approval| put.matter == ApprovalSubject::Call { call: number } && !put.lapsed;
+        let about = |approval: &Approval| {
+            approval.matter == ApprovalSubject::Call { call: number } && !approval.lapsed
+        };
         state.approvals.values().any(about)
     };
     for (number, call) in &state.calls {
@@ -326,7 +328,7 @@ fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event
             continue;
         }
         let own = call.requested.approval.as_ref().map(|needed| &needed.tools);
-        let of_plan = state.approval_of_step(call.step).map(|put| &put.needed.tools);
+        let of_plan = state.approval_of_step(call.step).map(|approval| &approval.needed.tools);
         let Some(was) = own.or(of_plan).and_then(|tools| tools.get(&key(call))) else { continue };
         let before = BTreeMap::from([(key(call), was.clone())]);
         let now = BTreeMap::from([(key(call), definition_of(catalogue, &call.scene, &call.requested.tool))]);

@@ -228,10 +228,10 @@ fn approve(
         ));
     }
     let to = if hold { PlanStatus::Approved } else { PlanStatus::Executing };
-    let Some((approval, put)) = state.plan_approval().filter(|_| !state.status.is_terminal()) else {
+    let Some((number, approval)) = state.plan_approval().filter(|_| !state.status.is_terminal()) else {
         return Err(illegal_transition(state, to));
     };
-    let (by, shown) = (command.by.clone(), put.needed.hash.clone());
+    let (by, shown) = (command.by.clone(), approval.needed.hash.clone());
     if state.has_begun() {
         return Err(illegal_transition(state, to));
     }
@@ -248,7 +248,7 @@ fn approve(
     }
     // The version alone does not identify the tool definitions that were seen.
     let other = |a: &Approval| {
-        a.lapsed && a.matter == put.matter && !a.needed.hash.is_empty() && a.needed.hash != shown
+        a.lapsed && a.matter == approval.matter && !a.needed.hash.is_empty() && a.needed.hash != shown
     };
     if hash.is_none() && state.approvals.values().any(other) {
         let what = format!(
@@ -257,12 +257,12 @@ fn approve(
         return Err(changed_since_seen(what, Vec::new()));
     }
     check_not_lapsed(state, catalogue)?;
-    match &put.decided {
+    match &approval.decided {
         None => {
             let decision = Decision::Yes { hold };
             Ok(vec![Event::Decided {
-                approval,
-                matter: put.matter,
+                approval: number,
+                matter: approval.matter,
                 decision,
                 by,
                 note: command.note.clone(),
@@ -282,13 +282,13 @@ fn decide(
     choice: &ApproverChoice,
     hash: Option<&str>,
 ) -> Result<Vec<Event>, CommandRefusal> {
-    let Some(put) = state.approvals.get(&number) else {
+    let Some(approval) = state.approvals.get(&number) else {
         return Err(refusal("approval.unknown", format!("the run has no approval {number}")));
     };
-    if let Some((decision, who)) = &put.decided {
+    if let Some((decision, who)) = &approval.decided {
         return Err(already_decided(decision, who));
     }
-    if put.lapsed {
+    if approval.lapsed {
         let what = "its subject has changed or ended: look at the approvals that are open now";
         return Err(refusal("approval.lapsed", what));
     }
@@ -296,7 +296,7 @@ fn decide(
         return Ok(vec![event]);
     }
     may_decide(state, command)?;
-    if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
+    if let Some(hash) = hash.filter(|hash| *hash != approval.needed.hash) {
         return Err(changed_since_seen(
             format!("the hash {hash} is not that of the approval requested now"),
             Vec::new(),
@@ -305,8 +305,8 @@ fn decide(
     if let ApproverChoice::Words(words) = choice {
         return Ok(vec![list_change(state, catalogue, command, number, words)?]);
     }
-    let matter = put.matter;
-    let decision = decision_of(state, catalogue, put, choice)?;
+    let matter = approval.matter;
+    let decision = decision_of(state, catalogue, approval, choice)?;
     let event = |decision: Decision| Event::Decided {
         approval: number,
         matter,
@@ -351,14 +351,14 @@ fn list_change(
     })
 }
 
-/// The decision that `choice` makes about what `put` asks, if the choice is possible there.
+/// The decision that `choice` makes about what `approval` asks, if the choice is possible there.
 fn decision_of(
     state: &RunState,
     catalogue: &Catalogue,
-    put: &Approval,
+    approval: &Approval,
     choice: &ApproverChoice,
 ) -> Result<Decision, CommandRefusal> {
-    Ok(match (put.matter, choice) {
+    Ok(match (approval.matter, choice) {
         (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::Yes) => {
             check_not_lapsed(state, catalogue)?;
             Decision::Yes { hold: false }
@@ -366,7 +366,7 @@ fn decision_of(
         (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::No) => Decision::No,
         (ApprovalSubject::Call { call }, ApproverChoice::Edited(given)) => {
             check_not_lapsed(state, catalogue)?;
-            edited_decision(state, catalogue, put, call, given)?
+            edited_decision(state, catalogue, approval, call, given)?
         }
         (ApprovalSubject::Outcome { .. }, ApproverChoice::Done) => Decision::Done,
         (ApprovalSubject::Outcome { .. }, ApproverChoice::NotDone) => Decision::NotDone,
@@ -392,35 +392,36 @@ fn resubmit_call(
     choice: &ApproverChoice,
     hash: Option<&str>,
 ) -> Result<Option<Event>, CommandRefusal> {
-    let (Some(put), ApproverChoice::Edited(given)) = (state.approvals.get(&number), choice) else {
+    let (Some(approval), ApproverChoice::Edited(given)) = (state.approvals.get(&number), choice) else {
         return Ok(None);
     };
-    let ApprovalSubject::Call { call } = put.matter else { return Ok(None) };
+    let ApprovalSubject::Call { call } = approval.matter else { return Ok(None) };
     if !command.is_authenticated || is_requester(state, &command.by) {
         return Ok(None);
     }
     if state.status.is_terminal() {
         return Err(run_ended(state));
     }
-    if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
+    if let Some(hash) = hash.filter(|hash| *hash != approval.needed.hash) {
         return Err(changed_since_seen(
             format!("the hash {hash} is not that of the approval requested now"),
             Vec::new(),
         ));
     }
     check_not_lapsed(state, catalogue)?;
-    let Decision::Edited { arguments, key } = edited_decision(state, catalogue, put, call, given)? else {
+    let Decision::Edited { arguments, key } = edited_decision(state, catalogue, approval, call, given)?
+    else {
         return Ok(None);
     };
     let why = format!("{} changed its arguments", command.by);
-    let mut reasons = put.needed.why.clone();
+    let mut reasons = approval.needed.why.clone();
     reasons.push(why.clone());
-    let hash = call_hash(&arguments, &put.needed.tools);
-    let needed = RequiredApproval { hash, why: reasons, ..put.needed.clone() };
+    let hash = call_hash(&arguments, &approval.needed.tools);
+    let needed = RequiredApproval { hash, why: reasons, ..approval.needed.clone() };
     let edited = Some(Box::new(EditedCall { arguments, key, by: command.by.clone() }));
     Ok(Some(Event::ApprovalLapsed {
         approval: number,
-        matter: put.matter,
+        matter: approval.matter,
         why: vec![why],
         needed,
         edited,
@@ -431,7 +432,7 @@ fn resubmit_call(
 fn edited_decision(
     state: &RunState,
     catalogue: &Catalogue,
-    put: &Approval,
+    approval: &Approval,
     call: u32,
     given: &Value,
 ) -> Result<Decision, CommandRefusal> {
@@ -441,7 +442,8 @@ fn edited_decision(
     let tool = scene.tool(&call.requested.tool).ok_or_else(gone)?;
     let arguments = arguments::check(tool, &given.to_string())
         .map_err(|fault| refusal("approval.arguments", fault.message))?;
-    put.needed
+    approval
+        .needed
         .check_edit(&call.requested.arguments, &arguments)
         .map_err(|why| refusal("approval.arguments", why))?;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
@@ -449,13 +451,14 @@ fn edited_decision(
 }
 
 fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, CommandRefusal> {
-    let open = state.approvals.get(&number).filter(|put| put.is_open());
-    let Some(put) = open.filter(|put| !matches!(put.matter, ApprovalSubject::Outcome { .. })) else {
+    let open = state.approvals.get(&number).filter(|approval| approval.is_open());
+    let Some(approval) = open.filter(|approval| !matches!(approval.matter, ApprovalSubject::Outcome { .. }))
+    else {
         return Err(refusal("approval.decided", "it was decided in time"));
     };
     Ok(vec![Event::Decided {
         approval: number,
-        matter: put.matter,
+        matter: approval.matter,
         decision: Decision::No,
         by: EXPIRY.to_owned(),
         note: Some("nobody decided in time".to_owned()),

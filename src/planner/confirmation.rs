@@ -349,7 +349,7 @@ fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
     let calls = steps.flat_map(|(_, step)| {
         let rounds = step.scene().into_iter().flat_map(|work| &work.history);
         let of_program = step.code().into_iter().flat_map(|work| &work.program_calls);
-        rounds.flat_map(|round| &round.calls).chain(of_program.map(|own| &own.call))
+        rounds.flat_map(|round| &round.calls).chain(of_program.map(|made| &made.call))
     });
     calls.flat_map(|call| state.with_substitute(*call)).map(|(_, call)| call).collect()
 }

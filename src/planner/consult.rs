@@ -59,20 +59,22 @@ impl ChoiceReply {
 
 /// The question of a consultation.
 pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
-    let own = state.consultations.get(&number);
-    if let Some(ConsultationSubject::Adaptation { step }) = own.map(|own| own.subject) {
+    let consultation = state.consultations.get(&number);
+    if let Some(ConsultationSubject::Adaptation { step }) =
+        consultation.map(|consultation| consultation.subject)
+    {
         let about = Subject::Consultation { consultation: number, kind: ConsultationKind::Adaptation };
         return patch::request(state, catalogue, step, state.tries(about));
     }
-    let call = own.and_then(|own| state.calls.get(&own.subject.call()?));
-    if let Some((own, call)) = own.zip(call) {
-        let tries = interpret::tries_of(state, number, own);
-        match own.subject {
+    let call = consultation.and_then(|consultation| state.calls.get(&consultation.subject.call()?));
+    if let Some((consultation, call)) = consultation.zip(call) {
+        let tries = interpret::tries_of(state, number, consultation);
+        match consultation.subject {
             ConsultationSubject::Interpretation { .. } => {
-                return interpret::request(state, catalogue, (own, call), tries);
+                return interpret::request(state, catalogue, (consultation, call), tries);
             }
             ConsultationSubject::Decision { .. } => {
-                return decide::request(state, catalogue, Some((own, call)), tries);
+                return decide::request(state, catalogue, Some((consultation, call)), tries);
             }
             ConsultationSubject::Recovery { .. } | ConsultationSubject::Adaptation { .. } => {}
         }
@@ -80,16 +82,17 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
     let mut data = String::new();
     let mut ids = Vec::new();
     let mut tries: &[u32] = &[];
-    if let (Some(own), Some(call)) = (own, call) {
-        sections::push(&mut data, "failure", &failure(state, catalogue, own, call));
-        let lines: Vec<String> = own
+    if let (Some(consultation), Some(call)) = (consultation, call) {
+        sections::push(&mut data, "failure", &failure(state, catalogue, consultation, call));
+        let lines: Vec<String> = consultation
             .options
             .iter()
             .map(|option| json!({"choice": option.id(), "does": effect_of(*option)}).to_string())
             .collect();
         sections::push(&mut data, "options", &lines.join("\n"));
-        ids = own.options.iter().map(|option| option.id()).collect();
-        tries = state.tries(Subject::Consultation { consultation: number, kind: own.subject.kind() });
+        ids = consultation.options.iter().map(|option| option.id()).collect();
+        tries =
+            state.tries(Subject::Consultation { consultation: number, kind: consultation.subject.kind() });
     }
     let (system, tool) = (RECOVERY.to_owned(), choose_recovery(&ids));
     let request = forced(state, Purpose::Recovery, system, data, tool, CHOOSE_RECOVERY, tries);
@@ -100,10 +103,10 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
 pub(super) fn failure(
     state: &RunState,
     catalogue: &Catalogue,
-    own: &ConsultationState,
+    consultation: &ConsultationState,
     call: &CallState,
 ) -> String {
-    json!(failed_call(state, catalogue, own, call)).to_string()
+    json!(failed_call(state, catalogue, consultation, call)).to_string()
 }
 
 fn effect_of(option: RecoveryAction) -> &'static str {
@@ -129,26 +132,26 @@ pub(super) fn read(
     (call, number): (u32, u32),
 ) -> Result<Event, Vec<PlanProblem>> {
     let unknown = || vec![PlanProblem::new("consultation.unknown", "there is no such consultation")];
-    let own = state.consultations.get(&number).ok_or_else(unknown)?;
-    if let ConsultationSubject::Adaptation { step } = own.subject {
+    let consultation = state.consultations.get(&number).ok_or_else(unknown)?;
+    if let ConsultationSubject::Adaptation { step } = consultation.subject {
         return read_patch(state, catalogue, reply, (call, number, step));
     }
-    if let ConsultationSubject::Interpretation { call: of, .. } = own.subject {
+    if let ConsultationSubject::Interpretation { call: of, .. } = consultation.subject {
         let (mapping, reason) = interpret::read(state, catalogue, reply, of)?;
         let chosen = mapping.map(|mapping| ConsultationChoice::Interpretation { mapping });
-        return Ok(end(state, (number, own.subject), call, chosen, &reason));
+        return Ok(end(state, (number, consultation.subject), call, chosen, &reason));
     }
-    if let ConsultationSubject::Decision { .. } = own.subject {
-        let (at, reason) = decide::read(state, reply, own)?;
+    if let ConsultationSubject::Decision { .. } = consultation.subject {
+        let (at, reason) = decide::read(state, reply, consultation)?;
         let chosen = Some(ConsultationChoice::Decision { at });
-        return Ok(end(state, (number, own.subject), call, chosen, &reason));
+        return Ok(end(state, (number, consultation.subject), call, chosen, &reason));
     }
     let value = reader::read(reply, CHOOSE_RECOVERY, state.settings().reader)?;
-    let said: ChoiceReply = from_arguments(value, CHOOSE_RECOVERY)?;
-    let ids: Vec<&str> = own.options.iter().map(|option| option.id()).collect();
-    let action = own.options.get(said.place(&ids)?).copied();
+    let choice: ChoiceReply = from_arguments(value, CHOOSE_RECOVERY)?;
+    let ids: Vec<&str> = consultation.options.iter().map(|option| option.id()).collect();
+    let action = consultation.options.get(choice.place(&ids)?).copied();
     let chosen = action.map(|action| ConsultationChoice::Recovery { action });
-    Ok(end(state, (number, own.subject), call, chosen, &said.reason))
+    Ok(end(state, (number, consultation.subject), call, chosen, &choice.reason))
 }
 
 /// The end of a consultation whose question `call` was replied to.

@@ -31,13 +31,13 @@ pub(super) fn request(
     tries: &[u32],
 ) -> Request {
     let (mut data, mut choices) = (String::new(), Vec::new());
-    if let Some((own, call)) = about {
-        sections::push(&mut data, "failure", &failure(state, catalogue, own, call));
-        let lines: Vec<String> = places(own).filter_map(|at| option(catalogue, call, at)).collect();
+    if let Some((consultation, call)) = about {
+        sections::push(&mut data, "failure", &failure(state, catalogue, consultation, call));
+        let lines: Vec<String> = places(consultation).filter_map(|at| option(catalogue, call, at)).collect();
         sections::push(&mut data, "options", &lines.join("\n"));
         let criteria = call.requested.policies.as_ref().map_or("", |policies| policies.choose_by.as_str());
         sections::push(&mut data, "criteria", criteria);
-        choices = ids(own);
+        choices = ids(consultation);
     }
     let system = DECISION.to_owned();
     let tool = make_decision(&choices);
@@ -52,8 +52,9 @@ pub(super) fn vote_request(
     consultation: u32,
     subject: Subject,
 ) -> Request {
-    let own = state.consultations.get(&consultation);
-    let pair = own.and_then(|own| Some((own, state.calls.get(&own.subject.call()?)?)));
+    let consulted = state.consultations.get(&consultation);
+    let pair =
+        consulted.and_then(|consulted| Some((consulted, state.calls.get(&consulted.subject.call()?)?)));
     request(state, catalogue, pair, state.tries(subject))
 }
 
@@ -64,8 +65,8 @@ pub(super) fn read_vote(
     (question, consultation, voter): (u32, u32, u32),
 ) -> Result<Event, Vec<PlanProblem>> {
     let unknown = || vec![PlanProblem::new("consultation.unknown", "there is no such consultation")];
-    let own = state.consultations.get(&consultation).ok_or_else(unknown)?;
-    let (at, reason) = read(state, reply, own)?;
+    let consulted = state.consultations.get(&consultation).ok_or_else(unknown)?;
+    let (at, reason) = read(state, reply, consulted)?;
     let origin = state.asks.get(&question).and_then(|ask| ask.origin.as_ref());
     let model = origin.and_then(|origin| origin.model.clone());
     Ok(Event::Voted { consultation, voter, question, at, reason: short_reason(&reason), model })
@@ -89,24 +90,24 @@ fn option(catalogue: &Catalogue, call: &CallState, at: u32) -> Option<String> {
 pub(super) fn read(
     state: &RunState,
     reply: &Reply,
-    own: &ConsultationState,
+    consultation: &ConsultationState,
 ) -> Result<(u32, String), Vec<PlanProblem>> {
     let value = reader::read(reply, MAKE_DECISION, state.settings().reader)?;
-    let said: ChoiceReply = from_arguments(value, MAKE_DECISION)?;
-    let chosen = said.place(&ids(own))?;
+    let choice: ChoiceReply = from_arguments(value, MAKE_DECISION)?;
+    let chosen = choice.place(&ids(consultation))?;
     let gone = || vec![PlanProblem::new("consultation.choice", "there is no such alternative")];
-    let at = places(own).nth(chosen).ok_or_else(gone)?;
-    Ok((at, said.reason))
+    let at = places(consultation).nth(chosen).ok_or_else(gone)?;
+    Ok((at, choice.reason))
 }
 
 /// The places of the alternatives that are open, among those that are declared.
-fn places(own: &ConsultationState) -> impl Iterator<Item = u32> {
-    own.options.iter().filter_map(|option| match option {
+fn places(consultation: &ConsultationState) -> impl Iterator<Item = u32> {
+    consultation.options.iter().filter_map(|option| match option {
         RecoveryAction::Alternative { at } => Some(*at),
         _ => None,
     })
 }
 
-fn ids(own: &ConsultationState) -> Vec<&'static str> {
-    places(own).map(adapt::decision_id).collect()
+fn ids(consultation: &ConsultationState) -> Vec<&'static str> {
+    places(consultation).map(adapt::decision_id).collect()
 }

@@ -49,7 +49,7 @@ pub enum CallAttempts {
 pub(super) fn failed_call(
     state: &RunState,
     catalogue: &Catalogue,
-    own: &ConsultationState,
+    consultation: &ConsultationState,
     call: &CallState,
 ) -> FailedCall {
     let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
@@ -59,8 +59,8 @@ pub(super) fn failed_call(
         description: tool.map_or_else(String::new, |tool| tool.description.trim().to_owned()),
         definition: tool.map(short_definition).unwrap_or_default(),
         effect: call.requested.effect,
-        class: own.class,
-        code: own.code.clone(),
+        class: consultation.class,
+        code: consultation.code.clone(),
         attempts: if call.attempts > 1 { CallAttempts::Repeated } else { CallAttempts::First },
         others_wait: state
             .steps
@@ -77,7 +77,7 @@ pub(super) fn short_definition(tool: &SceneTool) -> String {
 
 /// The facts about the failed call of this consultation, if it is about one.
 pub fn consulted_call(state: &RunState, catalogue: &Catalogue, consultation: u32) -> Option<FailedCall> {
-    let own = state.consultations.get(&consultation)?;
-    let call = state.calls.get(&own.subject.call()?)?;
-    Some(failed_call(state, catalogue, own, call))
+    let consultation = state.consultations.get(&consultation)?;
+    let call = state.calls.get(&consultation.subject.call()?)?;
+    Some(failed_call(state, catalogue, consultation, call))
 }

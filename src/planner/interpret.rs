@@ -50,7 +50,7 @@ pub(super) struct MappingReply {
 pub(super) fn request(
     state: &RunState,
     catalogue: &Catalogue,
-    (own, call): (&ConsultationState, &CallState),
+    (consultation, call): (&ConsultationState, &CallState),
     tries: &[u32],
 ) -> Request {
     let mut data = String::new();
@@ -61,7 +61,7 @@ pub(super) fn request(
     let schema = tool.and_then(|tool| tool.expectations.schema.as_ref());
     let schema = schema.map(|schema| schema.written.to_string()).unwrap_or_default();
     sections::push(&mut data, "expected", &schema);
-    sections::push(&mut data, "data", own.shape.as_deref().unwrap_or_default());
+    sections::push(&mut data, "data", consultation.shape.as_deref().unwrap_or_default());
     let system = INTERPRETATION.to_owned();
     let request =
         forced(state, Purpose::Interpretation, system, data, interpret_data(), INTERPRET_DATA, tries);
@@ -76,12 +76,12 @@ pub(super) fn read(
     call: u32,
 ) -> Result<(Option<Vec<MappedPlace>>, String), Vec<PlanProblem>> {
     let value = reader::read(reply, INTERPRET_DATA, state.settings().reader)?;
-    let said: MappingReply = from_arguments(value, INTERPRET_DATA)?;
-    if said.mapping.is_empty() {
-        return Ok((None, said.reason));
+    let answer: MappingReply = from_arguments(value, INTERPRET_DATA)?;
+    if answer.mapping.is_empty() {
+        return Ok((None, answer.reason));
     }
-    interpretation(state, catalogue, call, &said.mapping)?;
-    Ok((Some(said.mapping), said.reason))
+    interpretation(state, catalogue, call, &answer.mapping)?;
+    Ok((Some(answer.mapping), answer.reason))
 }
 
 /// What `mapping` makes of the data of `call`, as its tool declares it.
@@ -133,6 +133,6 @@ pub fn interpreted(state: &RunState, catalogue: &Catalogue, call: u32) -> Event 
 }
 
 /// The ordinals of the questions about a consultation so far.
-pub(super) fn tries_of<'s>(state: &'s RunState, number: u32, own: &ConsultationState) -> &'s [u32] {
-    state.tries(Subject::Consultation { consultation: number, kind: own.subject.kind() })
+pub(super) fn tries_of<'s>(state: &'s RunState, number: u32, consultation: &ConsultationState) -> &'s [u32] {
+    state.tries(Subject::Consultation { consultation: number, kind: consultation.subject.kind() })
 }

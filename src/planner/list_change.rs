@@ -31,8 +31,8 @@ the user is asked again.
 pub(super) struct UnclearListReply<'a> {
     state: &'a RunState,
     step: u32,
-    approval: u32,
-    put: &'a Approval,
+    number: u32,
+    approval: &'a Approval,
     words: &'a ListChangeWords,
     call: &'a CallState,
 }
@@ -42,8 +42,9 @@ impl<'a> UnclearListReply<'a> {
     pub(super) fn of(state: &'a RunState, step: u32) -> Option<Self> {
         let calls = &state.steps.get(&step)?.calls;
         calls.iter().find_map(|number| {
-            let (approval, put, words) = state.list_change(*number)?;
-            Some(Self { state, step, approval, put, words, call: state.calls.get(number)? })
+            let (approval_number, approval, words) = state.list_change(*number)?;
+            let call = state.calls.get(number)?;
+            Some(Self { state, step, number: approval_number, approval, words, call })
         })
     }
 
@@ -60,7 +61,7 @@ impl<'a> UnclearListReply<'a> {
             all.extend(allowed.iter().filter(|other| !self.contained(name).contains(*other)).cloned());
             (name.clone(), all)
         };
-        self.put.needed.lists.iter().map(options).collect()
+        self.approval.needed.lists.iter().map(options).collect()
     }
 
     /// The question to the model.
@@ -71,7 +72,7 @@ impl<'a> UnclearListReply<'a> {
             json!({"list": name, "contains": contains, "may_also_contain": others}).to_string()
         });
         let mut data = String::new();
-        sections::push(&mut data, "question", &self.put.needed.why.join("\n"));
+        sections::push(&mut data, "question", &self.approval.needed.why.join("\n"));
         sections::push(&mut data, "lists", &lists.collect::<Vec<_>>().join("\n"));
         sections::push(&mut data, "reply", &self.words.text);
         let tries = self.state.tries(Subject::Node { step: self.step });
@@ -93,7 +94,7 @@ impl<'a> UnclearListReply<'a> {
         let unusable = |what: String| vec![PlanProblem::new("reply.shape", what)];
         let written = reader::read(reply, CHANGE_LISTS, self.state.settings().reader)?;
         let mut changed = self.call.requested.arguments.clone();
-        for name in self.put.needed.lists.keys() {
+        for name in self.approval.needed.lists.keys() {
             let list = written.get("lists").and_then(|lists| lists.get(name)).filter(|list| list.is_array());
             match (list, changed.get_mut(name)) {
                 (Some(list), Some(place)) => *place = list.clone(),
@@ -107,7 +108,7 @@ impl<'a> UnclearListReply<'a> {
         if !is_clear || changed == self.call.requested.arguments {
             return Ok(self.asked_again(read, None));
         }
-        self.put.needed.check_edit(&self.call.requested.arguments, &changed).map_err(unusable)?;
+        self.approval.needed.check_edit(&self.call.requested.arguments, &changed).map_err(unusable)?;
         let gone = || unusable("the tool is not loaded".to_owned());
         let scene = catalogue.get(&self.call.scene).ok_or_else(gone)?;
         let tool = scene.tool(&self.call.requested.tool).ok_or_else(gone)?;
@@ -119,7 +120,7 @@ impl<'a> UnclearListReply<'a> {
 
     /// The question is asked again. A name that was left out may be added again.
     fn asked_again(&self, read: u32, edited: Option<EditedCall>) -> Event {
-        let mut needed = self.put.needed.clone();
+        let mut needed = self.approval.needed.clone();
         let mut why = "the reply does not clearly say a change".to_owned();
         if let Some(edited) = &edited {
             let asked = approval_question(self.state, self.step, &edited.arguments);
@@ -127,11 +128,11 @@ impl<'a> UnclearListReply<'a> {
                 hash: call_hash(&edited.arguments, &needed.tools),
                 why: asked.map_or(needed.why, |asked| vec![asked]),
                 lists: self.options(),
-                ..self.put.needed.clone()
+                ..self.approval.needed.clone()
             };
             why = format!("{} changed its lists", edited.by);
         }
-        let (approval, matter) = (self.approval, self.put.matter);
+        let (approval, matter) = (self.number, self.approval.matter);
         let edited = edited.map(Box::new);
         Event::ApprovalLapsed { approval, matter, why: vec![why], needed, edited, read: Some(read) }
     }

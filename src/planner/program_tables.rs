@@ -261,7 +261,8 @@ fn written_scenes<'a>(
 
 /// Whether the program has staged changes beside which it may not call a write of `scene`.
 pub(super) fn rules_out_write(catalogue: &Catalogue, work: &CodeWork, scene: Option<&Scene>) -> bool {
-    let staged = work.program_calls.iter().filter_map(|own| table_function(catalogue, &own.written.function));
+    let staged =
+        work.program_calls.iter().filter_map(|made| table_function(catalogue, &made.written.function));
     let mut staged = staged.filter(|(_, function)| !matches!(*function, "find" | "get" | COMMIT));
     staged.any(|(staged, _)| !staged.mixed_writes || !scene.is_some_and(|scene| scene.mixed_writes))
 }
@@ -379,10 +380,10 @@ fn commit(
     let arguments = json!({"id": set.host().id, "base": base, "diff": diff});
     let mut call = requested(state, scene, COMMIT, arguments, forbidden_call(state, scene, tool));
     (call.effect, call.repeat, call.volatile) = (Effect::Write, Repeat::Key, false);
-    let own = step_in_scene(step, scene);
+    let step = step_in_scene(step, scene);
     let asked =
         ApprovableCall { tool, arguments: &call.arguments, occurrence: 0, by_rules: false, stands_for: None };
-    call.approval = call_approval(state, &own.step, &asked);
+    call.approval = call_approval(state, &step.step, &asked);
     // A no undoes none of it.
     if let Some(approval) = call.approval.as_mut().filter(|_| !done.is_empty()) {
         approval.why.push(format!("already done, whatever is decided: {done}"));
@@ -428,7 +429,7 @@ fn needs_yes(state: &RunState, scene: &Scene) -> bool {
 pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, commits: bool, text: String) -> String {
     let is_write =
         |call: u32| state.calls.get(&call).is_some_and(|call| call.requested.effect == Effect::Write);
-    let wrote = commits || work.is_some_and(|work| work.program_calls.iter().any(|own| is_write(own.call)));
+    let wrote = commits || work.is_some_and(|work| work.program_calls.iter().any(|made| is_write(made.call)));
     if !state.is_dry_run() || !wrote {
         return text;
     }

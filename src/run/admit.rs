@@ -266,15 +266,18 @@ impl RunState {
         };
         let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
         let due = Action::Read { call: question, subject: about };
-        let own = self.consultations.get(consultation);
+        let state = self.consultations.get(consultation);
         // Then the state machine counts the votes.
-        if own.is_some_and(|own| own.voters > 1) {
+        if state.is_some_and(|state| state.voters > 1) {
             return self.is_requested(event);
         }
         require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
-        require(own.is_some_and(|own| own.subject == *subject), "the consultation is about something else")?;
+        require(
+            state.is_some_and(|state| state.subject == *subject),
+            "the consultation is about something else",
+        )?;
         let option = chosen.option().filter(|_| chosen.kind() == subject.kind());
-        let is_offered = |option| own.is_some_and(|own| own.options.contains(&option));
+        let is_offered = |option| state.is_some_and(|state| state.options.contains(&option));
         require(option.is_some_and(is_offered), "that was not offered")?;
         require(*refused == self.choice_refusal(*consultation, chosen), "that is not what holds now")?;
         require(*how == self.consultation_outcome(question), "the reply did not come about like that")?;
@@ -301,7 +304,7 @@ impl RunState {
                 require(self.aside.is_some() || self.is_held(), "the plan does not wait for its release")
             }
             Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. } => {
-                let puts = |a: &Action| {
+                let requests = |a: &Action| {
                     matches!(
                         a,
                         Action::Record {
@@ -311,7 +314,7 @@ impl RunState {
                 };
                 let due =
                     self.steps_due().iter().any(|a| matches!(a, Action::Record { event: e } if e == event));
-                require(due && self.asks_for(puts), "it is not due")
+                require(due && self.asks_for(requests), "it is not due")
             }
             // For a run that cannot be continued, this includes writes in flight.
             Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. }

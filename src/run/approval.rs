@@ -239,12 +239,17 @@ impl RunState {
     /// The open approvals that nobody decided within `limit` of their request, at `now`. The outcome of a write can be told at
     /// any time.
     pub fn overdue_approvals(&self, now: Timestamp, limit: Duration) -> Vec<u32> {
-        let is_overdue = |put: &Approval| {
-            put.is_open()
-                && !matches!(put.matter, ApprovalSubject::Outcome { .. })
-                && Duration::try_from(now.duration_since(put.requested)).is_ok_and(|waited| waited > limit)
+        let is_overdue = |approval: &Approval| {
+            approval.is_open()
+                && !matches!(approval.matter, ApprovalSubject::Outcome { .. })
+                && Duration::try_from(now.duration_since(approval.requested))
+                    .is_ok_and(|waited| waited > limit)
         };
-        self.approvals.iter().filter(|(_, put)| is_overdue(put)).map(|(number, _)| *number).collect()
+        self.approvals
+            .iter()
+            .filter(|(_, approval)| is_overdue(approval))
+            .map(|(number, _)| *number)
+            .collect()
     }
 
     /// The ordinal of the next approval.
@@ -330,8 +335,8 @@ impl RunState {
         let Some(needed) = call.requested.approval.as_ref().filter(|_| is_made) else {
             return ApprovalGate::Granted;
         };
-        if let Some((_, own)) = self.call_approvals().find(|(about, _)| *about == number) {
-            return match &own.decided {
+        if let Some((_, approval)) = self.call_approvals().find(|(about, _)| *about == number) {
+            return match &approval.decided {
                 None => ApprovalGate::Waits,
                 Some((Decision::No, by)) => ApprovalGate::Refused { by: by.clone() },
                 Some(_) => ApprovalGate::Granted,
@@ -394,9 +399,9 @@ impl RunState {
     pub fn forced_end(&self, error: Fault) -> Vec<Event> {
         let mut after = self.clone();
         let mut events = Vec::new();
-        while let Some(put) = after.unresolved(true) {
-            after.apply_checked(&put, after.at);
-            events.push(put);
+        while let Some(request) = after.unresolved(true) {
+            after.apply_checked(&request, after.at);
+            events.push(request);
         }
         events.push(Event::RunFailed { error });
         events
@@ -417,9 +422,10 @@ impl RunState {
     /// the run `ends`, this includes writes in flight and writes that were to be repeated.
     pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
         let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
-        let put = |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));
+        let is_asked =
+            |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));
         let begun = self.calls.open().filter(|(_, call)| ends && self.may_be_done(call));
-        let unresolved = self.calls.unknown_writes().chain(begun).filter(|(number, _)| !put(*number));
+        let unresolved = self.calls.unknown_writes().chain(begun).filter(|(number, _)| !is_asked(*number));
         let (number, call) = unresolved.min_by_key(|(number, _)| *number)?;
         let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };
         let (tool, scene) = (&call.requested.tool, &call.scene);

@@ -131,10 +131,12 @@ impl RunState {
     /// It has a smaller ordinal and continues by itself, so nothing waits in a circle.
     fn same_scenario_before(&self, number: u32) -> Option<(u32, &ConsultationState)> {
         // The question about a plan is about this run alone.
-        let is_about_a_call = |own: &&ConsultationState| own.subject.call().is_some();
-        let own = self.consultations.get(&number).filter(is_about_a_call)?;
-        let mut earlier =
-            self.consultations.range(..number).filter(|(_, other)| self.is_same_scenario(own, other));
+        let is_about_a_call = |consultation: &&ConsultationState| consultation.subject.call().is_some();
+        let consultation = self.consultations.get(&number).filter(is_about_a_call)?;
+        let mut earlier = self
+            .consultations
+            .range(..number)
+            .filter(|(_, other)| self.is_same_scenario(consultation, other));
         earlier
             .find(|(n, other)| self.is_consulted(**n, other) || other.chosen.is_some())
             .map(|(n, other)| (*n, other))
@@ -170,7 +172,7 @@ impl RunState {
     fn shared_choice(
         &self,
         number: u32,
-        own: &ConsultationState,
+        consultation: &ConsultationState,
         earlier: &ConsultationState,
     ) -> Option<Event> {
         let earlier_choice = earlier.chosen.as_ref()?;
@@ -179,33 +181,35 @@ impl RunState {
             ConsultationChoice::Interpretation { .. } | ConsultationChoice::Decision { .. } => {
                 earlier_choice.clone()
             }
-            _ => ConsultationChoice::Recovery { action: own.option(earlier_choice.id())? },
+            _ => ConsultationChoice::Recovery { action: consultation.option(earlier_choice.id())? },
         };
         let asks = chosen == ConsultationChoice::Recovery { action: RecoveryAction::AskUser };
         let refused = self.choice_refusal(number, &chosen);
         Some(Event::Consultation {
             consultation: number,
-            subject: own.subject,
+            subject: consultation.subject,
             question: None,
             how: ConsultationOutcome::Cached,
             chosen: Some(chosen),
             refused,
             reason: String::new(),
             model: earlier.model.clone(),
-            ask: asks.then(|| self.question_how_to_continue(own.subject)).flatten(),
+            ask: asks.then(|| self.question_how_to_continue(consultation.subject)).flatten(),
             error: None,
         })
     }
 
     /// The end of a consultation whose patch is in force.
-    fn patch_end(&self, number: u32, own: &ConsultationState, chosen: ConsultationChoice) -> Event {
-        let asked = own.question.and_then(|question| self.asks.get(&question));
+    fn patch_end(&self, number: u32, consultation: &ConsultationState, chosen: ConsultationChoice) -> Event {
+        let asked = consultation.question.and_then(|question| self.asks.get(&question));
         let origin = asked.and_then(|ask| ask.origin.as_ref());
         Event::Consultation {
             consultation: number,
-            subject: own.subject,
-            question: own.question,
-            how: own.question.map_or(ConsultationOutcome::Policy, |asked| self.consultation_outcome(asked)),
+            subject: consultation.subject,
+            question: consultation.question,
+            how: consultation
+                .question
+                .map_or(ConsultationOutcome::Policy, |asked| self.consultation_outcome(asked)),
             chosen: Some(chosen),
             refused: None,
             reason: String::new(),
@@ -216,9 +220,9 @@ impl RunState {
     }
 
     /// The end of a consultation about which nobody is asked, if so.
-    fn unasked_end(&self, number: u32, own: &ConsultationState) -> Option<Event> {
+    fn unasked_end(&self, number: u32, consultation: &ConsultationState) -> Option<Event> {
         // The votes were counted when the consultation was opened.
-        let asked_in_run = if own.voters > 1 { 0 } else { self.consulted };
+        let asked_in_run = if consultation.voters > 1 { 0 } else { self.consulted };
         let (left_ms, model_failed) = (self.left_ms(), self.model_failed());
         let facts = AskingFacts { left_ms, model_failed, asked_in_run, ..self.asking_facts() };
         let (how, why) = adapt::whether_to_ask(&facts)?;
@@ -237,7 +241,7 @@ impl RunState {
                 ),
             ),
         };
-        Some(without_choice(number, own, how, error))
+        Some(without_choice(number, consultation, how, error))
     }
 
     /// The facts about a consultation that nothing speaks against but the run's own bound.
@@ -310,8 +314,8 @@ impl RunState {
 
     /// Whether any question of the consultation was replied to.
     pub(super) fn is_replied(&self, number: u32) -> bool {
-        let own = self.tries.iter().filter(|(subject, _)| subject.consultation() == Some(number));
-        let asked = own.flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call));
+        let tries = self.tries.iter().filter(|(subject, _)| subject.consultation() == Some(number));
+        let asked = tries.flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call));
         let mut replied = asked.filter(|ask| {
             matches!(
                 ask.status,
@@ -333,11 +337,13 @@ impl RunState {
     pub(super) fn change_catalogue(&mut self, loaded: Option<&String>) {
         let Some(loaded) = loaded else { return };
         self.catalogue = Some(loaded.clone());
-        let is_replied = |(number, own): &(&u32, &ConsultationState)| own.ended || self.is_replied(**number);
+        let is_replied = |(number, consultation): &(&u32, &ConsultationState)| {
+            consultation.ended || self.is_replied(**number)
+        };
         let replied: Vec<u32> = self.consultations.iter().filter(is_replied).map(|(n, _)| *n).collect();
         for number in replied {
-            if let Some(own) = self.consultations.get_mut(&number) {
-                own.is_outdated = true;
+            if let Some(consultation) = self.consultations.get_mut(&number) {
+                consultation.is_outdated = true;
             }
         }
     }
@@ -356,14 +362,14 @@ impl RunState {
 
 pub(super) fn without_choice(
     number: u32,
-    own: &ConsultationState,
+    consultation: &ConsultationState,
     how: ConsultationOutcome,
     error: Fault,
 ) -> Event {
     Event::Consultation {
         consultation: number,
-        subject: own.subject,
-        question: own.question,
+        subject: consultation.subject,
+        question: consultation.question,
         how,
         chosen: None,
         refused: None,

@@ -55,7 +55,7 @@ impl RunState {
         };
         let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
         let due = Action::Read { call: question, subject: about };
-        let own = self.consultations.get(consultation);
+        let state = self.consultations.get(consultation);
         let data = subject.call().and_then(|call| self.data_to_map(call));
         let fits = match chosen {
             None => true,
@@ -66,7 +66,10 @@ impl RunState {
         };
         let holds = [
             (self.next().contains(&due), "there is no such reply to read"),
-            (own.is_some_and(|own| own.subject == *subject), "the consultation is about something else"),
+            (
+                state.is_some_and(|state| state.subject == *subject),
+                "the consultation is about something else",
+            ),
             (fits, "the mapping does not fit the data"),
             (refused.is_none() && ask.is_none(), "nothing is refused or asked"),
             (*how == self.consultation_outcome(question), "the reply did not come about like that"),

@@ -12,8 +12,9 @@ impl RunState {
     /// that reply.
     pub fn list_change(&self, call: u32) -> Option<(u32, &Approval, &ListChangeWords)> {
         let about = ApprovalSubject::Call { call };
-        let mut open = self.approvals.iter().filter(|(_, put)| put.is_open() && put.matter == about);
-        open.find_map(|(number, put)| Some((*number, put, put.words.as_ref()?)))
+        let mut open =
+            self.approvals.iter().filter(|(_, approval)| approval.is_open() && approval.matter == about);
+        open.find_map(|(number, approval)| Some((*number, approval, approval.words.as_ref()?)))
     }
 
     /// Whether a model may be asked what unclear words change, if a question about lists is all that waits.
@@ -25,7 +26,7 @@ impl RunState {
 
     /// The question what the user's reply changes, or its end without an answer.
     pub(super) fn list_change_actions(&self, call: u32) -> Vec<Action> {
-        let (Some((approval, put, _)), Some(step)) =
+        let (Some((number, approval, _)), Some(step)) =
             (self.list_change(call), self.calls.get(&call).map(|call| call.step))
         else {
             return Vec::new();
@@ -33,10 +34,10 @@ impl RunState {
         let subject = Subject::Node { step };
         match self.due_question(subject, self.settings().max_retries) {
             DueQuestion::GiveUp(_) => vec![record(Event::ApprovalLapsed {
-                approval,
-                matter: put.matter,
+                approval: number,
+                matter: approval.matter,
                 why: vec!["no model understood the reply".to_owned()],
-                needed: put.needed.clone(),
+                needed: approval.needed.clone(),
                 edited: None,
                 read: Some(self.tries(subject).last().copied().unwrap_or(0)),
             })],
@@ -45,9 +46,9 @@ impl RunState {
     }
 
     /// Words may be read where a question about lists waits for the user, and none are being read.
-    pub(super) fn admit_list_change(&self, approval: u32) -> Result<(), String> {
-        let put = self.approvals.get(&approval).filter(|put| put.is_open() && put.words.is_none());
-        match put.is_some_and(|put| put.needed.by_user && !put.needed.lists.is_empty()) {
+    pub(super) fn admit_list_change(&self, number: u32) -> Result<(), String> {
+        let approval = self.approvals.get(&number).filter(|a| a.is_open() && a.words.is_none());
+        match approval.is_some_and(|a| a.needed.by_user && !a.needed.lists.is_empty()) {
             true => Ok(()),
             false => Err("no question about lists waits for the user".to_owned()),
         }
@@ -57,27 +58,27 @@ impl RunState {
     pub(super) fn admit_lapse_by_words(
         &self,
         event: &Event,
-        approval: u32,
+        number: u32,
         read: u32,
         edited: Option<&EditedCall>,
     ) -> Result<(), String> {
-        let put = self.approvals.get(&approval).filter(|put| put.is_open() && put.words.is_some());
-        let put = put.ok_or("no words about it are read")?;
-        let ApprovalSubject::Call { call } = put.matter else {
+        let approval = self.approvals.get(&number).filter(|a| a.is_open() && a.words.is_some());
+        let approval = approval.ok_or("no words about it are read")?;
+        let ApprovalSubject::Call { call } = approval.matter else {
             return Err("no call waits for it".to_owned());
         };
         let call = self.calls.get(&call).ok_or("there is no such call")?;
         let due = Action::Read { call: read, subject: Subject::Node { step: call.step } };
         match (self.next().contains(&due), edited) {
-            (true, Some(edited)) => put.needed.check_edit(&call.requested.arguments, &edited.arguments),
+            (true, Some(edited)) => approval.needed.check_edit(&call.requested.arguments, &edited.arguments),
             (true, None) => Ok(()),
             (false, _) => self.is_requested(event),
         }
     }
 
-    pub(super) fn begin_list_change(&mut self, approval: u32, by: &str, text: &str) {
-        if let Some(put) = self.approvals.get_mut(&approval) {
-            put.words = Some(ListChangeWords { by: by.to_owned(), text: text.to_owned() });
+    pub(super) fn begin_list_change(&mut self, number: u32, by: &str, text: &str) {
+        if let Some(approval) = self.approvals.get_mut(&number) {
+            approval.words = Some(ListChangeWords { by: by.to_owned(), text: text.to_owned() });
         }
         self.unread_words = None;
         self.leave_waiting();

@@ -36,9 +36,9 @@ impl RunState {
         if self.queued.is_none() || self.status.is_terminal() {
             return Vec::new();
         }
-        let aside = self.stalls >= MAX_STALLS;
-        if let Some(put) = self.unresolved(aside) {
-            return vec![record(put)];
+        let is_stalled = self.stalls >= MAX_STALLS;
+        if let Some(request) = self.unresolved(is_stalled) {
+            return vec![record(request)];
         }
         if self.is_quarantined() {
             return Vec::new();
@@ -46,7 +46,7 @@ impl RunState {
         if let Some(stop) = self.stopping() {
             return stop;
         }
-        if aside {
+        if is_stalled {
             return vec![record(self.poisonous_end())];
         }
         if self.started.is_none() {
@@ -141,8 +141,8 @@ impl RunState {
         {
             return Some(undo);
         }
-        if let Some(put) = self.unresolved(true) {
-            return Some(vec![record(put)]);
+        if let Some(request) = self.unresolved(true) {
+            return Some(vec![record(request)]);
         }
         let end = if !cancel.deadline {
             Event::RunCancelled { by: cancel.by.clone() }
@@ -193,12 +193,14 @@ impl RunState {
     fn step_actions(&self) -> Vec<Action> {
         let mut actions = self.steps_due();
         // Approval ordinals count up by one, so only one approval is requested at a time.
-        let mut puts = false;
+        let mut is_requested = false;
         // Each node that is entered has the next number.
-        let mut enters = false;
+        let mut is_entered = false;
         actions.retain(|action| match action {
-            Action::Record { event: Event::ApprovalRequired { .. } } => !std::mem::replace(&mut puts, true),
-            Action::Record { event: Event::NodeStarted { .. } } => !std::mem::replace(&mut enters, true),
+            Action::Record { event: Event::ApprovalRequired { .. } } => {
+                !std::mem::replace(&mut is_requested, true)
+            }
+            Action::Record { event: Event::NodeStarted { .. } } => !std::mem::replace(&mut is_entered, true),
             _ => true,
         });
         let runs = self.steps.values().any(|s| !s.status.is_terminal());

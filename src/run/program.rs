@@ -39,7 +39,7 @@ impl RunState {
     pub fn past_calls(&self, work: &CodeWork) -> Option<Vec<PastCall>> {
         let calls = work.program_calls.iter();
         calls
-            .map(|own| Some(PastCall { call: own.written.clone(), outcome: self.past_outcome(own.call)? }))
+            .map(|call| Some(PastCall { call: call.written.clone(), outcome: self.past_outcome(call.call)? }))
             .collect()
     }
 
@@ -82,16 +82,18 @@ impl RunState {
     /// Whether nobody decided about a call in time: that is no answer that a program may go on with.
     pub(super) fn was_left_undecided(&self, call: u32) -> bool {
         let about = ApprovalSubject::Call { call };
-        let expired = |put: &Approval| matches!(&put.decided, Some((Decision::No, by)) if by == EXPIRY);
-        self.approvals.values().any(|put| put.matter == about && expired(put))
+        let expired =
+            |approval: &Approval| matches!(&approval.decided, Some((Decision::No, by)) if by == EXPIRY);
+        self.approvals.values().any(|approval| approval.matter == about && expired(approval))
     }
 
     /// Whether a question of the user's is open beside which the one about `call` cannot be answered in words: of any step if a
     /// program asks this one, and of a program otherwise.
     pub(super) fn has_open_question_beside(&self, call: u32) -> bool {
-        let own = self.is_of_program(ApprovalSubject::Call { call });
-        let asks = |put: &Approval| put.is_open() && put.needed.by_user;
-        self.approvals.values().any(|put| asks(put) && (own || self.is_of_program(put.matter)))
+        let is_of_program = self.is_of_program(ApprovalSubject::Call { call });
+        let asks = |approval: &Approval| approval.is_open() && approval.needed.by_user;
+        let mut open = self.approvals.values().filter(|approval| asks(approval));
+        open.any(|approval| is_of_program || self.is_of_program(approval.matter))
     }
 
     /// The answer that the only step of the run gave, where that is a program.
@@ -148,7 +150,7 @@ impl RunState {
                     functions,
                 };
                 let keeps_calls = self.steps.get(step).and_then(StepState::code).is_some_and(|work| {
-                    let calls = work.program_calls.iter().filter_map(|own| self.calls.get(&own.call));
+                    let calls = work.program_calls.iter().filter_map(|made| self.calls.get(&made.call));
                     calls.into_iter().any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
                 });
                 self.use_reply_about(subject);
@@ -207,7 +209,7 @@ impl RunState {
         };
         if calls.last().is_some_and(may_be_committed)
             && work.ending.is_some()
-            && !calls.iter().any(|own| is_undone(own.call))
+            && !calls.iter().any(|made| is_undone(made.call))
         {
             let (program_calls, ending) = (calls.clone(), work.ending.clone());
             return Some(CodeWork { program: Some(program), program_calls, ending, ..CodeWork::default() });
@@ -220,15 +222,15 @@ impl RunState {
         let has_effect = |call: u32| {
             self.is_written(call) && stands(call) && call_of(call).is_some_and(|call| call.attempts > 0)
         };
-        let written = calls.iter().rposition(|own| has_effect(own.call)).map_or(0, |at| at + 1);
+        let written = calls.iter().rposition(|made| has_effect(made.call)).map_or(0, |at| at + 1);
         let is_own = work.has_own_fault(self);
         if is_own && written == 0 {
             return None;
         }
-        let standing = calls.iter().take_while(|own| stands(own.call)).count();
+        let standing = calls.iter().take_while(|made| stands(made.call)).count();
         let kept = if is_own { calls.len().min(written.max(standing)) } else { written.max(standing) };
         let undone =
-            calls[..kept].iter().any(|own| call_of(own.call).is_some_and(|call| self.is_undone(call)));
+            calls[..kept].iter().any(|made| call_of(made.call).is_some_and(|call| self.is_undone(call)));
         // It would be told that what was undone was done.
         let unavailable = undone.then(|| {
             let why = "a write in the middle of the program was undone, so that it cannot go on: ask for what is left in a new \
@@ -242,8 +244,8 @@ impl RunState {
 
     /// The writes that a program has called, by ordinal, without the commit of what it staged.
     pub fn writes_of_program<'a>(&'a self, work: &'a CodeWork) -> impl Iterator<Item = (u32, &'a CallState)> {
-        let own = work.program_calls.iter().filter(move |own| !own.is_commit(self));
-        let calls = own.filter_map(move |own| Some((own.call, self.calls.get(&own.call)?)));
+        let written = work.program_calls.iter().filter(move |call| !call.is_commit(self));
+        let calls = written.filter_map(move |written| Some((written.call, self.calls.get(&written.call)?)));
         calls.filter(|(_, call)| call.requested.effect == Effect::Write)
     }
 
@@ -276,10 +278,10 @@ impl RunState {
 
     /// Whether a program has changed something, or may have, so that it cannot begin again.
     pub fn has_changed_by_program(&self, work: &CodeWork) -> bool {
-        work.program_calls.iter().any(|own| {
+        work.program_calls.iter().any(|written| {
             let nothing =
-                matches!(self.outcome(own.call), Some(Outcome::Refused { .. } | Outcome::Failed { .. }));
-            self.is_written(own.call) && self.was_made(own.call) && !nothing
+                matches!(self.outcome(written.call), Some(Outcome::Refused { .. } | Outcome::Failed { .. }));
+            self.is_written(written.call) && self.was_made(written.call) && !nothing
         })
     }
 

@@ -54,7 +54,7 @@ impl RunState {
         let mut events = vec![resumed(self.epoch)];
         events.iter().for_each(|event| after.apply_checked(event, after.at));
         let interrupted: Vec<Event> = after.interrupted_questions().map(|(_, event)| event).collect();
-        let lapses = self.approvals.iter().filter_map(|(number, put)| lapse(*number, put, copied));
+        let lapses = self.approvals.iter().filter_map(|(number, approval)| lapse(*number, approval, copied));
         // Parked last: in lists a lapsed approval has a waiting run go on.
         for event in interrupted.into_iter().chain(lapses).chain([put_aside(copied)]) {
             // It is parked whatever today's rules say of its journal.
@@ -79,15 +79,15 @@ impl RunState {
 
 /// An approval that was open may have been decided later, and its write may be done. It counts no more: it is asked anew,
 /// with the reason, once the run continues.
-fn lapse(approval: u32, put: &Approval, copied: Timestamp) -> Option<Event> {
-    if !put.is_open() || matches!(put.matter, ApprovalSubject::Outcome { .. }) {
+fn lapse(number: u32, approval: &Approval, copied: Timestamp) -> Option<Event> {
+    if !approval.is_open() || matches!(approval.matter, ApprovalSubject::Outcome { .. }) {
         return None;
     }
     let why = format!("restored from the backup of {copied:.0}: it may have been approved and done later");
-    let mut needed = put.needed.clone();
+    let mut needed = approval.needed.clone();
     needed.why.push(why.clone());
-    let (matter, why) = (put.matter, vec![why]);
-    Some(Event::ApprovalLapsed { approval, matter, why, needed, edited: None, read: None })
+    let (matter, why) = (approval.matter, vec![why]);
+    Some(Event::ApprovalLapsed { approval: number, matter, why, needed, edited: None, read: None })
 }
 
 /// The events that park a run whose journal this program cannot read, by the epoch of its last event. A program that can

@@ -31,12 +31,12 @@ impl RunState {
 
     /// What is due in a decision in which several models vote: their questions and readings, or the end. A voter without a
     /// usable reply abstains. Once more than half agree, the others are not waited for.
-    pub(super) fn vote_actions(&self, number: u32, own: &ConsultationState) -> Vec<Action> {
-        if adapt::settled(&own.options_voted_for(), own.voters).is_some() {
-            return vec![record(self.vote_end(number, own, None))];
+    pub(super) fn vote_actions(&self, number: u32, consultation: &ConsultationState) -> Vec<Action> {
+        if adapt::settled(&consultation.options_voted_for(), consultation.voters).is_some() {
+            return vec![record(self.vote_end(number, consultation, None))];
         }
         let (mut actions, mut is_open, mut fault) = (Vec::new(), false, None);
-        for voter in (1..=own.voters).filter(|voter| !own.votes.contains_key(voter)) {
+        for voter in (1..=consultation.voters).filter(|voter| !consultation.votes.contains_key(voter)) {
             let subject = Subject::Vote { consultation: number, voter };
             match self.due_question(subject, self.settings().max_retries) {
                 DueQuestion::GiveUp(error) => fault = Some(error),
@@ -46,25 +46,26 @@ impl RunState {
                 }
             }
         }
-        if is_open { actions } else { vec![record(self.vote_end(number, own, fault))] }
+        if is_open { actions } else { vec![record(self.vote_end(number, consultation, fault))] }
     }
 
     /// The end of a decision in which several models voted.
-    fn vote_end(&self, number: u32, own: &ConsultationState, fault: Option<Fault>) -> Event {
-        let Some(at) = adapt::winner(&own.options_voted_for()) else {
-            let how =
-                own.question.map_or(ConsultationOutcome::Policy, |asked| self.consultation_outcome(asked));
+    fn vote_end(&self, number: u32, consultation: &ConsultationState, fault: Option<Fault>) -> Event {
+        let Some(at) = adapt::winner(&consultation.options_voted_for()) else {
+            let how = consultation
+                .question
+                .map_or(ConsultationOutcome::Policy, |asked| self.consultation_outcome(asked));
             let error = fault.unwrap_or_else(|| Fault::new("consultation.no_vote", "no model has voted"));
-            return without_choice(number, own, how, error);
+            return without_choice(number, consultation, how, error);
         };
         let chosen = ConsultationChoice::Decision { at };
-        let mut outcomes = own.votes.values().map(|vote| self.consultation_outcome(vote.question));
+        let mut outcomes = consultation.votes.values().map(|vote| self.consultation_outcome(vote.question));
         let is_asked = outcomes.any(|how| how == ConsultationOutcome::Asked);
-        let first = own.votes.values().find(|vote| vote.at == at);
+        let first = consultation.votes.values().find(|vote| vote.at == at);
         Event::Consultation {
             consultation: number,
-            subject: own.subject,
-            question: own.question,
+            subject: consultation.subject,
+            question: consultation.question,
             how: if is_asked { ConsultationOutcome::Asked } else { ConsultationOutcome::Cached },
             refused: self.choice_refusal(number, &chosen),
             chosen: Some(chosen),
@@ -81,9 +82,9 @@ impl RunState {
         let about = Subject::Vote { consultation: *consultation, voter: *voter };
         let due = Action::Read { call: *question, subject: about };
         let choice = ConsultationChoice::Decision { at: *at };
-        let own = self.consultations.get(consultation);
+        let state = self.consultations.get(consultation);
         let is_offered =
-            choice.option().is_some_and(|option| own.is_some_and(|own| own.options.contains(&option)));
+            choice.option().is_some_and(|option| state.is_some_and(|state| state.options.contains(&option)));
         match (self.next().contains(&due), is_offered) {
             (false, _) => Err("there is no such reply to read".to_owned()),
             (true, false) => Err("that was not offered".to_owned()),
@@ -95,14 +96,14 @@ impl RunState {
     pub(super) fn fold_vote(&mut self, event: &Event) {
         let Event::Voted { consultation, voter, question, at, model, .. } = event else { return };
         self.use_reply_about(Subject::Vote { consultation: *consultation, voter: *voter });
-        if let Some(own) = self.consultations.get_mut(consultation) {
-            own.votes.insert(*voter, Vote { at: *at, question: *question, model: model.clone() });
+        if let Some(state) = self.consultations.get_mut(consultation) {
+            state.votes.insert(*voter, Vote { at: *at, question: *question, model: model.clone() });
         }
     }
 
     /// How many questions the consultations of the run may have in flight at once.
     pub(super) fn voters(&self) -> usize {
-        self.consultations.values().map(|own| own.voters as usize).sum()
+        self.consultations.values().map(|consultation| consultation.voters as usize).sum()
     }
 
     /// The votes of a decision that is opened count at once, so that all of them are within the bound.
@@ -112,8 +113,11 @@ impl RunState {
 
     /// Nobody was asked for the votes that were counted.
     pub(super) fn uncount_votes(&mut self, number: u32) {
-        let unasked = self.consultations.get(&number).filter(|own| own.question.is_none() && own.voters > 1);
-        self.consulted = self.consulted.saturating_sub(unasked.map_or(0, |own| own.voters));
+        let unasked = self
+            .consultations
+            .get(&number)
+            .filter(|consultation| consultation.question.is_none() && consultation.voters > 1);
+        self.consulted = self.consulted.saturating_sub(unasked.map_or(0, |consultation| consultation.voters));
     }
 }
 

@@ -19,21 +19,8 @@ use crate::plan::TaskId;
 use crate::run::{Approval, ApprovalId, ApprovalSubject, Event, RunId, SessionId, TenantId};
 
 /// The kind of subject that an approval is about.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum About {
@@ -68,21 +55,8 @@ impl From<ApprovalSubject> for About {
 }
 
 /// The state of an approval.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
@@ -102,10 +76,10 @@ impl ApprovalState {
 }
 
 impl From<&Approval> for ApprovalState {
-    fn from(put: &Approval) -> Self {
-        match &put.decided {
+    fn from(approval: &Approval) -> Self {
+        match &approval.decided {
             Some(_) => ApprovalState::Decided,
-            None if put.lapsed => ApprovalState::Lapsed,
+            None if approval.lapsed => ApprovalState::Lapsed,
             None => ApprovalState::Open,
         }
     }

@@ -15,7 +15,7 @@ fn approves_own_change(state: &RunState, command: &Command) -> bool {
     let of_plan = || state.plan().is_some_and(|made| made.by.as_ref() == by);
     let changed = match &command.action {
         CommandAction::Approve { .. } => of_plan(),
-        CommandAction::Decide { approval, .. } => match state.approvals.get(approval).map(|put| put.matter) {
+        CommandAction::Decide { approval, .. } => match state.approvals.get(approval).map(|a| a.matter) {
             Some(ApprovalSubject::Plan { .. }) => of_plan(),
             Some(ApprovalSubject::Call { call }) => {
                 state.calls.get(&call).is_some_and(|call| call.edited_by.as_ref() == by)
@@ -31,8 +31,8 @@ fn approves_own_change(state: &RunState, command: &Command) -> bool {
 /// the key allow. What the user alone is asked, the requester decides.
 pub(super) fn may_decide(state: &RunState, command: &Command) -> Result<(), CommandRefusal> {
     let asked = is_requester(state, &command.by);
-    let of_user = |approval: &u32| state.approvals.get(approval).is_some_and(|put| put.needed.by_user);
-    if asked && matches!(&command.action, CommandAction::Decide { approval, .. } if of_user(approval)) {
+    let asks_user = |approval: &u32| state.approvals.get(approval).is_some_and(|a| a.needed.by_user);
+    if asked && matches!(&command.action, CommandAction::Decide { approval, .. } if asks_user(approval)) {
         return Ok(());
     }
     // Changing the plan, or a call's arguments, also makes the person a requester.

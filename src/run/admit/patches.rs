@@ -13,8 +13,11 @@ impl RunState {
             return Ok(());
         };
         self.reads_about_plan(*consultation, Some(question))?;
-        let own = self.consultations.get(consultation);
-        require(own.is_some_and(|own| own.subject == *subject), "the consultation is about something else")?;
+        let state = self.consultations.get(consultation);
+        require(
+            state.is_some_and(|state| state.subject == *subject),
+            "the consultation is about something else",
+        )?;
         require(refused.is_none() && ask.is_none(), "nothing was chosen")?;
         require(*how == self.consultation_outcome(question), "the reply did not come about like that")
     }
@@ -35,8 +38,8 @@ impl RunState {
         require(made.maker == PlanMaker::Deterministic && made.by.is_none(), "a model makes a patch")?;
         require(made.version == self.plans.len() as u32 + 1, "versions must increase by one")?;
         self.reads_about_plan(patch.consultation, None)?;
-        let own = self.consultations.get(&patch.consultation).map(|own| own.subject);
-        let Some(ConsultationSubject::Adaptation { step }) = own else {
+        let subject = self.consultations.get(&patch.consultation).map(|state| state.subject);
+        let Some(ConsultationSubject::Adaptation { step }) = subject else {
             return Err("the consultation is not about the plan".to_owned());
         };
         match self.patch_problems(step, patch, &made.plan).first() {

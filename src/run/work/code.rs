@@ -197,12 +197,12 @@ impl CodeWork {
         if let Some(Outcome::Unknown { error }) = outcome {
             return Some(error.clone());
         }
-        let refused = self.program_calls.iter().filter_map(|own| run.outcome(own.call)?.fault());
+        let refused = self.program_calls.iter().filter_map(|made| run.outcome(made.call)?.fault());
         if let Some(error) = refused.filter(|error| error.code == NOT_APPROVED).nth(MAX_REFUSALS) {
             return Some(error.clone());
         }
-        if let Some(own) = last.filter(|own| run.was_left_undecided(own.call)) {
-            return run.outcome(own.call)?.fault().cloned();
+        if let Some(made) = last.filter(|made| run.was_left_undecided(made.call)) {
+            return run.outcome(made.call)?.fault().cloned();
         }
         let fault = self.fault.as_ref()?;
         // What a dry run reports has not the shape of a result.
@@ -238,7 +238,7 @@ impl CodeWork {
 
     /// Whether a write was only reported.
     fn has_dry_write(&self, run: &RunState) -> bool {
-        let mut calls = self.program_calls.iter().filter_map(|own| run.calls.get(&own.call));
+        let mut calls = self.program_calls.iter().filter_map(|made| run.calls.get(&made.call));
         calls.any(|call| call.requested.effect == Effect::Write && call.attempts == 0)
     }
 
