@@ -117,11 +117,11 @@ impl ActiveRun {
         is_cancel_requested: impl Fn() -> bool,
     ) -> bool {
         let _runs = lock(&self.runs);
-        let left = commands.is_empty() && !is_cancel_requested();
-        if left {
+        let leaves = commands.is_empty() && !is_cancel_requested();
+        if leaves {
             commands.close();
         }
-        left
+        leaves
     }
 
     /// Opens a new command channel, for the driver that takes over from one that panicked.

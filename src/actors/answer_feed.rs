@@ -134,8 +134,8 @@ impl AnswerFeed {
     /// Returns `None` if the text was written after a later event, which the reader has to receive first.
     pub(crate) fn read_after(&self, seq: u64, cursor: &mut FeedCursor) -> Option<FeedChunk> {
         let inner = self.lock();
-        let begun = inner.text.is_empty() || inner.text_start_seq <= seq;
-        begun.then(|| inner.read(cursor))
+        let has_begun = inner.text.is_empty() || inner.text_start_seq <= seq;
+        has_begun.then(|| inner.read(cursor))
     }
 
     /// The position of a reader that had `offset` bytes when the run's last event was `seq`. The generation

@@ -115,8 +115,8 @@ impl RunServices {
 
     /// The level that a tenant's runs have unless their requests or scenes lower it.
     pub(crate) fn level_of(&self, tenant: &TenantId) -> Option<ExecutionLevel> {
-        let own = self.tenants.get(tenant.as_str()).and_then(|own| own.level);
-        ExecutionLevel::narrowed(self.settings.level, own)
+        let of_tenant = self.tenants.get(tenant.as_str()).and_then(|tenant| tenant.level);
+        ExecutionLevel::narrowed(self.settings.level, of_tenant)
     }
 }
 

@@ -156,13 +156,13 @@ impl SceneRanking {
             found = tokio::time::timeout_at(deadline, self.found()) => found.unwrap_or_else(|_| Err(late(timeout))),
         };
         let vectors = found.map_err(FailedModelCall::without_attempts)?;
-        let left = deadline.saturating_duration_since(Instant::now()).as_millis();
-        let left = u64::try_from(left).unwrap_or(u64::MAX);
-        if left == 0 {
+        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis();
+        let left_ms = u64::try_from(left_ms).unwrap_or(u64::MAX);
+        if left_ms == 0 {
             return Err(FailedModelCall::without_attempts(late(timeout)));
         }
         let mut replied =
-            self.gateway.complete_within(caller, request, left, stop).await.map_err(|error| {
+            self.gateway.complete_within(caller, request, left_ms, stop).await.map_err(|error| {
                 let failed = FailedModelCall::from(error);
                 let is_late = failed.fault.code == "llm.timeout";
                 FailedModelCall { fault: if is_late { late(timeout) } else { failed.fault }, ..failed }

@@ -81,12 +81,12 @@ impl Engine {
                 Ok(Some(before))
                     if before.hash == asked.hash || before.hash == hash_without_limits(&request) =>
                 {
-                    let said = |word: &RequestIdentity| {
+                    let is_same = |word: &RequestIdentity| {
                         word.idempotency
                             .as_ref()
-                            .is_some_and(|own| own.key == asked.key && own.hash == before.hash)
+                            .is_some_and(|known| known.key == asked.key && known.hash == before.hash)
                     };
-                    earlier_requests::event_before_decision(&store, &tenant, before.run, said)
+                    earlier_requests::event_before_decision(&store, &tenant, before.run, is_same)
                         .await
                         .map(|after| Submitted::Duplicate { run: before.run, session: before.session, after })
                 }
@@ -148,8 +148,8 @@ fn request_hash(request: &ChatRequest) -> String {
         documents,
         plan,
     } = request;
-    let said = |flag: &bool| flag.then_some(true);
-    let (approval, dry_run) = (said(require_approval), said(dry_run));
+    let if_set = |flag: &bool| flag.then_some(true);
+    let (approval, dry_run) = (if_set(require_approval), if_set(dry_run));
     let mut parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan, "guidance": guidance,
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});

@@ -70,7 +70,7 @@ pub(super) async fn find_question(
 fn matches_conversation(state: &RunState, request: &ChatRequest, last: &Turn, before: &[Turn]) -> bool {
     let Some(queued) = &state.queued else { return false };
     let RunQueued { request: words, user, history, .. } = queued;
-    let said = |turn: &Turn| (turn.request.trim().to_owned(), turn.answer.trim().to_owned());
+    let exchange = |turn: &Turn| (turn.request.trim().to_owned(), turn.answer.trim().to_owned());
     let earlier = history.as_deref().unwrap_or_default();
     let answer = state.answer.as_ref().map_or("", |answer| answer.text.as_str());
     *user == request.user
@@ -78,5 +78,5 @@ fn matches_conversation(state: &RunState, request: &ChatRequest, last: &Turn, be
         && answer.trim() == last.answer.trim()
         // A client may send only the newest part of a long conversation.
         && earlier.len() >= before.len()
-        && earlier.iter().rev().zip(before.iter().rev()).all(|(one, other)| said(one) == said(other))
+        && earlier.iter().rev().zip(before.iter().rev()).all(|(one, other)| exchange(one) == exchange(other))
 }

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::Engine;
-use crate::run::{Envelope, Event, Fault, RunId, SCHEMA, TenantId};
+use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 use crate::store::{Record, StreamId};
 
 /// Whether a fault means that a run's events are damaged or of an unknown format.
@@ -30,17 +30,9 @@ impl Engine {
         let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
         let journal = &self.system.journal;
         journal.reopen(StreamId::Run(run)).await?;
-        let end = Envelope {
-            seq: row.last_seq + 1,
-            run: Some(run),
-            session: row.session,
-            tenant: row.tenant,
-            at: Timestamp::now(),
-            epoch: row.epoch + 1,
-            schema: SCHEMA,
-            body: Event::RunCancelled { by: by.to_owned() },
-        };
-        let session = &end.session;
+        let (seq, epoch, session) = (row.last_seq + 1, row.epoch + 1, &row.session);
+        let cancelled = Event::RunCancelled { by: by.to_owned() };
+        let end = Envelope::of_run(run, &row.tenant, session, seq, epoch, Timestamp::now(), cancelled);
         tracing::warn!(%run, %session, %tenant, by, "an unreadable run was cancelled");
         journal.append(vec![Record::Run(end.into())], true).await?;
         Ok(true)

@@ -113,7 +113,7 @@ impl ChatBody {
     ) -> Result<ChatRequest, Problem> {
         self.check_supported()?;
         let unplanned = self.use_planning == Some(false);
-        let said = |message: ChatMessage| TextMessage {
+        let text_message = |message: ChatMessage| TextMessage {
             role: match message.role {
                 ChatRole::System => MessageRole::System,
                 ChatRole::User => MessageRole::User,
@@ -122,7 +122,7 @@ impl ChatBody {
             text: message.content,
         };
         let guidance = who.guidance(self.constraints, self.current_state);
-        let chat = messages::parse_messages(self.messages.into_iter().map(said).collect(), max)?;
+        let chat = messages::parse_messages(self.messages.into_iter().map(text_message).collect(), max)?;
         let session = self.session_id.as_deref().map(intake::parse_session_id).transpose()?;
         let request = chat.into_request(who, session, idempotency);
         let plan = self.flow.as_ref().map(|flow| Plan::of_flow(flow, &request.message));

@@ -59,9 +59,9 @@ impl Default for Guards {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {guard} {reason}")]
 pub struct GuardUnavailable {
-    /// Which guard.
+    /// The name of the guard.
     pub guard: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 

@@ -37,8 +37,8 @@ fn plan_remarks(state: &RunState) -> Vec<String> {
 /// asked: the user need not repeat days from these. Results of other scenes are unrelated.
 pub(super) fn results_of_scene(state: &RunState, scene: &str) -> String {
     let mut out = String::new();
-    let own = state.calls.iter().filter(|(_, call)| call.scene == scene);
-    for (number, _) in own {
+    let calls = state.calls.iter().filter(|(_, call)| call.scene == scene);
+    for (number, _) in calls {
         if let Some(Outcome::Ok { result, .. }) = state.outcome(*number) {
             out.push_str(&result.to_string());
         }

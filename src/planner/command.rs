@@ -30,11 +30,11 @@ const MAX_NOTE_CHARS: usize = 8_000;
 /// A person's command about a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
-    /// Who.
+    /// The person.
     pub by: String,
     /// The person's reason.
     pub note: Option<String>,
-    /// What.
+    /// What the person wants.
     pub action: CommandAction,
     /// Whether the person's API key may not approve the person's own requests.
     pub no_own_approval: bool,

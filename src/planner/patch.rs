@@ -95,7 +95,7 @@ pub(crate) enum PatchReply {
         /// The model's reason.
         reason: String,
     },
-    /// It changes.
+    /// The plan changes.
     Changed(Box<PlanMade>),
 }
 

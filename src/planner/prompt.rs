@@ -202,12 +202,12 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     let mut system = ANSWER.to_owned();
     unserved(state, &mut system, &mut data);
-    if let Some((verdict, said)) =
+    if let Some((verdict, phrased)) =
         state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
     {
         match (verdict.should_continue, verdict.can_answer_now) {
-            (true, _) => sections::push(&mut data, "undone", said),
-            (false, false) => sections::push(&mut data, "missing", said),
+            (true, _) => sections::push(&mut data, "undone", phrased),
+            (false, false) => sections::push(&mut data, "missing", phrased),
             (false, true) => {}
         }
     }
@@ -463,8 +463,8 @@ fn outcome_text(state: &RunState, call: u32) -> String {
         }),
         None => json!({"outcome": "pending"}),
     };
-    let said = state.outcome(call).filter(|_| state.settings().has_rules(3));
-    if let Some(sentence) = said.and_then(|outcome| outcome.user_sentence(state.language())) {
+    let phrased = state.outcome(call).filter(|_| state.settings().has_rules(3));
+    if let Some(sentence) = phrased.and_then(|outcome| outcome.user_sentence(state.language())) {
         value["error"]["say"] = sentence.into();
     }
     if let Some(at) = state.calls.get(&state.resolved(call)).and_then(|by| by.stale_since) {
@@ -472,8 +472,8 @@ fn outcome_text(state: &RunState, call: u32) -> String {
         value["note"] =
             "an earlier result, since the tool is not available now: say of what time it is".into();
     }
-    let of = state.calls.get(&call);
-    if let Some(by) = of.and_then(|of| state.stand_in(of)).and_then(|by| state.calls.get(&by)) {
+    let recorded = state.calls.get(&call);
+    if let Some(by) = recorded.and_then(|call| state.stand_in(call)).and_then(|by| state.calls.get(&by)) {
         value["by"] = by.requested.tool.as_str().into();
     }
     value.to_string()

@@ -67,10 +67,10 @@ fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<St
         return None;
     }
     let names = |words: &str| names(&requested, words);
-    let told = ActReport::of(&shown, names);
+    let report = ActReport::of(&shown, names);
     let is_missing = match is_expected {
-        true => !told.is_denied() && !told.only_asks,
-        false => told.claims,
+        true => !report.is_denied() && !report.only_asks,
+        false => report.claims,
     };
     is_missing.then(|| sentences::unchanged(state.language()).to_owned())
 }

@@ -21,7 +21,7 @@ pub enum Action {
     Ask {
         /// The question's ordinal.
         call: u32,
-        /// What about.
+        /// The subject of the question.
         subject: Subject,
         /// 0, then the number of the repair.
         attempt: u32,

@@ -92,11 +92,11 @@ impl RunState {
             return Some((number, fault.class, fault.code.clone()));
         }
         let limits = self.settings().consultations;
-        let left = || self.steps.values().any(|other| self.is_patchable(other));
+        let has_patchable_steps = || self.steps.values().any(|other| self.is_patchable(other));
         (step.status == StepStatus::Completed
             && self.may().replanning
             && self.consulted < limits.max_per_run
-            && left())
+            && has_patchable_steps())
         .then(|| (number, FaultClass::Other, AUTONOMOUS.to_owned()))
     }
 

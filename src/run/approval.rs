@@ -178,7 +178,7 @@ impl Undo {
 /// A requested approval and its decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Approval {
-    /// What about.
+    /// Its subject.
     pub matter: ApprovalSubject,
     /// Why, and what the approval covers.
     pub needed: RequiredApproval,
@@ -222,7 +222,7 @@ pub struct ApprovableLists {
 /// Whether a plan or a call may proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ApprovalGate {
-    /// It may.
+    /// It may proceed.
     Granted,
     /// The approval was not requested yet.
     Ask(RequiredApproval),
@@ -230,7 +230,7 @@ pub(super) enum ApprovalGate {
     Waits,
     /// A person refused it.
     Refused {
-        /// Who.
+        /// The person.
         by: String,
     },
 }

@@ -181,10 +181,13 @@ impl RunState {
             true => sentences::beyond_constraints,
             false => sentences::not_allowed,
         };
-        let told = |parts: Vec<&str>, sentence: fn(Option<&str>, &str) -> String| {
+        let sentence_for = |parts: Vec<&str>, sentence: fn(Option<&str>, &str) -> String| {
             (!parts.is_empty()).then(|| sentence(self.language(), &parts.join("; ")))
         };
-        told(forbidden, beyond).into_iter().chain(told(unavailable, sentences::not_available)).collect()
+        sentence_for(forbidden, beyond)
+            .into_iter()
+            .chain(sentence_for(unavailable, sentences::not_available))
+            .collect()
     }
 
     /// The calls of a step that a limit refused and that no other call did.

@@ -6,6 +6,7 @@
 mod adaptation;
 mod area;
 mod consultation;
+mod envelope;
 mod facts;
 mod payload;
 mod program;
@@ -20,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
-use super::ids::{RunId, SessionId, TenantId};
 use super::learned::{PathRecall, PlanLesson, PlanRecall, PlanScore};
 use crate::adapt::{
     AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, RefusedAction, ToolForecast, WeighedAction,
@@ -32,6 +32,7 @@ pub use crate::fault::{Fault, FaultClass};
 pub use adaptation::{Adaptation, InterpretedResult, RecalledResult};
 pub(in crate::run) use area::EventArea;
 pub use consultation::{ConsultationChoice, ConsultationSubject};
+pub use envelope::Envelope;
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, ResultNotes, Unconfirmed,
@@ -49,28 +50,6 @@ pub use upcast::{SCHEMA, parse_event};
 
 /// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.
 pub const NO_APPROVAL: u32 = 0;
-
-/// One record of the journal. `seq` counts from 1 within its stream: a run's, or (with `run` absent)
-/// a session's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Envelope<B> {
-    /// Position in the stream, from 1 without gaps.
-    pub seq: u64,
-    /// The run, absent on a session's own stream.
-    pub run: Option<RunId>,
-    /// The conversation.
-    pub session: SessionId,
-    /// The tenant that is billed.
-    pub tenant: TenantId,
-    /// When it was appended, by the clock of the engine.
-    pub at: Timestamp,
-    /// How many times the run was taken over; writers with an older epoch are refused.
-    pub epoch: u32,
-    /// The version of the format, see [`SCHEMA`].
-    pub schema: u16,
-    /// What happened.
-    pub body: B,
-}
 
 /// What an [`Event::Unexpected`] is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +113,7 @@ pub enum Event {
     /// The run was quarantined: it was the only one in progress at several consecutive crashes of the
     /// server, or it was unfinished in a backup that was restored. It waits until a person resumes or cancels it.
     RunPutAside {
-        /// Why.
+        /// The reason.
         error: Fault,
         /// When the backup was taken from which the run was restored: what it did later is not in its journal. Absent
         /// after crashes.
@@ -145,7 +124,7 @@ pub enum Event {
     Planning {
         /// The version to be made, from 1.
         version: u32,
-        /// Why.
+        /// What caused it.
         cause: PlanCause,
     },
     /// Plans of earlier executions were looked up. A second one of a run withdraws the plan of the first.
@@ -176,7 +155,7 @@ pub enum Event {
         paths: Vec<String>,
         /// The judgement.
         score: PlanScore,
-        /// Whose.
+        /// The person who judges.
         by: String,
         /// The person's reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,7 +196,7 @@ pub enum Event {
     ModelFailed {
         /// The question's ordinal.
         call: u32,
-        /// Why.
+        /// The reason.
         error: Fault,
         /// What it cost nevertheless.
         usage: Usage,
@@ -231,7 +210,7 @@ pub enum Event {
     PlanningFailed {
         /// The version that is missing.
         version: u32,
-        /// Why.
+        /// The reason.
         error: Fault,
     },
     /// Which scenes resemble the request, by embeddings: the meaning of the reply about the ranking.
@@ -258,7 +237,7 @@ pub enum Event {
     ModificationAsked {
         /// The version to be made.
         version: u32,
-        /// Who.
+        /// The person.
         by: String,
         /// The words.
         words: String,
@@ -267,7 +246,7 @@ pub enum Event {
     ApprovalRequired {
         /// Its ordinal in the run, from 1.
         approval: u32,
-        /// What about.
+        /// The subject of the decision.
         matter: ApprovalSubject,
         /// Why, and what an approval covers.
         needed: RequiredApproval,
@@ -490,7 +469,7 @@ pub enum Event {
         /// The call that the summary is the result of; absent where it is that of the step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call: Option<u32>,
-        /// Why.
+        /// The reason.
         error: Fault,
         /// The question which documents are meant, where the request names none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -595,12 +574,12 @@ pub enum Event {
     },
     /// A timer of the run has fired.
     TimerFired {
-        /// Which.
+        /// The timer.
         timer: TimerSubject,
     },
     /// Predefined logic changed the calls of the run.
     Adapted {
-        /// How.
+        /// The change.
         change: Adaptation,
     },
     /// A call was not executed because an equal one of this run already was.
@@ -623,7 +602,7 @@ pub enum Event {
         step: u32,
         /// How it ended: failed, blocked by another, needs input, or cancelled.
         status: crate::plan::StepStatus,
-        /// Why.
+        /// The reason.
         error: Fault,
     },
     /// The continuation check's verdict.
@@ -662,7 +641,7 @@ pub enum Event {
     },
     /// Terminal: nothing was achieved that could be answered with.
     RunFailed {
-        /// Why.
+        /// The reason.
         error: Fault,
     },
     /// Terminal: stopped by a person.

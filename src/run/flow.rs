@@ -129,8 +129,12 @@ impl RunState {
         }
         let turns = self.started.iter().flat_map(|started| &started.context.turns);
         let changes = self.plans.iter().filter_map(|made| made.why.as_deref());
-        let said = turns.map(|turn| turn.request.as_str()).chain(changes).chain([self.request()]);
-        if says_no_more(said, &step.step.purpose) { &step.step.purpose } else { self.request_of_flow(step) }
+        let user_texts = turns.map(|turn| turn.request.as_str()).chain(changes).chain([self.request()]);
+        if says_no_more(user_texts, &step.step.purpose) {
+            &step.step.purpose
+        } else {
+            self.request_of_flow(step)
+        }
     }
 
     /// What a node that has completed produced. An approval that nobody was asked for passes its inputs on.
@@ -170,8 +174,8 @@ impl RunState {
             let node = self.steps.get(number);
             node.is_some_and(|node| node.status == StepStatus::Completed && !is_undone(node))
         };
-        let kept = work.nodes.iter().take_while(|node| stands(node)).count();
-        work.nodes.truncate(kept);
+        let standing = work.nodes.iter().take_while(|node| stands(node)).count();
+        work.nodes.truncate(standing);
         Some(work)
     }
 

@@ -99,7 +99,7 @@ pub enum ValueBinding {
     },
     /// The result of an earlier call.
     Result {
-        /// Which.
+        /// The place in that result.
         reference: Reference,
     },
     /// A list.

@@ -159,15 +159,15 @@ impl RunState {
     /// The lines for reads without a result that the text does not mention: where it has one of their own values, or all of
     /// what users read about them, it says so in that sentence.
     fn missed_read_lines(&self, shown: &str, text: &NormalisedAnswer) -> Vec<String> {
-        let told = |number: u32, call: &CallState| {
+        let missed_line = |number: u32, call: &CallState| {
             let about = self.outcome(number).map(|outcome| outcome.user_text(self.language()));
             let about = about.unwrap_or_default();
-            let own: Vec<String> = leaf_values(&call.requested.arguments)
+            let own_values: Vec<String> = leaf_values(&call.requested.arguments)
                 .filter(|value| !self.has_value_in_result(value))
                 .collect();
             let is_denied = |sentence: &str| {
                 let words = NormalisedAnswer::of(sentence);
-                (own.is_empty() || own.iter().any(|value| words.has_value(value)))
+                (own_values.is_empty() || own_values.iter().any(|value| words.has_value(value)))
                     && (language::denies(sentence) || words.has(&about))
             };
             let call_in_words = language::text::shorten_to_words(&self.describe_call(call), MAX_READ);
@@ -177,7 +177,7 @@ impl RunState {
         };
         let steps = self.plan_steps().filter(|(_, step)| self.is_in_round(step));
         let missed = steps.flat_map(|(_, step)| self.missed_reads(step));
-        let mut lines: Vec<String> = missed.filter_map(|(number, call)| told(number, call)).collect();
+        let mut lines: Vec<String> = missed.filter_map(|(number, call)| missed_line(number, call)).collect();
         lines.dedup();
         lines
     }

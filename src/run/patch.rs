@@ -91,14 +91,14 @@ impl RunState {
             let number = step.step.step_number;
             !patch.removed.contains(&number) && !patch.replaced.contains_key(&number)
         };
-        let kept = self.pending_steps().filter(stays).map(|state| {
+        let remaining = self.pending_steps().filter(stays).map(|state| {
             let mut step = state.step.clone();
             if patch.dependants.contains(&step.step_number) {
                 step.depends_on_step = patch.repointed(&step.depends_on_step);
             }
             step
         });
-        kept.chain(new.iter().cloned()).collect()
+        remaining.chain(new.iter().cloned()).collect()
     }
 
     /// The steps that a new step of a patch may depend on: those that have completed, or may still complete.
@@ -233,8 +233,8 @@ impl RunState {
     /// patch leads back to it.
     pub(super) fn remember_plan(&mut self) {
         if self.may_patch() {
-            let left = plan::fingerprint(self.pending_steps().map(|step| &step.step));
-            self.plan_fingerprints.insert(left);
+            let fingerprint = plan::fingerprint(self.pending_steps().map(|step| &step.step));
+            self.plan_fingerprints.insert(fingerprint);
         }
     }
 }

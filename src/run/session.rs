@@ -59,7 +59,7 @@ pub enum SessionEvent {
     },
     /// No model could write the summary. A `Summarised` with one made without a model follows.
     SummaryFailed {
-        /// Why.
+        /// The reason.
         error: Fault,
         /// What it cost nevertheless.
         #[serde(default)]

@@ -181,7 +181,7 @@ pub struct PlanInProgress {
 /// A person's request to change the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanFeedback {
-    /// Who.
+    /// The person.
     pub by: String,
     /// The person's text.
     pub words: String,
@@ -199,7 +199,7 @@ pub struct FinalAnswer {
 /// A requested cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cancellation {
-    /// Whose.
+    /// The requester; `deadline` for the deadline.
     pub by: String,
     /// Whether the deadline passed.
     pub deadline: bool,

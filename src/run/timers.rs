@@ -9,7 +9,7 @@ use super::state::{CallStatus, RunState};
 /// A timer that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunTimer {
-    /// What for.
+    /// Its subject.
     pub timer: TimerSubject,
     /// When it is due.
     pub at: Timestamp,

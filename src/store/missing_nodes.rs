@@ -20,7 +20,7 @@ pub struct MissingNodeRow {
     pub node: MissingNode,
     /// The run whose request needed it.
     pub run: RunId,
-    /// When.
+    /// When it was suggested.
     pub at: Timestamp,
 }
 

@@ -40,7 +40,7 @@ pub struct SwitchRow {
     pub reason: String,
     /// Who changed it.
     pub by: String,
-    /// When.
+    /// When it was changed.
     pub at: Timestamp,
 }
 

@@ -10,7 +10,7 @@ use crate::actors::answer_feed::AnswerFeed;
 use crate::actors::journal;
 use crate::crash;
 use crate::memory;
-use crate::run::{Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent};
+use crate::run::{Envelope, Event, Fault, Illegal, SessionEvent};
 use crate::store::Record;
 
 /// Events that are published once they are committed.
@@ -119,22 +119,10 @@ impl Driver {
             if let Event::RunResumed { epoch: next, .. } = &event {
                 epoch = *next;
             }
-            Arc::new(self.envelope(seq, at, epoch, event))
+            let (run, tenant) = (self.state.run, &self.principal.tenant);
+            Arc::new(Envelope::of_run(run, tenant, &self.session, seq, epoch, at, event))
         };
         (first..).zip(events).map(envelope).collect()
-    }
-
-    fn envelope(&self, seq: u64, at: Timestamp, epoch: u32, event: Event) -> Envelope<Event> {
-        Envelope {
-            seq,
-            run: Some(self.state.run),
-            session: self.session.clone(),
-            tenant: self.principal.tenant.clone(),
-            at,
-            epoch,
-            schema: SCHEMA,
-            body: event,
-        }
     }
 
     /// Appends the run's terminal event and the session's turn in the same commit.
@@ -159,15 +147,6 @@ impl Driver {
 
     fn ended_turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
         let body = memory::turn_after(&self.state, &last.body)?;
-        Some(Envelope {
-            seq,
-            run: None,
-            session: last.session.clone(),
-            tenant: last.tenant.clone(),
-            at: last.at,
-            epoch: 0,
-            schema: SCHEMA,
-            body,
-        })
+        Some(Envelope::of_session(&last.tenant, &last.session, seq, last.at, body))
     }
 }

@@ -52,14 +52,15 @@ impl Driver {
     fn frozen_settings(&self) -> Settings {
         let shared = &self.shared;
         let tenant = &self.principal.tenant;
-        let own = shared.tenants.get(tenant.as_str()).cloned().unwrap_or_default();
+        let of_tenant = shared.tenants.get(tenant.as_str()).cloned().unwrap_or_default();
         let options = self.state.queued.as_ref().map(|queued| queued.options).unwrap_or_default();
         let offer = RunOffer {
             decision_models: shared.gateway.model_names(Purpose::Decision).len(),
             executes_programs: shared.replaced.interpreter.is_some(),
             embeddings_timeout_ms: shared.embeddings_timeout_ms(),
         };
-        own.run_settings(&shared.settings, shared.approval.policy_of(tenant, &own.approval), options, offer)
+        let approval = shared.approval.policy_of(tenant, &of_tenant.approval);
+        of_tenant.run_settings(&shared.settings, approval, options, offer)
     }
 
     /// Performs an action. What it results in is recorded now, or arrives later as an event of its own.
@@ -249,8 +250,8 @@ impl Driver {
 
     /// The tools of the catalogue that are switched off.
     fn disabled_tools(&self) -> Vec<String> {
-        let off = self.shared.switches.load();
-        let tools = off.of(SwitchKind::Tool).map(|row| row.name.clone());
+        let switches = self.shared.switches.load();
+        let tools = switches.of(SwitchKind::Tool).map(|row| row.name.clone());
         tools.filter(|name| self.shared.catalogue.has_tool(name)).collect()
     }
 
@@ -258,8 +259,8 @@ impl Driver {
     fn uncalled(&self, number: u32) -> Option<Outcome> {
         let call = self.state.calls.get(&number)?;
         let name = format!("{}.{}", call.scene, call.requested.tool);
-        let off = self.shared.switches.load();
-        let disabled = off.get(SwitchKind::Tool, &name).map(|row| Outcome::Failed { error: row.into() });
+        let switches = self.shared.switches.load();
+        let disabled = switches.get(SwitchKind::Tool, &name).map(|row| Outcome::Failed { error: row.into() });
         disabled
             .or_else(|| planner::changed_tool(&self.state, &self.shared.catalogue, number))
             .or_else(|| self.breaker_refusal(call))

@@ -36,9 +36,10 @@ impl SceneManager {
             live.wait_until_session_idle(&tenant, &session).await;
             let stored = store.stored_session(&tenant, &session).await?;
             // Of a conversation that begins now, nothing else need be read.
-            let (left, events) = if stored.has_events {
-                let left = recovery::unfinished(&store, &journal, &tenant, &session, resumes_runs).await?;
-                (left, store.session_events(&tenant, &session).await?)
+            let (unfinished, events) = if stored.has_events {
+                let unfinished =
+                    recovery::unfinished(&store, &journal, &tenant, &session, resumes_runs).await?;
+                (unfinished, store.session_events(&tenant, &session).await?)
             } else {
                 (recovery::UnfinishedRuns::default(), Vec::new())
             };
@@ -50,10 +51,10 @@ impl SceneManager {
                 0
             };
             let account = budget.hold(AccountKey::Session(tenant, session), spent);
-            Ok::<_, store::Error>((events, owner, left, account))
+            Ok::<_, store::Error>((events, owner, unfinished, account))
         });
         let loaded = |manager: &mut Self, read: Result<_, store::Error>| {
-            let (events, owner, left, account): (
+            let (events, owner, unfinished, account): (
                 Vec<Envelope<SessionEvent>>,
                 _,
                 recovery::UnfinishedRuns,
@@ -70,8 +71,8 @@ impl SceneManager {
                 last_event_at: events.last().map(|last| last.at),
                 events: events.into_iter().map(|event| (event.seq, event.body)).collect(),
                 owner,
-                unfinished: manager.enter_recovered(left.runs),
-                waiting: left.waiting,
+                unfinished: manager.enter_recovered(unfinished.runs),
+                waiting: unfinished.waiting,
             }))
         };
         self.feed_later(read, loaded, ctx);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::actors::journal;
 use crate::answer;
 use crate::conversation::{StoredDecisions, is_taken_up};
-use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId};
+use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SessionId, TenantId};
 use crate::store::{self, Record, Store, StreamId};
 
 /// The runs of a conversation that have not ended.
@@ -107,23 +107,13 @@ async fn end_by_force(
     last: LastEvent<'_>,
     end: Vec<Event>,
 ) -> Result<(), store::Error> {
+    let LastEvent { run, session, tenant, seq, epoch } = last;
     if let Some(Event::RunFailed { error }) = end.last() {
-        let LastEvent { run, session, tenant, .. } = &last;
         tracing::error!(%run, %session, %tenant, code = %error.code, "{}", error.message);
     }
     let at = Timestamp::now();
-    let records = (last.seq + 1..).zip(end).map(|(seq, body)| {
-        let envelope = Envelope {
-            seq,
-            run: Some(last.run),
-            session: last.session.clone(),
-            tenant: last.tenant.clone(),
-            at,
-            epoch: last.epoch + 1,
-            schema: SCHEMA,
-            body,
-        };
-        Record::Run(envelope.into())
+    let records = (seq + 1..).zip(end).map(|(seq, body)| {
+        Record::Run(Envelope::of_run(run, tenant, session, seq, epoch + 1, at, body).into())
     });
     journal.append(records.collect(), true).await
 }

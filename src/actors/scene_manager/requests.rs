@@ -15,7 +15,7 @@ use super::runs::RunEntry;
 use crate::conversation::{Input, NewRun};
 use crate::crash;
 use crate::plan::TaskId;
-use crate::run::{Envelope, Event, Fault, RunId, RunQueued, SCHEMA};
+use crate::run::{Envelope, Event, Fault, RunId, RunQueued};
 use crate::store::{Record, SwitchKind};
 
 /// When a drained tenant's client may ask again.
@@ -79,16 +79,8 @@ impl SceneManager {
             pending: submit.pending,
             ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
         };
-        let envelope = Envelope {
-            seq: 1,
-            run: Some(run),
-            session: self.session.clone(),
-            tenant: self.tenant.clone(),
-            at: Timestamp::now(),
-            epoch: 0,
-            schema: SCHEMA,
-            body: Event::RunQueued(queued.clone()),
-        };
+        let (at, body) = (Timestamp::now(), Event::RunQueued(queued.clone()));
+        let envelope = Envelope::of_run(run, &self.tenant, &self.session, 1, 0, at, body);
         let live = self.options.shared.load().live.clone();
         let (entered, watch) = live.register(run, queued.task, &self.tenant, &self.session);
         let entry = RunEntry::new(run, queued, entered, submit.received, submit.waiting);

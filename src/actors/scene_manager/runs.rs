@@ -78,9 +78,9 @@ impl SceneManager {
         let mut entered = Vec::new();
         for state in runs {
             let Some(queued) = &state.queued else { continue };
-            let (own, _) = live.register(state.run, queued.task, &self.tenant, &self.session);
+            let (active_run, _) = live.register(state.run, queued.task, &self.tenant, &self.session);
             let run = state.run;
-            let entry = RunEntry { live: Some(Arc::new(own)), ..RunEntry::read(state) };
+            let entry = RunEntry { live: Some(Arc::new(active_run)), ..RunEntry::read(state) };
             self.runs.insert(run, Box::new(entry));
             entered.push(run);
         }
@@ -119,8 +119,8 @@ impl SceneManager {
                 live.clone()
             }
             (None, Some(queued)) => {
-                let (own, _) = shared.live.register(run, queued.task, &self.tenant, &self.session);
-                entry.live.insert(Arc::new(own)).clone()
+                let (active_run, _) = shared.live.register(run, queued.task, &self.tenant, &self.session);
+                entry.live.insert(Arc::new(active_run)).clone()
             }
             // A run without a request cannot be read.
             (None, None) => return None,

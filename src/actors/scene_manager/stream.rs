@@ -8,7 +8,7 @@ use crate::actors::journal;
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::stream_end::{SharedStreamEnd, StreamEnd};
 use crate::conversation::{CallerId, Input};
-use crate::run::{Envelope, Fault, SCHEMA, SessionEvent, SessionId, StatedFact, TenantId};
+use crate::run::{Envelope, Fault, SessionEvent, SessionId, StatedFact, TenantId};
 use crate::store::{self, Record, Store, StreamId};
 
 /// The session's stream, apart from the actor.
@@ -56,16 +56,7 @@ impl SessionStream {
         let mut end = end.lock().await;
         let events: Vec<(u64, SessionEvent)> = (end.last() + 1..).zip(events).collect();
         let record = |(seq, body): &(u64, SessionEvent)| {
-            Record::Session(Envelope {
-                seq: *seq,
-                run: None,
-                session: session.clone(),
-                tenant: tenant.clone(),
-                at: Timestamp::now(),
-                epoch: 0,
-                schema: SCHEMA,
-                body: body.clone(),
-            })
+            Record::Session(Envelope::of_session(&tenant, &session, *seq, Timestamp::now(), body.clone()))
         };
         if let Err(error) = journal.append(events.iter().map(record).collect(), true).await {
             // Runs that are driven beside the queue end in this stream, too.

@@ -124,9 +124,9 @@ impl RetryRegistry {
     }
 
     fn join_at(&self, key: &RequestFingerprint, now: Instant) -> Option<Delivery> {
-        let mut kept = self.lock_table();
-        kept.evict(now);
-        let entries = kept.by_fingerprint.get_mut(key)?;
+        let mut table = self.lock_table();
+        table.evict(now);
+        let entries = table.by_fingerprint.get_mut(key)?;
         let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED_RETRY_WINDOW;
         // The newest one: the client of an older one may have given up.
         let place =
@@ -180,8 +180,8 @@ impl RetryRegistry {
     }
 
     fn finish(&self, delivery: &Delivery) {
-        let mut kept = self.lock_table();
-        let Some(entries) = kept.by_fingerprint.get_mut(&delivery.fingerprint) else { return };
+        let mut table = self.lock_table();
+        let Some(entries) = table.by_fingerprint.get_mut(&delivery.fingerprint) else { return };
         if delivery.run_sender.is_some() {
             // It was not accepted, so there is no run to find.
             entries.retain(|entry| entry.number != delivery.number);

@@ -204,12 +204,12 @@ pub enum Outcome {
     },
     /// The tool refused, and did nothing.
     Refused {
-        /// Why.
+        /// The reason.
         error: Fault,
     },
     /// It failed, and nothing was done.
     Failed {
-        /// Why.
+        /// The reason.
         error: Fault,
     },
     /// A write whose outcome is unknown. Never repeated blindly.
@@ -275,7 +275,7 @@ pub struct Verdict {
     pub should_continue: bool,
     /// The results suffice for an answer.
     pub can_answer_now: bool,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub reasoning: String,
     /// A description of what is missing.

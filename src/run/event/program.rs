@@ -44,7 +44,7 @@ pub enum ProgramStop {
     },
     /// Nothing was executed: there is no sandbox.
     Unavailable {
-        /// Why.
+        /// The reason.
         error: Fault,
     },
 }

@@ -129,12 +129,12 @@ pub enum CallStatus {
     },
     /// Ended.
     Done {
-        /// How.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// Not executed: shares the outcome of an equal call.
     Skipped {
-        /// That call.
+        /// The ordinal of that call.
         first: u32,
     },
 }

@@ -19,7 +19,7 @@ const MAX_REPORTED_PROBLEMS: usize = 3;
 /// A question to a model and its status.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ask {
-    /// What about.
+    /// Its subject.
     pub subject: Subject,
     /// 0, then the number of the repair.
     pub attempt: u32,
@@ -55,12 +55,12 @@ pub enum AskStatus {
     Rejected {
         /// The reply, which is shown to the model with the problems.
         reply: Reply,
-        /// Why.
+        /// The problems of the reply.
         problems: Vec<PlanProblem>,
     },
     /// No reply came.
     Failed {
-        /// Why.
+        /// The reason.
         error: Fault,
     },
     /// The process that asked crashed.

@@ -10,7 +10,7 @@ use super::super::error::Error;
 use super::super::read::decode;
 use super::super::record::{JournalRow, Record};
 use crate::memory::{self, Memory};
-use crate::run::{Envelope, SCHEMA, SessionEvent, SessionId, TenantId};
+use crate::run::{Envelope, SessionEvent, SessionId, TenantId};
 
 /// The conversations in which such a question was asked, open or not, by the index of the streams.
 const ASKED: &str = "SELECT tenant, session, last_seq, epoch FROM sessions AS s WHERE EXISTS (SELECT 1 FROM journal AS j \
@@ -41,8 +41,8 @@ pub(super) async fn lapse_questions(store: &Store, copied: Timestamp, now: Times
             Err(error) if error.is_damaged_stream() => continue,
             Err(error) => return Err(error),
         };
-        let told = Memory::from_events(memory::Options::default(), events.iter().map(|event| &event.body));
-        if told.pending().is_some_and(|pending| !pending.unconfirmed.is_empty()) {
+        let memory = Memory::from_events(memory::Options::default(), events.iter().map(|event| &event.body));
+        if memory.pending().is_some_and(|pending| !pending.unconfirmed.is_empty()) {
             let group = vec![lapse(&asked, copied, now)?];
             for outcome in store.append(&[group], true).await? {
                 if let Some((_, error)) = outcome.failures.into_iter().next() {
@@ -65,15 +65,7 @@ fn asked(row: &SqliteRow) -> Result<AskedConversation, sqlx::Error> {
 }
 
 fn lapse(asked: &AskedConversation, copied: Timestamp, now: Timestamp) -> Result<JournalRow, Error> {
-    let envelope = Envelope {
-        seq: asked.last_seq + 1,
-        run: None,
-        session: asked.session.clone(),
-        tenant: asked.tenant.clone(),
-        at: now,
-        epoch: asked.epoch,
-        schema: SCHEMA,
-        body: SessionEvent::QuestionLapsed { copied },
-    };
-    Record::Session(envelope).to_row()
+    let lapsed = SessionEvent::QuestionLapsed { copied };
+    let envelope = Envelope::of_session(&asked.tenant, &asked.session, asked.last_seq + 1, now, lapsed);
+    Record::Session(Envelope { epoch: asked.epoch, ..envelope }).to_row()
 }

@@ -19,7 +19,7 @@ use super::manifest::{BackedUpFile, BackupManifest, MANIFEST, MANIFEST_HASH};
 use super::report::{LaterRun, RestoreReport, RestoredRun, unknown_since};
 use super::watch::{CopyWatch, ProgressSink};
 use crate::run::recovery::CrashHistory;
-use crate::run::{Envelope, Event, RunState, SCHEMA, unreadable_restored_events, writes_since};
+use crate::run::{Envelope, Event, RunState, unreadable_restored_events, writes_since};
 
 /// How many runs are parked in one transaction.
 const RUNS_AT_ONCE: usize = 64;
@@ -339,17 +339,9 @@ async fn parking_events(
 }
 
 fn journal_rows(row: &RunRow, events: Vec<Event>, now: Timestamp) -> Result<Vec<JournalRow>, Error> {
+    let epoch = row.epoch.saturating_add(1);
     let record = |(seq, body): (u64, Event)| {
-        let envelope = Envelope {
-            seq,
-            run: Some(row.run),
-            session: row.session.clone(),
-            tenant: row.tenant.clone(),
-            at: now,
-            epoch: row.epoch.saturating_add(1),
-            schema: SCHEMA,
-            body,
-        };
+        let envelope = Envelope::of_run(row.run, &row.tenant, &row.session, seq, epoch, now, body);
         Record::Run(envelope.into()).to_row()
     };
     (row.last_seq + 1..).zip(events).map(record).collect()
