@@ -394,7 +394,7 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
 /// `None` for a call that never ended.
 fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
     let call = state.calls.get(&number)?;
-    let by = state.stand_in(call).and_then(|by| state.calls.get(&by));
+    let by = state.effective_substitute(call).and_then(|by| state.calls.get(&by));
     let told = match &call.status {
         // Its own outcome: what took its place is a call of its own here.
         CallStatus::Done { outcome } => outcome,

@@ -241,7 +241,7 @@ impl Engine {
     /// Submits a request and waits for its answer.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`] and [`RunTicket::answer`].
+    /// The errors of [`Engine::submit`] and [`RunTicket::answer`].
     pub async fn chat(&self, request: ChatRequest) -> Result<Answer, Fault> {
         self.submit(request).await?.answer().await
     }

@@ -139,7 +139,7 @@ impl Budget for Handle {
         reply.map_err(BudgetError::Refused)
     }
 
-    async fn affords(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError> {
+    async fn check_funds(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError> {
         let accounts: Arc<[AccountKey]> = AccountKey::of(caller).into();
         let message = |reply| BudgetMessage::Affords(accounts.clone(), amount, reply);
         let reply = self.0.mailbox.ask(message).await.map_err(unavailable)?;
@@ -362,7 +362,7 @@ impl Behavior for CostBudget {
                 }
             }
             BudgetMessage::Affords(accounts, amount, reply) => {
-                let _ = reply.send(self.ledger.affords(&accounts, amount, &now).map_err(Box::new));
+                let _ = reply.send(self.ledger.check_funds(&accounts, amount, &now).map_err(Box::new));
             }
             BudgetMessage::Balance(account, reply) => drop(reply.send(self.ledger.figures(&account))),
             BudgetMessage::Report(reply) => drop(reply.send(self.report())),

@@ -347,19 +347,19 @@ impl Kpis {
                     self.unrestorable = None;
                 }
                 Some((run, before)) => {
-                    self.queue.unpop(PublishedItem::Record(record));
+                    self.queue.put_back(PublishedItem::Record(record));
                     self.read = Some(StoreRead::Earlier { run, before });
                 }
             },
             PublishedItem::Missed { stream, first, last } => {
                 self.read = Some(StoreRead::Missed { stream: stream.clone(), first, last });
-                self.queue.unpop(PublishedItem::Missed { stream, first, last });
+                self.queue.put_back(PublishedItem::Missed { stream, first, last });
             }
             PublishedItem::CatchUp => {
                 tracing::warn!(
                     "the metrics lag behind the journal: the missing events are read from the store"
                 );
-                self.queue.take_missed();
+                self.queue.end_lag();
             }
             PublishedItem::Forget(stream) => self.subscriber.forget(&stream),
             PublishedItem::NamesExtended => self.subscriber.set_names(self.queue.lock_names().clone()),

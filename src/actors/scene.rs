@@ -199,7 +199,7 @@ impl Handle {
     }
 
     /// The end of a call with a result that another executor gave.
-    pub fn judged(&self, call: &SceneCall, result: Value, say: Option<String>) -> CallEnd {
+    pub fn end_with_given_result(&self, call: &SceneCall, result: Value, say: Option<String>) -> CallEnd {
         match self.scene.tool(&call.tool) {
             Some(tool) => tool.end_with_given_result(call.terms(), result, say),
             None => Outcome::Ok { result, say, whole: None }.into(),

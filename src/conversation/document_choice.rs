@@ -150,16 +150,16 @@ impl ChosenDocuments {
 /// The documents that a reply may name.
 #[derive(Debug, Clone, Copy, Default)]
 struct DocumentChoices<'a> {
-    /// Those that the question lists, in its order.
+    /// The documents that the question lists, in its order.
     listed: &'a [NamedDocument],
-    /// Those that follow them, and that it does not list. Their places go on.
+    /// The documents that follow them, which it does not list. Their places go on.
     older: &'a [NamedDocument],
-    /// Those that were added since. They have no place.
+    /// The documents that were added since. They have no place.
     newer: &'a [NamedDocument],
 }
 
 impl DocumentChoices<'_> {
-    /// Those that the reply names: by id or whole name anywhere in it, or by the name without its ending or the place in
+    /// The documents that the reply names: by id or whole name anywhere in it, or by the name without its ending or the place in
     /// the list, if it says nothing else. A plain yes names the only one that is listed. A name that several have means the listed
     /// one, if only one of them is; else it names none.
     fn named(&self, reply: &str) -> Vec<NamedDocument> {
@@ -172,7 +172,7 @@ impl DocumentChoices<'_> {
         !named.is_empty() && rest.iter().all(|word| FILLERS.contains(&word.as_str()) || place(word).is_some())
     }
 
-    /// Those that the reply names, and the other words of the reply in lower case, places included.
+    /// The documents that the reply names, and the other words of the reply in lower case, places included.
     fn read(&self, reply: &str) -> (Vec<NamedDocument>, Vec<String>) {
         if let [only] = self.listed
             && consent::parse_consent(reply) == Some(true)
@@ -272,7 +272,7 @@ fn taken(text: &mut String, mut keys: Vec<(String, Vec<usize>)>) -> Vec<usize> {
     let mut found = Vec::new();
     keys.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
     for (key, places) in keys {
-        while let Some(at) = whole(text, &key) {
+        while let Some(at) = find_whole(text, &key) {
             text.replace_range(at..at + key.len(), &" ".repeat(key.len()));
             if let [place] = places[..] {
                 found.push(place);
@@ -299,7 +299,7 @@ fn stem(choice: &NamedDocument) -> Vec<String> {
 }
 
 /// Where `key` stands in `text`, with no letter or digit beside it.
-fn whole(text: &str, key: &str) -> Option<usize> {
+fn find_whole(text: &str, key: &str) -> Option<usize> {
     let is_apart = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     text.match_indices(key).map(|(at, _)| at).find(|at| {
         is_apart(text[..*at].chars().next_back()) && is_apart(text[at + key.len()..].chars().next())

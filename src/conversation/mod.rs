@@ -86,7 +86,7 @@ pub(crate) struct ConversationLimits {
     pub(crate) open: OpenHistories,
 }
 
-/// One conversation. See the module.
+/// One conversation as a state machine.
 #[derive(Debug)]
 pub(crate) struct ConversationState {
     session: SessionId,

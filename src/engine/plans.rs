@@ -87,7 +87,7 @@ impl UserPlans<'_> {
     /// the document's `plan` is absent or has no steps.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`]; `plan.none` or a model's fault if no plan could be made.
+    /// The errors of [`Engine::submit`]; `plan.none` or a model's fault if no plan could be made.
     pub async fn generate(&self, request: &str) -> Result<PlanDocument, Fault> {
         let request = ChatRequest::new(request, self.tenant.clone(), self.user.clone());
         let options = RequestOptions { require_approval: true, ..request.options };

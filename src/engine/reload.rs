@@ -49,7 +49,7 @@ impl Engine {
     /// Returns the changed keys that need a restart.
     ///
     /// # Errors
-    /// Those of [`Builder::start`](super::Builder::start). In this case nothing changes.
+    /// The errors of [`Builder::start`](super::Builder::start). In this case nothing changes.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let parts = &self.parts;
         // Files are read, and workers that read files of functions are waited for.

@@ -36,7 +36,7 @@ const PANICKED: u16 = 500;
 pub(super) struct RequestNotes(Rc<RefCell<NotedIds>>);
 
 impl RequestNotes {
-    /// Those of a request. Where requests are not logged, nobody reads them.
+    /// The facts of a request. Where requests are not logged, nobody reads them.
     pub(super) fn of(request: &HttpRequest) -> Self {
         request.extensions().get::<Self>().cloned().unwrap_or_default()
     }

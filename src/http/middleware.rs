@@ -24,7 +24,7 @@ use super::{browser, sse};
 /// Counts each request once it has a reply, or was left by its client.
 ///
 /// # Errors
-/// Those of the middleware and handlers within.
+/// The errors of the middleware and handlers within.
 pub(crate) async fn count_request(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -175,7 +175,7 @@ impl Gateway {
     /// reply, or one that the model does not stream, is written as a whole. Unless
     /// [`StreamMode`](super::StreamMode) says otherwise, a model streams only to a sink that has a reader.
     ///
-    /// Errors: as there; the sink is reset on an error.
+    /// Errors: those of [`complete`](Self::complete); the sink is reset on an error.
     pub async fn complete_streaming(
         &self,
         caller: Caller,
@@ -184,14 +184,14 @@ impl Gateway {
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).with_sink(sink);
         self.ask(caller, request, fallback, ctl).await
     }
 
     /// [`complete`](Self::complete) for at most `timeout_ms` milliseconds, or `llm.deadline_ms` if that is less.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`complete`](Self::complete).
     pub async fn complete_within(
         &self,
         caller: &Caller,
@@ -218,7 +218,7 @@ impl Gateway {
     /// [`complete_streaming`](Self::complete_streaming) for callers that are tasks of this gateway
     /// ([`spawn_for`](Self::spawn_for)): the call is polled with its caller, without a task of its own.
     ///
-    /// Errors: as there.
+    /// Errors: those of [`complete`](Self::complete).
     pub(crate) async fn complete_in_task(
         &self,
         caller: Caller,
@@ -229,7 +229,7 @@ impl Gateway {
         most_ms: u64,
     ) -> Result<Replied, Error> {
         let deadline_ms = self.core.options.deadline_ms.min(most_ms);
-        let ctl = CallControl::new(cancelled.clone(), deadline_ms).telling(sink);
+        let ctl = CallControl::new(cancelled.clone(), deadline_ms).with_sink(sink);
         let ask = self.asking(caller, request, fallback, ctl);
         // A panic of a provider ends this call and not its caller.
         let asked = AssertUnwindSafe(ask).catch_unwind().await;
@@ -269,7 +269,7 @@ impl Gateway {
     /// [`spawn`](Self::spawn), with the processor shared fairly between tenants.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`spawn`](Self::spawn).
     pub(crate) fn spawn_for<T: Send + 'static>(
         &self,
         tenant: TenantId,
@@ -594,7 +594,7 @@ impl Core {
         let trace_parent = call.caller.trace.map(|trace| trace.attempt(tried.len()));
         let ctl = CallControl { trace_parent, is_awaited: slow_ms.is_some(), ..call.ctl.clone() };
         let reply = call.ctl.within(model.provider.complete(call.request, &ctl));
-        let result = match begun_in_time(slow_ms, &call.ctl.sink, reply).await.flatten() {
+        let result = match started_within(slow_ms, &call.ctl.sink, reply).await.flatten() {
             Ok(result) => result,
             // Ended from here: no one knows what the model did of it.
             Err(kind) => Err(Error::new(name, kind).costing(model.price.unknown(call.prompt, 0, max_output))),
@@ -638,7 +638,7 @@ impl Core {
 
 /// Waits for `reply`; one that has not begun after `slow_ms` milliseconds is given up. What a reader has begun to
 /// read is never broken off.
-async fn begun_in_time<T>(
+async fn started_within<T>(
     slow_ms: Option<u64>,
     sink: &Sink,
     reply: impl Future<Output = T>,

@@ -75,7 +75,7 @@ impl Budget for Unguarded {
         Ok(Reservation::unaccounted())
     }
 
-    async fn affords(&self, _: &Caller, _: u64) -> Result<(), BudgetError> {
+    async fn check_funds(&self, _: &Caller, _: u64) -> Result<(), BudgetError> {
         Ok(())
     }
 

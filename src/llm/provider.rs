@@ -57,7 +57,7 @@ impl CallControl {
 
     /// The same, streaming the reply to `sink`.
     #[must_use]
-    pub fn telling(mut self, sink: Sink) -> Self {
+    pub fn with_sink(mut self, sink: Sink) -> Self {
         self.sink = sink;
         self
     }

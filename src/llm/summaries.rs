@@ -218,7 +218,7 @@ pub fn read_part(
 /// # Errors
 /// Why the reply cannot be used.
 pub fn read_prose(material: &PartMaterial<'_>, reply: &Reply) -> Result<VerifiedText, Vec<PlanProblem>> {
-    verified_whole(material, reader::after_thoughts(&reply.text).unwrap_or_default())
+    verified_whole(material, reader::after_reasoning(&reply.text).unwrap_or_default())
 }
 
 fn verified_whole(material: &PartMaterial<'_>, written: &str) -> Result<VerifiedText, Vec<PlanProblem>> {

@@ -82,7 +82,7 @@ impl AnswerPreview {
         }
         self.held.push_str(piece);
         if !self.begun {
-            match reader::after_thoughts(&self.held) {
+            match reader::after_reasoning(&self.held) {
                 Some(text) => self.held = text.trim_start().to_owned(),
                 None => return String::new(),
             }
@@ -98,7 +98,7 @@ impl AnswerPreview {
     /// Takes a chunk of the arguments of a call; returns what may be shown.
     pub fn push_arguments(&mut self, call: usize, name: &str, piece: &str) -> String {
         let PreviewSource::Call { partial, called, .. } = &mut self.source else { return String::new() };
-        if call != 0 || !reader::same(CHECK_CONTINUATION, name) {
+        if call != 0 || !reader::names_function(CHECK_CONTINUATION, name) {
             return String::new();
         }
         if !*called {
@@ -134,10 +134,10 @@ impl AnswerPreview {
     pub fn whole_reply(&mut self, reply: &Reply) -> String {
         self.restart();
         let PreviewSource::Call { partial, request, .. } = &mut self.source else {
-            return reader::after_thoughts(&reply.text).unwrap_or_default().trim().to_owned();
+            return reader::after_reasoning(&reply.text).unwrap_or_default().trim().to_owned();
         };
         let arguments = match reply.calls.first() {
-            Some(call) if reader::same(CHECK_CONTINUATION, &call.name) => &call.arguments,
+            Some(call) if reader::names_function(CHECK_CONTINUATION, &call.name) => &call.arguments,
             Some(_) => return String::new(),
             None => &reply.text,
         };

@@ -162,7 +162,7 @@ fn error_text(state: &RunState, error: &Fault) -> String {
 fn call_line(state: &RunState, call: u32) -> Option<CallLine<'_>> {
     // A substitute is reported with the call whose place it took.
     let of = state.calls.get(&call).filter(|of| of.replaces.is_none())?;
-    let by = state.stand_in(of).and_then(|by| state.calls.get(&by));
+    let by = state.effective_substitute(of).and_then(|by| state.calls.get(&by));
     let mut line = CallLine {
         arguments: &of.requested.arguments,
         as_of: None,

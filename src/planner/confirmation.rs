@@ -94,7 +94,7 @@ pub(super) fn required_confirmation(
     // These count whatever the policy.
     let mut why = asked.doubts.reasons(asked.is_approved_by_itself);
     why.extend(asked.stands_for.filter(|_| !asked.is_approved_by_itself).map(stand_in_reason));
-    why.extend(unsure_values(state, catalogue, asked));
+    why.extend(doubt_about_results(state, catalogue, asked));
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
@@ -113,7 +113,7 @@ pub(super) fn required_confirmation(
     let exact = settings.has_rules(2);
     let mut question = confirmation_question(&asked.scene.name, asked.tool, asked.arguments, language, exact);
     if is_repeated(state, asked) || is_respelled(state, asked) {
-        question = format!("{} {question}", done_before(language));
+        question = format!("{} {question}", repeat_question(language));
     }
     Some(Unconfirmed { question, why, tool: definition(asked.tool) })
 }
@@ -205,7 +205,7 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
 
 /// The doubt about a write of a run that has results of an earlier one, or such as a model has interpreted: these ground
 /// nothing, nor does what was found with them, so that only values that were said are beyond doubt.
-fn unsure_values(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Option<String> {
+fn doubt_about_results(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Option<String> {
     let why = match (state.has_earlier_result(), state.has_interpreted_result()) {
         (true, _) => "it rests on a result of an earlier time",
         (_, true) => "it rests on a result that a model has interpreted",
@@ -306,7 +306,7 @@ fn is_done_or_due(state: &RunState, call: &CallState) -> bool {
 
 /// Whether the call that took the place of `call` was done and not undone.
 fn is_done_instead(state: &RunState, call: &CallState) -> bool {
-    let by = state.stand_in(call).and_then(|by| state.calls.get(&state.resolved(by)));
+    let by = state.effective_substitute(call).and_then(|by| state.calls.get(&state.resolved(by)));
     by.is_some_and(|by| {
         matches!(&by.status, CallStatus::Done { outcome: Outcome::Ok { .. } }) && !state.is_undone(by)
     })
@@ -399,7 +399,7 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
     let mut sources = CollectedSources { state, strict: asked.strict, said, found: Vec::new() };
     sources.add_plans();
     sources.add_results();
-    sources.found.extend(constraints::vouched_state(state).map(Cow::Borrowed));
+    sources.found.extend(constraints::trusted_state(state).map(Cow::Borrowed));
     sources.add_conversation(&started.context, catalogue);
     let CollectedSources { said, found, .. } = sources;
     Some(GroundingSources { said, found, ..asked })
@@ -458,7 +458,7 @@ impl<'a> CollectedSources<'a> {
             self.found.extend(facts::values(evidence).map(Cow::Borrowed));
         }
         // A figure that a model made up in an earlier answer is no source.
-        let founded = state.settings().has_rules(6).then(|| facts::founded_answers(state));
+        let founded = state.settings().has_rules(6).then(|| facts::grounded_statements(state));
         // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
         let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
         for (at, turn) in context.turns.iter().enumerate() {
@@ -530,7 +530,7 @@ fn pruned(value: &Value, given: &[&Value], depth: u8) -> Value {
 }
 
 /// The sentence before the question whether to repeat a call.
-fn done_before(language: Option<&str>) -> &'static str {
+fn repeat_question(language: Option<&str>) -> &'static str {
     match language {
         Some("it") => "È già stato fatto. Ancora una volta?",
         Some("de") => "Das wurde schon getan. Noch einmal?",

@@ -203,6 +203,6 @@ pub(super) fn push_current_state(state: &RunState, data: &mut String) {
 }
 
 /// The state that the request gives, if the user answers for it.
-pub(super) fn vouched_state(state: &RunState) -> Option<&serde_json::Value> {
+pub(super) fn trusted_state(state: &RunState) -> Option<&serde_json::Value> {
     guidance(state).filter(|guidance| guidance.is_vouched)?.current_state.as_ref()
 }

@@ -88,7 +88,7 @@ fn pruned(value: &Value, depth: u8) -> Value {
 
 /// The statements of each turn's answer, without the figures of sentences that say more than what was said and found until
 /// then: a model made those up, or concluded them.
-pub(super) fn founded_answers(state: &RunState) -> Vec<String> {
+pub(super) fn grounded_statements(state: &RunState) -> Vec<String> {
     let Some(started) = &state.started else { return Vec::new() };
     // What was said and found so far; each turn adds to it.
     let mut shown = KnownFigures::default();

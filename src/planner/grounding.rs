@@ -182,7 +182,7 @@ impl Words {
         for text in &sources.said {
             all.vocabulary.read(&source_words(text, sources.language));
             all.spelled.push(' ');
-            all.spelled.push_str(&names::spelled(words::cut(text)));
+            all.spelled.push_str(&names::with_written_addresses(words::cut(text)));
         }
         let mut left = MAX_FOUND;
         for value in &sources.found {
@@ -403,7 +403,7 @@ impl Evidence<'_> {
         property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|least| least < 0.0)
             || self.figures().negatives.contains(&value)
             || self.words().spelled.contains(&format!("-{}", value.abs()))
-            || words.iter().any(|word| names::stands_in(&self.words().spelled, word))
+            || words.iter().any(|word| names::contains_whole(&self.words().spelled, word))
     }
 
     fn number(&self, value: f64, property: &Property) -> bool {
@@ -457,7 +457,7 @@ impl Evidence<'_> {
             return true;
         }
         match kind {
-            PropertyKind::Email => self.vocabulary().has(text) || self.written(text),
+            PropertyKind::Email => self.vocabulary().has(text) || self.has_text(text),
             PropertyKind::Person => (words.len() > 8 && !self.strict) || self.person(text),
             PropertyKind::Free => true,
             PropertyKind::Place if !text.contains('/') => {
@@ -486,12 +486,12 @@ impl Evidence<'_> {
         if is_numeral(&words::words(text)) {
             return self.user.eq_ignore_ascii_case(text);
         }
-        self.vocabulary().person(text, self.user) || (text.contains('@') && self.written(text))
+        self.vocabulary().person(text, self.user) || (text.contains('@') && self.has_text(text))
     }
 
     /// Whether the text occurs in a source, as written or spelled out.
-    fn written(&self, text: &str) -> bool {
-        names::stands_in(&self.words().spelled, words::fold(text).trim())
+    fn has_text(&self, text: &str) -> bool {
+        names::contains_whole(&self.words().spelled, words::fold(text).trim())
     }
 
     /// Whether a day or a time, recognised by schema or format, has a source; `None` if it is neither.
@@ -513,18 +513,18 @@ impl Evidence<'_> {
             let derived =
                 self.figures().clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
             // A code may look like a duration: "PT000M".
-            return Some(derived || self.vocabulary().has(text) || self.written(text));
+            return Some(derived || self.vocabulary().has(text) || self.has_text(text));
         }
         // "15 June 2027", "June 15 at 10:00".
         if matches!(kind, PropertyKind::Date | PropertyKind::Moment | PropertyKind::Time) {
-            return Some(self.wordy(text, kind));
+            return Some(self.has_worded_time(text, kind));
         }
         None
     }
 
     /// Whether a day or a time in words has a source, where the schema asks for figures.
-    fn wordy(&self, text: &str, kind: PropertyKind) -> bool {
-        if self.vocabulary().has(text) || self.written(text) {
+    fn has_worded_time(&self, text: &str, kind: PropertyKind) -> bool {
+        if self.vocabulary().has(text) || self.has_text(text) {
             return true;
         }
         let words = words::words(text);
@@ -558,14 +558,14 @@ impl Evidence<'_> {
         let digits = text.chars().any(|c| c.is_ascii_digit());
         if text.contains('@') && blanks == 1 {
             return self.vocabulary().has(text)
-                || self.written(text)
+                || self.has_text(text)
                 || self.person(text.trim_start_matches('@'));
         }
         if blanks >= 4 {
             return !self.strict || self.figured_words(text);
         }
         if self.strict && property.is_account() && !words.iter().all(|w| self.vocabulary().knows(&w.norm)) {
-            return self.vocabulary().has(text) || self.written(text);
+            return self.vocabulary().has(text) || self.has_text(text);
         }
         if text.contains(['/', '\\']) {
             return self.path(text);
@@ -578,7 +578,7 @@ impl Evidence<'_> {
         {
             return true;
         }
-        if self.vocabulary().has(text) || self.written(text) || self.telephone(text) {
+        if self.vocabulary().has(text) || self.has_text(text) || self.telephone(text) {
             return true;
         }
         // "APT-41" from "appointment 41", where the schema shows the format of such codes.
@@ -599,7 +599,7 @@ impl Evidence<'_> {
 
     /// Whether every word of a text with a digit, or with the marks of an address inside, has a source.
     fn figured_words(&self, text: &str) -> bool {
-        if self.vocabulary().has(text) || self.written(text) || self.telephone(text) {
+        if self.vocabulary().has(text) || self.has_text(text) || self.telephone(text) {
             return true;
         }
         let is_inner =
@@ -617,7 +617,7 @@ impl Evidence<'_> {
                 (is_dated && is_known_date)
                     || self.vocabulary().has(&word.norm)
                     || word.norm.parse().is_ok_and(|value| self.figures().numbers.derives(value))
-                    || self.wordy(text, PropertyKind::Moment) && is_known_date
+                    || self.has_worded_time(text, PropertyKind::Moment) && is_known_date
             },
         )
     }
@@ -627,7 +627,7 @@ impl Evidence<'_> {
         let common =
             ["", ".", "..", "~", "http:", "https:", "www", "com", "org", "net", "it", "html", "home"];
         self.vocabulary().has(text)
-            || self.written(text)
+            || self.has_text(text)
             || text.split(['/', '\\']).filter(|part| !common.contains(part)).all(|part| {
                 let inner = |piece: &str| common.contains(&piece) || self.vocabulary().has(piece);
                 self.vocabulary().has(part) || part.split('.').all(inner)

@@ -49,7 +49,6 @@ mod tool_changes;
 mod tools;
 mod unchanged;
 mod window;
-mod work;
 
 pub use answer_preview::AnswerPreview;
 pub use approval::{expects_writes, lapsed_approval, required_plan_approval, tool_definitions};

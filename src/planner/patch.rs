@@ -48,7 +48,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, about: u32, tries
     let system = instructions(ADAPT, state, shape);
     let mut data = known(state, catalogue, version, shape);
     sections::push(&mut data, "executed", &begun_work(state, catalogue));
-    sections::push(&mut data, "happened", &happened(state, about));
+    sections::push(&mut data, "happened", &step_outcome(state, about));
     let pending = state.steps.values().filter(|step| step.status == StepStatus::Pending);
     let pending: Vec<String> = pending.map(|step| pending_line(state, step)).collect();
     sections::push(&mut data, "pending", &pending.join("\n"));
@@ -64,7 +64,7 @@ fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> PlanShape {
 }
 
 /// What was unexpected. What a back end said is in the executed steps alone.
-fn happened(state: &RunState, about: u32) -> String {
+fn step_outcome(state: &RunState, about: u32) -> String {
     let Some(step) = state.steps.get(&about) else { return String::new() };
     let failed = state.is_replaceable(step);
     let mut line = json!({"step": about, "scene": step.step.scene_name, "purpose": step.step.purpose,
@@ -139,7 +139,7 @@ pub(crate) fn read(
         false => Vec::new(),
     };
     let mut plan: Plan = from_arguments(written, ADAPT_PLAN)?;
-    step_expectations::drop_unasked(&mut plan, reply);
+    step_expectations::drop_expectations_of_models(&mut plan, reply);
     plan::normalise(&mut plan, catalogue.known_names(), state.last_step());
     let replaced = old.iter().copied().zip(plan.steps.iter().map(|step| step.step_number)).collect();
     let mut patch =

@@ -39,7 +39,7 @@ pub(super) fn read_plan(
     };
     parse_texts(&mut written);
     let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
-    step_expectations::drop_unasked(&mut plan, reply);
+    step_expectations::drop_expectations_of_models(&mut plan, reply);
     let (mut plan, unusable) = usable_plan(state, catalogue, plan, version, (shape, &unreadable))?;
     // A model that could not plan may still be able to answer.
     plan.answer = plan.answer.filter(|_| !fallback).map(|answer| with_unchanged(state, catalogue, answer));

@@ -64,7 +64,7 @@ pub(super) fn staged<'a>(
                 let name = scene.name.clone();
                 let (_, set) =
                     staged.sets.entry(name).or_insert_with(|| (scene, write_set(state, work, scene)));
-                let outcome = seen(set, function, &past);
+                let outcome = visible_result(set, function, &past);
                 if let Err(error) = &outcome
                     && error.code == STAGED_CONFLICT
                 {
@@ -103,7 +103,7 @@ fn stated_amounts(state: &RunState) -> BTreeSet<i64> {
 }
 
 /// What a program sees of a call about a table; nothing of its own where the call itself failed.
-fn seen(set: &mut WriteSet, function: &str, past: &PastCall) -> Result<Option<Value>, StagedError> {
+fn visible_result(set: &mut WriteSet, function: &str, past: &PastCall) -> Result<Option<Value>, StagedError> {
     let PastOutcome::Returned(result) = &past.outcome else { return Ok(None) };
     let call = TableCall::read(set.tables(), function, &past.call.arguments)?;
     let rows = result.get("rows").cloned().unwrap_or_default();

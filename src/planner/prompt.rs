@@ -23,7 +23,6 @@ use super::shortlist;
 use super::summary;
 use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
 use super::window;
-use super::work;
 use crate::language::figures::untraced_figures;
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
@@ -99,7 +98,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
     let catalogue = &*offered_catalogue(state, catalogue);
     let request = match subject {
         Subject::Plan { version } => plan_prompt::request(state, catalogue, version),
-        Subject::Scene { step } => work::step_request(state, catalogue, step),
+        Subject::Scene { step } => scene(state, catalogue, step),
         Subject::Path { step } => flow_path::request(state, step),
         Subject::Node { step } => flow_node::request(state, step),
         Subject::Program { step } => program::request(state, catalogue, step),
@@ -112,7 +111,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         // A text, not a prompt; it has a bound of its own.
         Subject::Ranking => return shortlist::ranking_request(state),
     };
-    window::fit(request, state.settings().prompt_tokens)
+    window::fit_into_window(request, state.settings().prompt_tokens)
 }
 
 /// The catalogue as the run's models see it: without the tools that were switched off when it started.
@@ -163,7 +162,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
         sections::push(&mut data, "plan", &json!(plan).to_string());
     }
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
-    unserved(state, &mut system, &mut data);
+    push_unserved(state, &mut system, &mut data);
     push_changes(state, &mut system, &mut data);
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
@@ -201,7 +200,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     push_facts(&context, &mut data);
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     let mut system = ANSWER.to_owned();
-    unserved(state, &mut system, &mut data);
+    push_unserved(state, &mut system, &mut data);
     if let Some((verdict, phrased)) =
         state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
     {
@@ -229,7 +228,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
 }
 
 /// Adds the parts of the request that no scene serves, if any, and those that cannot be done now.
-fn unserved(state: &RunState, system: &mut String, data: &mut String) {
+fn push_unserved(state: &RunState, system: &mut String, data: &mut String) {
     let unavailable: Vec<&str> = state.unavailable().collect();
     let parts: Vec<&str> = state.unserved().filter(|part| !unavailable.contains(part)).collect();
     sections::push(data, "unserved", &parts.join("\n"));
@@ -256,7 +255,7 @@ fn push_changes(state: &RunState, system: &mut String, data: &mut String) {
     }
 }
 
-pub(super) fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
+fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let mut system = String::new();
     let mut data = String::new();
     let mut messages = Vec::new();
@@ -473,7 +472,9 @@ fn outcome_text(state: &RunState, call: u32) -> String {
             "an earlier result, since the tool is not available now: say of what time it is".into();
     }
     let recorded = state.calls.get(&call);
-    if let Some(by) = recorded.and_then(|call| state.stand_in(call)).and_then(|by| state.calls.get(&by)) {
+    if let Some(by) =
+        recorded.and_then(|call| state.effective_substitute(call)).and_then(|by| state.calls.get(&by))
+    {
         value["by"] = by.requested.tool.as_str().into();
     }
     value.to_string()

@@ -12,11 +12,10 @@ use super::flow_path;
 use super::plan_reply;
 use super::program;
 use super::prompt::{offered_catalogue, unfounded_figures};
-use super::scene_reply::own_words;
+use super::scene_reply::{own_words, read_scene};
 use super::shortlist;
 use super::tools::CHECK_CONTINUATION;
 use super::unchanged::with_unchanged;
-use super::work;
 use crate::llm::reader;
 use crate::plan::PlanProblem;
 use crate::run::{AskStatus, Event, Reply, RunState, Subject, Verdict};
@@ -46,7 +45,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
     };
     let event = match subject {
         Subject::Plan { version } => plan_reply::read_plan(state, catalogue, reply, version, fallback),
-        Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
+        Subject::Scene { step } => read_scene(state, catalogue, reply, call, step, fallback),
         Subject::Path { step } => flow_path::read(state, reply, (call, step), fallback),
         Subject::Node { step } => flow_node::read(state, catalogue, reply, (call, step)),
         Subject::Program { step } => program::read(state, catalogue, reply, (call, step)),

@@ -78,7 +78,7 @@ pub(super) fn read_scene(
 /// The text of a reply without the thoughts of its model: empty if there is nothing else.
 pub(super) fn own_words<'a>(state: &RunState, reply: &'a Reply) -> &'a str {
     let text = reply.text.as_str();
-    let own = if state.settings().has_rules(7) { reader::after_thoughts(text) } else { Some(text) };
+    let own = if state.settings().has_rules(7) { reader::after_reasoning(text) } else { Some(text) };
     own.unwrap_or_default().trim()
 }
 

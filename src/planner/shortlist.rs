@@ -58,7 +58,7 @@ pub(super) fn shortlist<'a>(state: &RunState, catalogue: &'a Catalogue, version:
     let planned = state.plans.iter().flat_map(|made| &made.plan.steps);
     planned.for_each(|step| add(&step.scene_name));
     rejected_replies(state, version).flat_map(named_scenes).for_each(|name| add(&name));
-    let topics: Vec<String> = rejected_replies(state, version).flat_map(wanted_in).collect();
+    let topics: Vec<String> = rejected_replies(state, version).flat_map(requested_scenes_in).collect();
     topics.iter().for_each(|topic| add(topic));
     for topic in &topics {
         listed.extend(catalogue.matching(topic).take(PER_TOPIC).map(|scene| scene.name.as_str()));
@@ -117,21 +117,21 @@ fn rejected_replies(state: &RunState, version: u32) -> impl Iterator<Item = &Rep
 
 /// The scenes of the steps of a rejected plan, so that its repair sees their tools.
 fn named_scenes(reply: &Reply) -> Vec<String> {
-    let Some(plan) = written(reply) else { return Vec::new() };
+    let Some(plan) = plan_of_reply(reply) else { return Vec::new() };
     let steps = plan["steps"].as_array().into_iter().flatten();
     steps.filter_map(|step| step["scene_name"].as_str()).take(MAX_WANTED).map(str::to_owned).collect()
 }
 
-fn wanted_in(reply: &Reply) -> Vec<String> {
-    written(reply).map(|plan| wanted(&plan)).unwrap_or_default()
+fn requested_scenes_in(reply: &Reply) -> Vec<String> {
+    plan_of_reply(reply).map(|plan| requested_scenes(&plan)).unwrap_or_default()
 }
 
-fn written(reply: &Reply) -> Option<Value> {
+fn plan_of_reply(reply: &Reply) -> Option<Value> {
     reader::read(reply, CREATE_PLAN, crate::run::ReaderMode::Tolerant).ok()
 }
 
 /// The names and topics that a plan asks for.
-fn wanted(plan: &Value) -> Vec<String> {
+fn requested_scenes(plan: &Value) -> Vec<String> {
     let wanted = plan[MORE_SCENES].as_array().into_iter().flatten().filter_map(Value::as_str);
     wanted.map(str::trim).filter(|one| !one.is_empty()).take(MAX_WANTED).map(str::to_owned).collect()
 }
@@ -144,7 +144,7 @@ pub(super) fn more_scenes(
     version: u32,
     plan: &Value,
 ) -> Option<PlanProblem> {
-    let wanted = wanted(plan);
+    let wanted = requested_scenes(plan);
     if wanted.is_empty() || !is_shortlisted(state, catalogue) {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::run::{CallState, Effect, Reply, RunState, StepState};
 use crate::scene::{Catalogue, SceneTool, ToolExpectations};
 
 /// Removes what a model wrote without being asked: only people, and parts of the library's user, state expectations.
-pub(super) fn drop_unasked(plan: &mut Plan, reply: &Reply) {
+pub(super) fn drop_expectations_of_models(plan: &mut Plan, reply: &Reply) {
     if reply.model != Reply::REPLACED_MODEL {
         plan.steps.iter_mut().for_each(|step| step.expect.clear());
     }

@@ -107,7 +107,7 @@ fn outcome(
     let read = summaries::read_part(&material, reply, state.settings().reader)?;
     Ok(match read {
         PartReading::Facts(facts, dropped) => PartOutcome::Facts { facts, dropped },
-        PartReading::Text(done) => told(state, source, asked, (facts.as_slice(), done)),
+        PartReading::Text(done) => with_coverage(state, source, asked, (facts.as_slice(), done)),
     })
 }
 
@@ -149,11 +149,11 @@ fn quoted(
         })
         .collect();
     let kept: Vec<&QuotedFact> = kept.iter().collect();
-    told(state, source, asked, (kept.as_slice(), summary::quoted_text(&quotes)))
+    with_coverage(state, source, asked, (kept.as_slice(), summary::quoted_text(&quotes)))
 }
 
 /// The text with how much of the documents it covers, and with its sources.
-fn told(
+fn with_coverage(
     state: &RunState,
     source: &SummarisedText,
     asked: &AskedPart<'_>,

@@ -119,7 +119,7 @@ fn named_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<Write<'a>
     named
 }
 
-/// Those of these writes that a plain request asks for. Reading the clauses takes long, and most requests have no verb that
+/// The writes among these that a plain request asks for. Reading the clauses takes long, and most requests have no verb that
 /// names a write.
 fn writes_of_clauses<'a>(state: &RunState, mut named: Vec<Write<'a>>) -> Vec<Write<'a>> {
     let request = state.request();

@@ -33,7 +33,7 @@ pub fn unfit_request(state: &RunState) -> Option<Fault> {
 }
 
 /// The request, cut to at most `most` tokens where that is possible; 0 does not limit it.
-pub(super) fn fit(request: Request, most: u32) -> Request {
+pub(super) fn fit_into_window(request: Request, most: u32) -> Request {
     let fits = |request: &Request| tokens::request(request) <= u64::from(most);
     if most == 0 || fits(&request) {
         return request;
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn prompt_that_fits_is_unchanged() {
         let whole = request(&data(), &[]);
-        assert_eq!(fit(whole.clone(), 0), whole);
-        assert_eq!(fit(whole.clone(), 10_000), whole);
+        assert_eq!(fit_into_window(whole.clone(), 0), whole);
+        assert_eq!(fit_into_window(whole.clone(), 10_000), whole);
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         let turns: Vec<Value> = (1..=5).map(turn).collect();
         let mut text = data();
         sections::push(&mut text, "conversation", &json!({"summary": "Before.", "turns": turns}).to_string());
-        let cut = fit(request(&text, &[]), 400);
+        let cut = fit_into_window(request(&text, &[]), 400);
         assert!(tokens::request(&cut) * 15 / 16 <= 400);
         let Message::User { text } = &cut.messages[1] else { panic!("{cut:?}") };
         let kept: Value = serde_json::from_str(&sections::get(text, "conversation").unwrap()).unwrap();
@@ -202,7 +202,7 @@ mod tests {
         sections::push(&mut text, "facts", &format!("What is known.\n{}", facts.join("\n")));
         let whole = request(&text, &[]);
         let most = tokens::request(&whole) - 10;
-        let cut = fit(whole, u32::try_from(most).unwrap());
+        let cut = fit_into_window(whole, u32::try_from(most).unwrap());
         assert!(tokens::request(&cut) <= most);
         let Message::User { text } = &cut.messages[1] else { panic!("{cut:?}") };
         assert!(
@@ -217,7 +217,7 @@ mod tests {
         let scene = json!({"scene": "Library", "tools": [{"name": "Find", "examples": ["x".repeat(4000)]}]});
         let mut text = String::new();
         sections::push(&mut text, "scenes", &scene.to_string());
-        let cut = fit(request(&text, &[r#"{"outcome":"ok","result":"kept"}"#]), 400);
+        let cut = fit_into_window(request(&text, &[r#"{"outcome":"ok","result":"kept"}"#]), 400);
         assert!(tokens::request(&cut) * 15 / 16 <= 400);
         let Message::User { text } = &cut.messages[1] else { panic!("a user message") };
         assert!(text.contains("Find") && !text.contains("xxx"), "{text}");
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn long_results_keep_their_beginning_and_their_size() {
         let long = json!({"outcome": "ok", "result": "é".repeat(20_000)}).to_string();
-        let cut = fit(request(&data(), &[&long]), 1500);
+        let cut = fit_into_window(request(&data(), &[&long]), 1500);
         assert!(tokens::request(&cut) <= 1500);
         let Message::Tool { text, .. } = &cut.messages[2] else { panic!("a result") };
         let outcome: Value = serde_json::from_str(text).unwrap();
@@ -238,6 +238,6 @@ mod tests {
     #[test]
     fn prompt_that_cannot_fit_is_not_cut() {
         let whole = request(&data(), &[]);
-        assert_eq!(fit(whole.clone(), 20), whole);
+        assert_eq!(fit_into_window(whole.clone(), 20), whole);
     }
 }

@@ -86,7 +86,7 @@ impl Calls {
     }
 
     /// The calls whose end is unexpected and was not recorded as such yet, by ordinal.
-    pub(super) fn unnoted(&self) -> impl Iterator<Item = (u32, &CallState)> {
+    pub(super) fn unrecorded_failures(&self) -> impl Iterator<Item = (u32, &CallState)> {
         self.get_all(Some(&self.unnoted))
     }
 

@@ -24,7 +24,7 @@ pub struct Context {
     /// Facts of the conversation that the request is about and the turns do not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<KnownFact>,
-    /// Those of `turns` whose answers may have values that a flow or a step without a tool made: they are no source.
+    /// The turns whose answers may have values that a flow or a step without a tool made: they are no source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfounded: Vec<RunId>,
     /// Whether the request does nothing but to name documents of the pending question's list that were deleted since: the

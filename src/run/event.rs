@@ -398,7 +398,7 @@ pub enum Event {
         node: String,
         /// The scene whose tool it calls, or the flow.
         scene: String,
-        /// That it is not the planned one, and why.
+        /// How the node differs from the planned one, and why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left: Option<LeftPath>,
     },

@@ -13,7 +13,7 @@ pub enum GuardDecision {
     Wait,
     /// An equal call succeeded, or may have: share its outcome.
     Skip {
-        /// That call's ordinal.
+        /// The ordinal of that call.
         first: u32,
     },
     /// A substitute whose tool, or an equal call, is failing: it is not made.
@@ -24,7 +24,7 @@ pub enum GuardDecision {
     /// Another write by the same tool has an unknown outcome: the tool writes nothing more in this run
     /// until a person has resolved it.
     Held {
-        /// That call's ordinal.
+        /// The ordinal of that call.
         first: u32,
     },
 }
@@ -41,8 +41,9 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
         return GuardDecision::Run;
     }
     // What took its place counts for a call. An undone write may be repeated.
-    let spoken_for =
-        |earlier: &'_ CallState| state.stand_in(earlier).and_then(|by| state.calls.get(&state.resolved(by)));
+    let spoken_for = |earlier: &'_ CallState| {
+        state.effective_substitute(earlier).and_then(|by| state.calls.get(&state.resolved(by)))
+    };
     let counts = |(other, earlier): &(u32, &CallState)| {
         *other != call && !state.is_undone(spoken_for(earlier).unwrap_or(earlier))
     };

@@ -48,7 +48,7 @@ impl RunState {
         consultation.mapping().filter(|_| consultation.ended).map(|_| Action::Interpret { call })
     }
 
-    /// That a model found the places, or says that they are not there, must be the reading of a reply that is due.
+    /// The end of an interpretation must be the reading of a reply that is due, and its mapping must fit the data.
     pub(super) fn admit_mapping(&self, event: &Event, question: u32) -> Result<(), String> {
         let Event::Consultation { consultation, subject, how, chosen, refused, ask, .. } = event else {
             return Ok(());

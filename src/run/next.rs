@@ -213,7 +213,8 @@ impl RunState {
     /// All actions that are due in steps. Each of several approval requests has the next ordinal, as if it
     /// were the first.
     pub(super) fn steps_due(&self) -> Vec<Action> {
-        let unnoted = self.calls.unnoted().filter_map(|(number, call)| self.unexpected(number, call));
+        let unnoted =
+            self.calls.unrecorded_failures().filter_map(|(number, call)| self.unexpected(number, call));
         let mut actions: Vec<Action> = unnoted.map(record).collect();
         let running = self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running);
         let running: Vec<Action> =
@@ -256,7 +257,7 @@ impl RunState {
             record(Event::StepFailed { step, status: StepStatus::Blocked, error })
         });
         // A step that waits for a person takes no other step's place.
-        let admitted: Vec<&Step> = pending().filter(|s| self.is_let_begin(s)).map(|s| &s.step).collect();
+        let admitted: Vec<&Step> = pending().filter(|s| self.may_begin(s)).map(|s| &s.step).collect();
         let ready = plan::ready(&admitted, &statuses, self.settings().max_parallel_steps).into_iter();
         blocked.chain(ready.map(|step| record(Event::StepStarted { step }))).collect()
     }

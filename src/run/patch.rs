@@ -12,9 +12,9 @@ use crate::plan::{self, Plan, PlanProblem, Step, StepStatus};
 /// The steps that a patch may take out of the plan or replace, by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatchScope {
-    /// Those that may be taken out.
+    /// The steps that may be removed.
     pub removable: Vec<u32>,
-    /// Those that another step may take the place of.
+    /// The steps that another step may replace.
     pub replaceable: Vec<u32>,
 }
 

@@ -69,7 +69,7 @@ impl RunState {
     }
 
     /// Whether the approval of its plan lets a step begin.
-    pub(super) fn is_let_begin(&self, step: &StepState) -> bool {
+    pub(super) fn may_begin(&self, step: &StepState) -> bool {
         let version = self.version_to_begin(step);
         self.closing
             || self.has_begun_version(version)

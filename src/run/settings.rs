@@ -181,7 +181,7 @@ pub enum SceneMode {
 pub enum ConfirmPolicy {
     /// None.
     Never,
-    /// Those that were not clearly requested.
+    /// Writes that were not clearly requested.
     #[default]
     Unclear,
     /// All.

@@ -1,8 +1,8 @@
 //! Calls of alternative tools: a substitute takes the place of a call that failed, and the two count as one act.
 //!
 //! A failed call whose alternative was called has [`CallState::replaced_by`], the substitute has
-//! [`CallState::replaces`]. The substitute speaks for both while it succeeded, may have succeeded, or waits for a yes;
-//! where it failed, too, the failed call speaks for itself and predefined logic goes on with it: another alternative may
+//! [`CallState::replaces`]. The outcome of the substitute counts for both while it succeeded, may have succeeded, or
+//! waits for a yes; where it failed, too, predefined logic goes on with the failed call: another alternative may
 //! be called then. An alternative counts as used once its tool was called in place of the call.
 
 use super::confirmation::UNCONFIRMED;
@@ -24,7 +24,7 @@ impl RunState {
         let mut at = call;
         for _ in 0..MAX_HOPS {
             let Some(state) = self.calls.get(&at) else { break };
-            at = match (&state.status, self.stand_in(state)) {
+            at = match (&state.status, self.effective_substitute(state)) {
                 (CallStatus::Skipped { first }, _) => *first,
                 (_, Some(by)) => by,
                 _ => break,
@@ -33,9 +33,9 @@ impl RunState {
         at
     }
 
-    /// The call that speaks for `call`, since it took its place.
-    pub fn stand_in(&self, call: &CallState) -> Option<u32> {
-        call.replaced_by.filter(|by| self.calls.get(by).is_some_and(speaks_for_both))
+    /// The substitute of `call` whose outcome counts for it, too.
+    pub fn effective_substitute(&self, call: &CallState) -> Option<u32> {
+        call.replaced_by.filter(|by| self.calls.get(by).is_some_and(counts_for_both))
     }
 
     /// The call with this ordinal, and the substitute that was requested in its place, if any.
@@ -125,7 +125,7 @@ impl RunState {
     pub(super) fn settle_replaced(&mut self, substitute: u32) {
         let Some(state) = self.calls.get(&substitute) else { return };
         let Some(original) = state.replaces else { return };
-        let speaks = speaks_for_both(state);
+        let speaks = counts_for_both(state);
         self.calls.change(original, |call| {
             let CallStatus::Failing { outcome, chosen: Some(PolicyChoice::Alternative { .. }) } =
                 &call.status
@@ -154,8 +154,8 @@ impl RunState {
     }
 }
 
-/// Whether a substitute speaks for the call whose place it took: it was done, may have been, or needs a person's yes.
-fn speaks_for_both(substitute: &CallState) -> bool {
+/// Whether the outcome of a substitute counts for the call whose place it took, too: it was done, may have been, or needs a person's yes.
+fn counts_for_both(substitute: &CallState) -> bool {
     match &substitute.status {
         CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }
         | CallStatus::Skipped { .. } => true,

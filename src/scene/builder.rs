@@ -2,7 +2,6 @@
 //!
 //! Built scenes pass the same checks as a `scene.toml`.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -12,10 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::check::{CheckContext, check};
-use super::document::{Located, PointerLines};
+use super::document::Located;
 use super::draft::{
-    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft,
-    UndoDraft,
+    AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
 };
 use super::fault::{FaultReport, SceneFaults};
 use super::{Scene, SceneTool, ToolApproval, parameters};
@@ -229,25 +227,9 @@ impl SceneTool {
                 name: Some(Located::without_line(name.to_owned())),
                 description: Some(Located::without_line(description.to_owned())),
                 effect: Some(Located::without_line(effect)),
-                repeat: None,
-                approval: None,
-                undo: None,
-                identity: Vec::new(),
-                timeout_ms: None,
-                max_result_bytes: None,
                 parameters: Some(Located::without_line(parameters)),
-                parameter_lines: PointerLines::default(),
-                say: BTreeMap::new(),
-                confirm: BTreeMap::new(),
-                repeatable: None,
-                volatile: None,
-                optional: None,
-                alternatives: Vec::new(),
-                choose_by: None,
-                cached: None,
-                expect: ExpectDraft::default(),
-                policies: Vec::new(),
                 call: Some(CallDraft::Ready(Arc::new(tool))),
+                ..ToolDraft::default()
             },
         }
     }

@@ -43,6 +43,7 @@ pub(super) struct ExampleDraft {
     pub(super) tool: Option<Located<String>>,
 }
 
+#[derive(Default)]
 pub(super) struct ToolDraft {
     pub(super) name: Option<Located<String>>,
     pub(super) description: Option<Located<String>>,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
 use super::check::{CheckContext, check_flow_tool, check_sentence};
-use super::document::{LineIndex, Located, LocatedTexts, PointerLines, Presence, TableReader};
+use super::document::{LineIndex, Located, LocatedTexts, Presence, TableReader};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::parse::LEVEL_KEYWORDS;
@@ -407,25 +407,12 @@ fn tool_draft(
         name: Some(Located { value: name.to_owned(), line: fields.line_of("name") }),
         description: Some(Located { value: node.description.clone(), line: fields.line_of("description") }),
         effect: Some(Located::without_line(Effect::Read)),
-        repeat: None,
-        approval: None,
-        undo: None,
-        identity: Vec::new(),
         timeout_ms: fields.number("timeout_ms"),
         max_result_bytes: fields.number("max_result_bytes"),
         parameters: Some(Located { value: parameters, line: fields.line() }),
-        parameter_lines: PointerLines::default(),
         say: fields.texts("say"),
-        confirm: BTreeMap::new(),
-        repeatable: None,
-        volatile: None,
-        optional: None,
-        alternatives: Vec::new(),
-        choose_by: None,
-        cached: None,
-        expect: super::draft::ExpectDraft::default(),
-        policies: Vec::new(),
         call: Some(call),
+        ..ToolDraft::default()
     }
 }
 

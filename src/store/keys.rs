@@ -119,7 +119,7 @@ impl Store {
     /// Like [`Store::create_key`], with a role, restrictions and an expiry.
     ///
     /// # Errors
-    /// Those of [`Store::create_key`].
+    /// The errors of [`Store::create_key`].
     pub async fn create_key_with(
         &self,
         tenant: &TenantId,

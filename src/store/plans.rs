@@ -241,7 +241,7 @@ impl PlanHead {
     }
 
     /// The row to write, if anything has changed.
-    pub(super) fn unwritten_row(&self, run: &str) -> Option<PlanTuple<'_>> {
+    pub(super) fn changed_row(&self, run: &str) -> Option<PlanTuple<'_>> {
         let at = self.changed?;
         let (task, user) = self.new.as_ref().map(|new| (new.task.to_string(), new.user.as_str())).unzip();
         let (task, user) = (task.unwrap_or_default(), user.unwrap_or_default());

@@ -116,7 +116,7 @@ impl Store {
     /// The events of a conversation's own stream in order; none when the tenant has no such session.
     ///
     /// # Errors
-    /// Those of [`Store::run_events`].
+    /// The errors of [`Store::run_events`].
     pub async fn session_events(
         &self,
         tenant: &TenantId,

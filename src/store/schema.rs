@@ -68,7 +68,7 @@ pub(super) async fn version(
 /// The schema version that the marks of a file at `path` say, if it is at most `known`.
 ///
 /// # Errors
-/// Those of [`version`].
+/// The errors of [`version`].
 pub(super) fn check_version(path: &Path, marks: DatabaseMarks, known: usize) -> Result<usize, Error> {
     let DatabaseMarks { application, version, tables } = marks;
     if application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0) {

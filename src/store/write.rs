@@ -202,7 +202,7 @@ fn write_run(connection: &Connection, run: &str, head: &StreamHead) -> rusqlite:
     if !(head.is_listed && update_run(connection, run, head)?) {
         insert_run(connection, run, head)?;
     }
-    match head.plan.as_ref().and_then(|plan| plan.unwritten_row(run)) {
+    match head.plan.as_ref().and_then(|plan| plan.changed_row(run)) {
         Some(plan) => plans::write_plan(connection, &plan),
         None => Ok(()),
     }

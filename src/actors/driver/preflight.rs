@@ -48,7 +48,7 @@ impl Driver {
 
 /// Why the remaining budget does not cover a plan that costs at least `least` nano-USD, if it does not.
 async fn budget_refusal(budget: &dyn Budget, caller: Caller, least: u64) -> Option<Box<BudgetRefusal>> {
-    match budget.affords(&caller, least).await {
+    match budget.check_funds(&caller, least).await {
         Ok(()) => None,
         Err(BudgetError::Refused(refusal)) => Some(refusal),
         // Each question reserves its cost, so nothing is spent beyond the budget.

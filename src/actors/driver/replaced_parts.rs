@@ -210,7 +210,7 @@ impl OriginalScene {
             }
             (Some(end), _) => end,
             (None, Outcome::Ok { result, say, .. }) => {
-                self.scene.judged(&self.work, nesting::truncate_deep(result), say)
+                self.scene.end_with_given_result(&self.work, nesting::truncate_deep(result), say)
             }
             (None, outcome) => outcome.into(),
         }

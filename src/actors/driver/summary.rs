@@ -156,7 +156,7 @@ impl Driver {
     async fn check_cost(&mut self, outline: &SummaryOutline) -> Result<(), Fault> {
         let Some(cost) = outline.cost_nano_usd else { return Ok(()) };
         let budget = self.shared.gateway.guards().budget.clone();
-        match budget.affords(&self.caller(), cost).await {
+        match budget.check_funds(&self.caller(), cost).await {
             Ok(()) => Ok(()),
             Err(BudgetError::Refused(refusal)) => {
                 let questions = outline.estimate.questions;

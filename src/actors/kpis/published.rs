@@ -117,7 +117,7 @@ impl PublishedQueue {
     }
 
     /// Puts an item back to the front.
-    pub(super) fn unpop(&self, item: PublishedItem) {
+    pub(super) fn put_back(&self, item: PublishedItem) {
         let mut state = self.lock();
         state.events += usize::from(matches!(item, PublishedItem::Record(_)));
         state.items.push_front(item);
@@ -151,7 +151,7 @@ impl PublishedQueue {
     }
 
     /// Ends the lag: what was missed so far comes next, and records are queued again.
-    pub(super) fn take_missed(&self) {
+    pub(super) fn end_lag(&self) {
         let mut state = self.lock();
         for (stream, (first, last)) in std::mem::take(&mut state.missed).into_iter().rev() {
             state.items.push_front(PublishedItem::Missed { stream, first, last });

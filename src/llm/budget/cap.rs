@@ -146,12 +146,12 @@ impl Budget for CappedBudget {
         Ok(Reservation::new(Arc::new(both), 0, amount))
     }
 
-    async fn affords(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError> {
+    async fn check_funds(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError> {
         let now = *self.cap.lock();
         if !self.cap.covers(now.spent, amount) {
             return Err(self.cap.refuse(now, amount));
         }
-        self.inner.affords(caller, amount).await
+        self.inner.check_funds(caller, amount).await
     }
 
     fn charge(&self, caller: &Caller, amount: u64) {
@@ -217,7 +217,7 @@ mod tests {
         drop(sent);
         let now = *cap.lock();
         assert_eq!((now.spent, now.reserved), (800, 0));
-        assert!(one.affords(&caller, 201).await.is_err() && cap.has_refused());
+        assert!(one.check_funds(&caller, 201).await.is_err() && cap.has_refused());
         assert!(other.reserve(&caller, 201).await.is_err());
     }
 }

@@ -261,7 +261,12 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn affords(&self, keys: &[AccountKey], amount: u64, now: &Zoned) -> Result<(), BudgetRefusal> {
+    pub(crate) fn check_funds(
+        &self,
+        keys: &[AccountKey],
+        amount: u64,
+        now: &Zoned,
+    ) -> Result<(), BudgetRefusal> {
         for key in keys {
             let scope = key.scope();
             let Some(limit) = self.limit(scope) else { continue };
@@ -290,7 +295,7 @@ impl Ledger {
         amount: u64,
         now: &Zoned,
     ) -> Result<(), BudgetRefusal> {
-        if let Err(refusal) = self.affords(keys, amount, now) {
+        if let Err(refusal) = self.check_funds(keys, amount, now) {
             self.stats.refused += 1;
             self.refused_by[refusal.scope as usize] += 1;
             return Err(refusal);

@@ -33,7 +33,7 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// As [`reserve`](Self::reserve).
-    async fn affords(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError>;
+    async fn check_funds(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError>;
 
     /// Charges what was spent by a driver that ended without recording it, such as one of an earlier process.
     fn charge(&self, caller: &Caller, amount: u64);

@@ -99,7 +99,7 @@ impl RateGate {
     }
 
     /// Takes what an attempt in progress holds, whether or not it is there.
-    pub(super) fn take_again(&mut self, tokens: u64) {
+    pub(super) fn take_unchecked(&mut self, tokens: u64) {
         self.taken = self.taken.saturating_add(1);
         for (bucket, amount) in [(&self.requests, 1), (&self.tokens, tokens)] {
             if let Some(bucket) = bucket {

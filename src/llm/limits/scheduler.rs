@@ -176,10 +176,10 @@ impl<R> Scheduler<R> {
     /// Takes what a permit holds that was granted before this scheduler existed.
     pub(crate) fn restore(&mut self, grant: &PermitGrant) {
         if let Some(line) = self.tenant_line(&grant.tenant) {
-            line.gate.take_again(grant.tokens);
+            line.gate.take_unchecked(grant.tokens);
         }
         if let Some(line) = self.models.get_mut(&grant.model) {
-            line.gate.take_again(grant.tokens);
+            line.gate.take_unchecked(grant.tokens);
         }
     }
 

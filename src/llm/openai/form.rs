@@ -124,7 +124,7 @@ impl Streams {
 
     /// Records an empty stream. If this model has never streamed, the next questions are not streamed, and then a
     /// stream is retried, because the empty one may have been an accident.
-    pub(super) fn was_empty(&self, wish: StreamMode, request: &Request) {
+    pub(super) fn record_empty_stream(&self, wish: StreamMode, request: &Request) {
         let known = self.of(request);
         if wish == StreamMode::Shown && !known.works.load(Relaxed) {
             let times = known.empty.fetch_add(1, Relaxed).min(16);
@@ -196,13 +196,13 @@ mod tests {
             (0..times).map(|_| streams.form(StreamMode::Shown, &request, true)).collect()
         };
         assert_eq!(asked(1), [Form::Streamed]);
-        streams.was_empty(StreamMode::Shown, &request);
+        streams.record_empty_stream(StreamMode::Shown, &request);
         assert_eq!(asked(FIRST_PAUSE), vec![Form::Whole; FIRST_PAUSE as usize]);
         assert_eq!(asked(1), [Form::Streamed]);
-        streams.was_empty(StreamMode::Shown, &request);
+        streams.record_empty_stream(StreamMode::Shown, &request);
         assert_eq!(asked(FIRST_PAUSE * 2 + 1).last(), Some(&Form::Streamed));
         streams.worked(&request, true);
-        streams.was_empty(StreamMode::Shown, &request);
+        streams.record_empty_stream(StreamMode::Shown, &request);
         assert_eq!(asked(1), [Form::Streamed], "one that has worked is not given up");
     }
 

@@ -49,7 +49,7 @@ impl ProviderKey {
     }
 
     /// The text with the key redacted.
-    pub(super) fn struck<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.text() {
             Some(key) if text.contains(key) => text.replace(key, MARK).into(),
             _ => text.into(),
@@ -68,7 +68,7 @@ impl ProviderKey {
             | ErrorKind::ContextOverflow { detail }
             | ErrorKind::Malformed { detail }
             | ErrorKind::Internal { detail } => {
-                *detail = self.without_beginning(self.struck(detail).into_owned())
+                *detail = self.without_beginning(self.redact(detail).into_owned())
             }
             _ => {}
         }
@@ -90,7 +90,7 @@ impl ProviderKey {
         let calls =
             reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
         for text in calls.chain([&mut reply.text]).chain(reply.finish_reason.as_mut()) {
-            if let Cow::Owned(other) = self.struck(text) {
+            if let Cow::Owned(other) = self.redact(text) {
                 *text = other;
             }
         }
@@ -186,14 +186,14 @@ mod tests {
         ) {
             let text = format!("{before}{}{between}{secret}{after}", secret.repeat(times));
             let key = key(&secret);
-            let meant = key.struck(&text).into_owned();
+            let meant = key.redact(&text).into_owned();
             let (mut held, mut given, mut came) = (HeldSuffix::default(), String::new(), String::new());
             for piece in cut(&text, &cuts) {
                 came.push_str(&piece);
                 given.push_str(&held.next(&key, &piece));
                 prop_assert!(meant.starts_with(&given), "{given:?} is not how {meant:?} begins");
                 // Exactly what may still become the key is held, and nothing more.
-                let so_far = key.struck(&came).into_owned();
+                let so_far = key.redact(&came).into_owned();
                 let rest = HeldSuffix(held.0).rest(&key).to_owned();
                 prop_assert_eq!(format!("{given}{rest}"), so_far);
                 prop_assert!(rest.len() < secret.len() || rest.is_empty());
@@ -219,7 +219,7 @@ mod tests {
         for none in ["", "sk-"] {
             let (key, mut held) = (key(none), HeldSuffix::default());
             assert!(matches!(held.next(&key, "sk-"), Cow::Borrowed("sk-")));
-            assert_eq!((held.rest(&key), key.struck("sk-")), ("", "sk-".into()));
+            assert_eq!((held.rest(&key), key.redact("sk-")), ("", "sk-".into()));
         }
     }
 

@@ -163,7 +163,7 @@ impl OpenAi {
         if !form.is_streamed() {
             let body: Value = client.chat().create_byot(body).await.map_err(|e| (why(e), 0))?;
             let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
-            return reply::whole(&body).map_err(|kind| (kind, 0));
+            return reply::parse_whole(&body).map_err(|kind| (kind, 0));
         }
         let mut chunks = client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (why(e), 0))?;
         let mut so_far = stream::Accumulator::default();
@@ -244,7 +244,7 @@ impl OpenAi {
                         continue;
                     }
                     if *kind == ErrorKind::EmptyStream {
-                        self.streams.was_empty(wish, request);
+                        self.streams.record_empty_stream(wish, request);
                     }
                 }
                 Ok(read) if form.is_streamed() && self.streams.worked(request, read.usage.is_some()) => {

@@ -35,7 +35,7 @@ pub(super) struct TokenUsage {
 }
 
 /// Reads a completion that was not streamed.
-pub(super) fn whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
+pub(super) fn parse_whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
     if body.get("error").is_some_and(|error| !error.is_null()) {
         return Err(error_object(body));
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn message(message: Value) -> Reply {
-        whole(&json!({"choices": [{"message": message, "surprise": 1}], "odd": {}})).unwrap().reply
+        parse_whole(&json!({"choices": [{"message": message, "surprise": 1}], "odd": {}})).unwrap().reply
     }
 
     #[test]
@@ -233,13 +233,13 @@ mod tests {
     fn reply_with_too_many_calls_is_malformed() {
         let calls = |n: usize| -> Vec<Value> { (0..n).map(|_| json!({"function": {"name": "a"}})).collect() };
         let body = |n: usize| json!({"choices": [{"message": {"tool_calls": calls(n)}}]});
-        assert_eq!(whole(&body(MAX_CALLS)).unwrap().reply.calls.len(), MAX_CALLS);
-        assert_eq!(whole(&body(MAX_CALLS + 1)).unwrap_err().code(), "llm.malformed");
+        assert_eq!(parse_whole(&body(MAX_CALLS)).unwrap().reply.calls.len(), MAX_CALLS);
+        assert_eq!(parse_whole(&body(MAX_CALLS + 1)).unwrap_err().code(), "llm.malformed");
     }
 
     #[test]
     fn invalid_completions_are_distinguished() {
-        let code = |body| whole(&body).unwrap_err().code();
+        let code = |body| parse_whole(&body).unwrap_err().code();
         assert_eq!(code(json!({"error": {"message": "busy", "code": 503}})), "llm.status");
         assert_eq!(code(json!({"choices": []})), "llm.malformed");
         assert_eq!(code(json!("hello")), "llm.malformed");

@@ -111,7 +111,7 @@ impl Once {
             return Err(refusal(status.as_u16(), &headers, &body));
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let kind = self.key.struck(kind).chars().take(60).collect::<String>().to_ascii_lowercase();
+        let kind = self.key.redact(kind).chars().take(60).collect::<String>().to_ascii_lowercase();
         // Some servers omit the content type of a stream, so only what certainly is not one is treated as such.
         if self.stream && !kind.contains("json") && !kind.contains("html") {
             return Ok(self.bounded(response));
@@ -123,7 +123,7 @@ impl Once {
         }
         // Some servers do not stream although requested: their complete reply becomes the only event.
         let value: Value = serde_json::from_slice(&body).map_err(|error| ErrorKind::Malformed {
-            detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),
+            detail: format!("{error}; content type {kind:?}; it begins {:?}", excerpt(&body, 80)),
         })?;
         if self.stream {
             self.watch.0.store(true, Ordering::Release);
@@ -138,7 +138,7 @@ impl Once {
     async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, ErrorKind> {
         let body = self.read_all(response, limit, partly).await?;
         // Here and not later: texts are truncated later, and half a key would not be recognised.
-        let other = match self.key.struck(&String::from_utf8_lossy(&body)) {
+        let other = match self.key.redact(&String::from_utf8_lossy(&body)) {
             Cow::Owned(text) => Some(text.into_bytes()),
             Cow::Borrowed(_) => None,
         };
@@ -286,7 +286,7 @@ pub(super) fn kind(error: &OpenAIError) -> ErrorKind {
 fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> ErrorKind {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let message = match &value {
-        Value::Null => shown(body, MAX_DETAIL_CHARS),
+        Value::Null => excerpt(body, MAX_DETAIL_CHARS),
         value => message(value),
     };
     classify(status, &value, message, retry_after(headers, Timestamp::now()))
@@ -328,7 +328,7 @@ fn message(value: &Value) -> String {
     one_line(&message.chars().take(MAX_DETAIL_CHARS).collect::<String>())
 }
 
-fn shown(bytes: &[u8], chars: usize) -> String {
+fn excerpt(bytes: &[u8], chars: usize) -> String {
     one_line(&String::from_utf8_lossy(bytes).trim().chars().take(chars).collect::<String>())
 }
 
@@ -364,7 +364,7 @@ mod tests {
     fn messages_of_servers_stay_on_one_line() {
         let forged = serde_json::json!({"error": {"message": "slow\nERROR forged\u{202e}\u{200b}\u{0}"}});
         assert_eq!(message(&forged), "slow ERROR forged\\u{202e}\\u{200b}");
-        assert_eq!(shown(b" a\r\nERROR b ", 20), "a ERROR b");
+        assert_eq!(excerpt(b" a\r\nERROR b ", 20), "a ERROR b");
     }
 
     #[test]

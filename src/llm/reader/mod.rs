@@ -40,14 +40,14 @@ pub fn read(reply: &Reply, tool: &str, mode: ReaderMode) -> Result<Value, Vec<Pl
 /// Calls that a model wrote as text, for questions that force nothing: each must name one of `offered` beside its
 /// arguments. Empty if there are none or the text was truncated.
 pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
-    let text = without_thoughts(text);
+    let text = without_reasoning(text);
     if let Some((name, arguments)) = after_its_name(text, offered) {
         return vec![ReplyCall { id: "text_1".to_owned(), name: name.to_owned(), arguments }];
     }
     let Ok(parsed) = parse_calls(text) else { return Vec::new() };
     let calls = parsed.into_iter().filter_map(|call| {
         let written = call.name?;
-        let name = offered.iter().find(|name| same(name, &written))?;
+        let name = offered.iter().find(|name| names_function(name, &written))?;
         Some((*name, call.arguments))
     });
     let named = |(i, (name, arguments)): (usize, (&str, Map<String, Value>))| ReplyCall {
@@ -63,7 +63,7 @@ pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
 /// ones in the same way, with the template's characters for quotes.
 fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, String)> {
     let (written, rest) = text.split_once([':', '('])?;
-    let name = offered.iter().find(|name| same(name, written))?;
+    let name = offered.iter().find(|name| names_function(name, written))?;
     let rest = rest.trim().trim_end_matches([')', ';']);
     let signs =
         [("&#34;", "\""), ("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
@@ -106,14 +106,18 @@ fn strict(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
 }
 
 fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
-    let mut calls: Vec<&ReplyCall> = reply.calls.iter().filter(|call| same(tool, &call.name)).collect();
+    let mut calls: Vec<&ReplyCall> =
+        reply.calls.iter().filter(|call| names_function(tool, &call.name)).collect();
     if calls.is_empty() {
         calls = reply.calls.iter().collect();
     }
     // A call without arguments has no content; the text may have it.
     calls.retain(|call| !matches!(call.arguments.trim(), "" | "null"));
     if calls.is_empty() {
-        return choose(parse_calls(without_thoughts(&reply.text)).map_err(|e| e.problem(reply, tool))?, tool);
+        return choose(
+            parse_calls(without_reasoning(&reply.text)).map_err(|e| e.problem(reply, tool))?,
+            tool,
+        );
     }
     let mut values: Vec<Value> = Vec::new();
     for call in calls {
@@ -126,7 +130,7 @@ fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
 fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => match as_call(&object) {
-            Some((name, arguments)) if same(tool, &name) => Ok(Value::Object(arguments)),
+            Some((name, arguments)) if names_function(tool, &name) => Ok(Value::Object(arguments)),
             _ => Ok(Value::Object(object)),
         },
         Ok(Value::String(inner)) => choose(parse_calls(&inner).map_err(|e| e.problem(reply, tool))?, tool),
@@ -240,14 +244,14 @@ fn as_call(object: &Map<String, Value>) -> Option<(String, Map<String, Value>)> 
 
 /// Chooses the only object that names `tool`, or else the only object.
 fn choose(parsed: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
-    let is_named = |call: &ParsedCall| call.name.as_ref().is_some_and(|name| same(tool, name));
+    let is_named = |call: &ParsedCall| call.name.as_ref().is_some_and(|name| names_function(tool, name));
     let any_named = parsed.iter().any(is_named);
     let mut values: Vec<Value> = Vec::new();
     for call in parsed {
         // `{"NameOfTheFunction": {…}}`: the name is the only key.
         let arguments = match call.arguments.iter().next() {
             Some((key, Value::Object(inner))) if call.arguments.len() == 1 && key == tool => inner.clone(),
-            _ if any_named && !call.name.as_ref().is_some_and(|name| same(tool, name)) => continue,
+            _ if any_named && !call.name.as_ref().is_some_and(|name| names_function(tool, name)) => continue,
             _ => call.arguments,
         };
         push_distinct(&mut values, Value::Object(arguments));
@@ -276,7 +280,7 @@ fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, PlanProblem> {
 }
 
 /// Whether a name as written means `tool`: case and a prefix such as `functions.` do not matter.
-pub(crate) fn same(tool: &str, written: &str) -> bool {
+pub(crate) fn names_function(tool: &str, written: &str) -> bool {
     let written = written.trim();
     let bare = written.strip_prefix("functions.").unwrap_or(written);
     bare.eq_ignore_ascii_case(tool)
@@ -284,7 +288,7 @@ pub(crate) fn same(tool: &str, written: &str) -> bool {
 
 /// The text after a model's thoughts in `<think>` … `</think>`, which contain drafts. An unclosed thought extends to
 /// the end.
-fn without_thoughts(text: &str) -> &str {
+fn without_reasoning(text: &str) -> &str {
     match text.rfind("</think>") {
         Some(end) => text.get(end + "</think>".len()..).unwrap_or_default(),
         None if text.trim_start().starts_with("<think>") => "",
@@ -294,7 +298,7 @@ fn without_thoughts(text: &str) -> &str {
 
 /// The text after thoughts in `<think>` … `</think>` at its beginning; `None` while these, or their opening tag, may
 /// continue. What a text says of such tags later is left as it is.
-pub(crate) fn after_thoughts(so_far: &str) -> Option<&str> {
+pub(crate) fn after_reasoning(so_far: &str) -> Option<&str> {
     const OPENS: &str = "<think>";
     let text = so_far.trim_start();
     if !text.starts_with(OPENS) {

@@ -71,7 +71,7 @@ impl MentionedDates {
             if let MentionKind::Day(day) = item.what
                 && !item.negated
                 && !whole
-                && reader.cued(item)
+                && reader.is_marked_as_day(item)
             {
                 self.open.insert(day);
             }

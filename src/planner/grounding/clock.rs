@@ -159,7 +159,7 @@ impl ClockReader<'_> {
     }
 
     /// The hour as written, and in the other half of the day if that may be meant.
-    fn both(&self, hour: i32, next: usize) -> Vec<i32> {
+    fn possible_hours(&self, hour: i32, next: usize) -> Vec<i32> {
         // "am", "a.m.", "in the morning", "di sera"
         let dots = |a: &str| self.is(next, &[a]) && self.is(next + 1, &["."]) && self.is(next + 2, &["m"]);
         let early = self.is(next, &["am"]) || dots("a") || self.any(next, 3, &EARLY[1..]);
@@ -191,7 +191,7 @@ impl ClockReader<'_> {
             let late = match more.norm.get(split..) {
                 Some("pm") => vec![hour % 12 + 12],
                 Some("am") => vec![hour % 12],
-                Some("" | "h" | "z") => self.both(hour, i + 3),
+                Some("" | "h" | "z") => self.possible_hours(hour, i + 3),
                 _ => return None,
             };
             let past = (minutes < 60).then(|| late.iter().map(|h| h * 60 + minutes).collect());
@@ -237,7 +237,7 @@ impl ClockReader<'_> {
     /// Adds the hour shifted by `minutes`, in both halves of the day if both may be meant. `next` is the word
     /// that may name the half.
     fn add_times(&self, out: &mut Vec<i32>, hour: i32, minutes: i32, next: usize) {
-        out.extend(self.both(hour, next).iter().map(|h| (h * 60 + minutes).rem_euclid(DAY)));
+        out.extend(self.possible_hours(hour, next).iter().map(|h| (h * 60 + minutes).rem_euclid(DAY)));
     }
 
     /// Whether the number at `i` is an hour by itself: "quarter to nine" is not nine, "from 10 to 12" is

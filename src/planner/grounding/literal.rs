@@ -39,7 +39,7 @@ impl LiteralTexts<'_> {
         if self.language == Some("en") && words.any(is_special) {
             return false;
         }
-        self.searched().any(|text| stands_in(text.as_bytes(), bytes))
+        self.searched().any(|text| contains_whole(text.as_bytes(), bytes))
     }
 
     /// Whether the number stands in a text as a quantity. Then `MentionedNumbers::derives` is true of it as well.
@@ -58,7 +58,7 @@ impl LiteralTexts<'_> {
 }
 
 /// Whether `part` stands in `text` in upper or lower case, between characters of ASCII that belong to no word.
-fn stands_in(text: &[u8], part: &[u8]) -> bool {
+fn contains_whole(text: &[u8], part: &[u8]) -> bool {
     let is_edge =
         |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric());
     text.windows(part.len()).enumerate().any(|(at, window)| {

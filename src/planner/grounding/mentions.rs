@@ -273,7 +273,7 @@ impl MentionReader<'_> {
     }
 
     /// Whether a number reads as a day without an adjacent month: "the 15th", "il 15".
-    pub fn cued(&self, item: &DateMention) -> bool {
+    pub fn is_marked_as_day(&self, item: &DateMention) -> bool {
         let ranked = self.words.get(item.first).is_some_and(|w| w.ordinal().is_some());
         let led = self.before(item.first, 1, CUES)
             || (self.before(item.first, 1, &["'"]) && self.before(item.first, 2, CUES))
@@ -354,7 +354,7 @@ impl MentionReader<'_> {
                 [after.filter(|n| self.linked(items, k, *n)), before.filter(|n| self.linked(items, *n, k))];
             let near: Vec<usize> = near.into_iter().flatten().collect();
             let any = || (0..items.len()).filter(|n| month(*n).is_some()).take(4).collect();
-            match (near.is_empty(), self.cued(&items[k])) {
+            match (near.is_empty(), self.is_marked_as_day(&items[k])) {
                 (false, _) => {
                     // "who is 30, on 15 June" may be two things.
                     let last = near.iter().map(|n| (*n).max(k)).max().unwrap_or(k);

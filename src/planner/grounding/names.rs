@@ -109,11 +109,11 @@ impl Vocabulary {
         }
         // Split at other positions: "AB123 CD" and "AB 123CD", "mariorossi".
         let bare: String = wanted.chars().filter(|c| *c != '\0').collect();
-        bare.len() >= 4 && self.apart(&bare)
+        bare.len() >= 4 && self.is_split_into_words(&bare)
     }
 
     /// Whether consecutive whole words make up `bare`.
-    fn apart(&self, bare: &str) -> bool {
+    fn is_split_into_words(&self, bare: &str) -> bool {
         let parts: Vec<&str> = self.run.split('\0').filter(|part| !part.is_empty()).collect();
         (0..parts.len()).any(|start| {
             let mut rest = bare;
@@ -161,12 +161,12 @@ impl Vocabulary {
         let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
         let code = name.len() <= 4 && name.chars().all(|c| c.is_ascii_uppercase());
-        code || parts.iter().any(|w| w.norm.len() > 2 && (self.knows(&w.norm) || self.akin(&w.norm)))
+        code || parts.iter().any(|w| w.norm.len() > 2 && (self.knows(&w.norm) || self.is_variant(&w.norm)))
             || self.has(name)
     }
 
     /// "Milan" and "Milano", "Firenze" and "Florence".
-    fn akin(&self, norm: &str) -> bool {
+    fn is_variant(&self, norm: &str) -> bool {
         let other = |row: &&&str| row.split(' ').any(|name| name == norm);
         let translated =
             EXONYMS.iter().find(other).is_some_and(|row| row.split(' ').any(|n| self.known.contains(n)));
@@ -271,7 +271,7 @@ fn one_slip(a: &str, b: &str) -> bool {
 }
 
 /// Folded, with spelled-out addresses such as "mario dot rossi at acme dot it" in written form.
-pub(super) fn spelled(text: &str) -> String {
+pub(super) fn with_written_addresses(text: &str) -> String {
     let folded = fold(text);
     let mut out = String::new();
     let mut joins = true;
@@ -291,7 +291,7 @@ pub(super) fn spelled(text: &str) -> String {
 }
 
 /// Whether `part` occurs in `text`, not as part of a longer word.
-pub(super) fn stands_in(text: &str, part: &str) -> bool {
+pub(super) fn contains_whole(text: &str, part: &str) -> bool {
     let edge = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     !part.is_empty()
         && text.match_indices(part).any(|(at, _)| {

@@ -7,7 +7,7 @@ use super::require;
 use crate::adapt::ConsultationKind;
 
 impl RunState {
-    /// That a model leaves the plan as it is must be the reading of a reply that is due.
+    /// The end of a consultation that leaves the plan as it is must be the reading of a reply that is due.
     pub(super) fn admit_unchanged(&self, event: &Event, question: u32) -> Result<(), String> {
         let Event::Consultation { consultation, subject, how, refused, ask, .. } = event else {
             return Ok(());

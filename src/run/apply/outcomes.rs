@@ -170,7 +170,7 @@ impl RunState {
     /// repeated, will never be known now.
     pub(super) fn end_calls(&mut self) {
         let (counts, told_apart) = (self.settings().has_rules(4), self.settings().has_rules(6));
-        for number in self.calls.unnoted().map(|(number, _)| number).collect::<Vec<_>>() {
+        for number in self.calls.unrecorded_failures().map(|(number, _)| number).collect::<Vec<_>>() {
             self.calls.change(number, |call| call.unnoted = false);
         }
         self.calls.change_open(|call| {

@@ -208,7 +208,7 @@ pub struct PlanMade {
     /// The person who made or requested it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// That person's reason.
+    /// The reason of that person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The definitions of the flows among its steps, each once: the run follows these, whatever the catalogue says later.

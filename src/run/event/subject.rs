@@ -197,7 +197,7 @@ impl Subject {
     /// Serialises the subject as a key of a map, such as `scene/2`, or `decision/1/3` for a vote.
     ///
     /// # Errors
-    /// Those of the serialiser.
+    /// Errors of the serialiser.
     pub fn serialize_key<S: Serializer>(self, serializer: S) -> Result<S::Ok, S::Error> {
         let SubjectFacts { purpose, number, .. } = self.facts();
         match self {

@@ -22,7 +22,7 @@ pub struct StepState {
     pub calls: Vec<u32>,
     /// Ordinals of the calls of the last reply.
     pub round_calls: Vec<u32>,
-    /// Those of them that may not have ended.
+    /// The calls among them that may not have ended.
     #[serde(skip)]
     pub(in crate::run) open_calls: Vec<u32>,
     /// Whether a call of the last reply writes, so that its calls are made one by one.

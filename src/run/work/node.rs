@@ -19,7 +19,7 @@ pub struct NodeWork {
     pub parent: u32,
     /// The node's name.
     pub node: String,
-    /// That it was not the planned node, and why.
+    /// How the node differs from the planned one, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<LeftPath>,
     /// When it was entered.

@@ -40,7 +40,7 @@ pub struct BackupManifest {
 pub struct BackupCounts {
     /// Runs of all tenants.
     pub runs: u64,
-    /// Those of them that had not ended.
+    /// The runs among them that had not ended.
     pub unfinished_runs: u64,
     /// Conversations in which a turn has ended.
     pub conversations: u64,

@@ -59,7 +59,7 @@ pub async fn verify_backup(
 /// or nothing opens it until the restore was repeated.
 ///
 /// # Errors
-/// Those of [`verify_backup`]; `restore.target` if the directory has content that is not to be replaced;
+/// The errors of [`verify_backup`]; `restore.target` if the directory has content that is not to be replaced;
 /// `restore.interrupted` if the restore of another backup has to be finished first; `store.in_use`, `store.full`,
 /// `store.read_only`, `store.io`.
 pub async fn restore_backup(

@@ -14,7 +14,7 @@ use super::super::error::{Error, ErrorCode};
 use super::super::read::{MAX_PAGE, Page, decode};
 use super::super::{erase, tenant_bytes};
 use super::content::blocking;
-use super::forget::{IS_ACTIVE, check_at_rest, goes_on, uses_of};
+use super::forget::{IS_ACTIVE, check_at_rest, deletion_continues, uses_of};
 use super::{DocumentOwner, Documents, OF_OWNER, nanoseconds};
 use crate::run::{DocumentId, RunId, SessionId, TenantId};
 
@@ -236,7 +236,7 @@ impl Documents {
                 return Ok(Some(deleted));
             }
         }
-        Err(goes_on(id, "a new request about it").into())
+        Err(deletion_continues(id, "a new request about it").into())
     }
 
     /// Decides the deletion of a document, unless it was used at `unused_since` or later: from here on it is there for no

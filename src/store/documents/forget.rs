@@ -84,12 +84,15 @@ impl Documents {
         if let Some(first) = runs.first().copied()
             && let Some(run) = active_since(&mut tx, tenant, session, first).await.map_err(failed)?
         {
-            return Err(goes_on(id, &format!("run {run} of session {session}, which may know of it,")));
+            return Err(deletion_continues(
+                id,
+                &format!("run {run} of session {session}, which may know of it,"),
+            ));
         }
         let is_same = runs_in(&mut tx, id, session).await.map_err(failed)? == runs
             && last_of(&mut tx, tenant, session).await.map_err(failed)? == last;
         if !is_same {
-            return Err(goes_on(id, &format!("session {session}, which remembers it,")));
+            return Err(deletion_continues(id, &format!("session {session}, which remembers it,")));
         }
         rewrite(&mut tx, tenant, session, &changed).await.map_err(failed)?;
         let mut erased = runs;
@@ -248,7 +251,7 @@ pub(super) async fn uses_of(
 }
 
 /// The error for a document whose deletion has begun, where `what` is at work.
-pub(super) fn goes_on(id: DocumentId, what: &str) -> Error {
+pub(super) fn deletion_continues(id: DocumentId, what: &str) -> Error {
     let what = format!(
         "the document {id} is there for no request any more, and {what} is at work: what is left is forgotten within an hour, or \
          when the deletion is asked for again, once that has ended"

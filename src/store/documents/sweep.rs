@@ -47,7 +47,7 @@ impl Documents {
                 continue;
             }
             if !found.whole.contains(&id) {
-                self.delete_lost(&tenant, id).await?;
+                self.delete_without_file(&tenant, id).await?;
             }
         }
         if !found.exists && !known.is_empty() {
@@ -80,7 +80,7 @@ impl Documents {
     }
 
     /// Deletes the row of a document whose file is gone.
-    async fn delete_lost(&self, tenant: &TenantId, id: DocumentId) -> Result<(), Error> {
+    async fn delete_without_file(&self, tenant: &TenantId, id: DocumentId) -> Result<(), Error> {
         let doing = "delete the row of a document without a file";
         let failed = |e| Error::database(self.store.path(), doing, &e);
         let mut writing = self.store.writer(doing).await?;

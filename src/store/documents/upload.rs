@@ -125,10 +125,10 @@ impl DocumentUpload {
             let at = self.held.bytes.saturating_sub(self.buffer.len() as u64);
             return Err(not_text(at, "it ends within a character"));
         }
-        let file = self.file.take().ok_or_else(given_up)?;
+        let file = self.file.take().ok_or_else(upload_failed)?;
         let (documents, new, limits) = (self.documents.clone(), self.new.clone(), self.limits);
         let storing = tokio::spawn(async move { documents.store_file(file, new, limits).await });
-        storing.await.unwrap_or_else(|_| Err(given_up()))
+        storing.await.unwrap_or_else(|_| Err(upload_failed()))
     }
 
     /// Checks the size so far, with `in_progress` bytes in all uploads of the tenant.
@@ -152,7 +152,7 @@ impl DocumentUpload {
         if self.documents.store.max_tenant_bytes().is_some() {
             self.stored = self.documents.store.tenant_bytes(&self.new.tenant).await?;
         }
-        let mut file = self.file.take().ok_or_else(given_up)?;
+        let mut file = self.file.take().ok_or_else(upload_failed)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let written = blocking(move || {
             file.write(&mut buffer)?;
@@ -230,7 +230,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::new(ErrorCode::DocumentName, what))
 }
 
-fn given_up() -> Error {
+fn upload_failed() -> Error {
     Error::new(ErrorCode::Stopped, "the document was not stored: an earlier part of it failed")
 }
 
@@ -422,7 +422,7 @@ impl Documents {
             tx.commit().await.map_err(failed)?;
             return Ok(AddedDocument { document, is_new: false });
         }
-        let held = held_by(&mut tx, &document).await.map_err(failed)?;
+        let held = count_of_user(&mut tx, &document).await.map_err(failed)?;
         if held >= i64::from(limits.max_per_user) {
             return Err(too_many(held, limits.max_per_user).into());
         }
@@ -472,7 +472,7 @@ async fn same_content(
 }
 
 /// How many documents the user of this one has.
-async fn held_by(tx: &mut SqliteConnection, document: &DocumentRow) -> Result<i64, sqlx::Error> {
+async fn count_of_user(tx: &mut SqliteConnection, document: &DocumentRow) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar("SELECT count(*) FROM documents WHERE tenant = ? AND user = ?")
         .bind(document.tenant.as_str())
         .bind(&document.user)
