@@ -57,14 +57,14 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
     }
     let mut data = String::new();
     let mut schema = Value::Null;
-    if let Some(node_step) = NodeStep::of(state, number)
-        && let NodeKind::Llm { template, output, .. } = &node_step.node.kind
+    if let Some(step) = NodeStep::of(state, number)
+        && let NodeKind::Llm { template, output, .. } = &step.node.kind
     {
-        let inputs = node_step.node.inputs_of(&node_step.values);
+        let inputs = step.node.inputs_of(&step.values);
         // A template that cannot be rendered with these values leaves the model with the values themselves.
         let task = phrase::render_prompt(template, &inputs)
-            .unwrap_or_else(|| format!("{}\n{}", node_step.node.description, Value::Object(inputs)));
-        sections::push(&mut data, "node", &format!("{}.{}", node_step.flow.name, node_step.node.name));
+            .unwrap_or_else(|| format!("{}\n{}", step.node.description, Value::Object(inputs)));
+        sections::push(&mut data, "node", &format!("{}.{}", step.flow.name, step.node.name));
         sections::push(&mut data, "task", &task);
         schema = output.clone();
     }
@@ -90,21 +90,14 @@ pub(super) fn read(
     }
     let unknown =
         || vec![PlanProblem::new("flow.unknown_node", format!("step {number} is no node of a flow"))];
-    let node_step = NodeStep::of(state, number).ok_or_else(unknown)?;
-    let checks = catalogue
-        .get(&node_step.flow.name)
-        .and_then(|scene| scene.tool(&node_step.node.name))
-        .ok_or_else(unknown)?;
+    let step = NodeStep::of(state, number).ok_or_else(unknown)?;
+    let checks =
+        catalogue.get(&step.flow.name).and_then(|scene| scene.tool(&step.node.name)).ok_or_else(unknown)?;
     let written = reader::read(reply, REPORT_NODE, state.settings().reader)?;
     let output = arguments::check(checks, &written.to_string())
         .map_err(|fault| vec![PlanProblem::new("reply.shape", fault.message)])?;
-    let missing: Vec<&str> = node_step
-        .node
-        .outputs
-        .iter()
-        .map(String::as_str)
-        .filter(|name| output.get(*name).is_none())
-        .collect();
+    let missing: Vec<&str> =
+        step.node.outputs.iter().map(String::as_str).filter(|name| output.get(*name).is_none()).collect();
     if !missing.is_empty() {
         let what = format!("ReportNode lacks {}: give it", missing.join(", "));
         return Err(vec![PlanProblem::new("reply.shape", what)]);
@@ -116,11 +109,11 @@ pub(super) fn read(
 /// give has none.
 pub(super) fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let (mut calls, mut unprepared) = (Vec::new(), Vec::new());
-    let node_step = NodeStep::of(state, number);
-    match node_step.as_ref().map(|node_step| node_step.call(catalogue)) {
+    let step = NodeStep::of(state, number);
+    match step.as_ref().map(|step| step.call(catalogue)) {
         Some(Ok(call)) => calls.extend(call),
         Some(Err(why)) => {
-            let tool = node_step.map(|node_step| node_step.node.name.clone()).unwrap_or_default();
+            let tool = step.map(|step| step.node.name.clone()).unwrap_or_default();
             unprepared.push(UnpreparedCall { tool, arguments: Value::Null, why });
         }
         None => {
@@ -133,9 +126,9 @@ pub(super) fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> 
 
 /// The question of an approval node's step about these arguments.
 pub(super) fn approval_question(state: &RunState, number: u32, arguments: &Value) -> Option<String> {
-    let node_step = NodeStep::of(state, number)?;
-    match &node_step.node.kind {
-        NodeKind::Approval { question, .. } => Some(node_step.question(question, arguments)),
+    let step = NodeStep::of(state, number)?;
+    match &step.node.kind {
+        NodeKind::Approval { question, .. } => Some(step.question(question, arguments)),
         _ => None,
     }
 }

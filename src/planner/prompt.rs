@@ -201,12 +201,12 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "executed", &completed_work(state, catalogue));
     let mut system = ANSWER.to_owned();
     push_unserved(state, &mut system, &mut data);
-    if let Some((verdict, phrased)) =
+    if let Some((verdict, gap)) =
         state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
     {
         match (verdict.should_continue, verdict.can_answer_now) {
-            (true, _) => sections::push(&mut data, "undone", phrased),
-            (false, false) => sections::push(&mut data, "missing", phrased),
+            (true, _) => sections::push(&mut data, "undone", gap),
+            (false, false) => sections::push(&mut data, "missing", gap),
             (false, true) => {}
         }
     }
