@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use proscenium::plan::PlanStatus;
 use proscenium::planner::ApproverChoice;
-use proscenium::run::{PlanScore, TenantId};
+use proscenium::run::{PlanScore, RunStatus, TenantId};
 use serde_json::Value;
 
 use super::arg_values::{tenant, user};
@@ -30,9 +29,9 @@ pub struct Plans {
 pub enum PlansCommand {
     /// Lists the latest plans, newest first
     List {
-        /// Only plans with this status; failed includes those shown as partial and needs_input
+        /// Only plans with this status, as the list shows it
         #[arg(long, value_name = "STATUS", value_parser = status)]
-        status: Option<PlanStatus>,
+        status: Option<&'static str>,
         /// Maximum number of plans
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
@@ -245,10 +244,10 @@ fn score(given: &str) -> Result<PlanScore, String> {
     }
 }
 
-fn status(given: &str) -> Result<PlanStatus, String> {
-    PlanStatus::from_name(given).ok_or_else(|| {
-        let names: Vec<&str> = PlanStatus::ALL.into_iter().map(PlanStatus::name).collect();
-        format!("a plan is {}; partial and needs_input are among the failed ones", names.join(", "))
+fn status(given: &str) -> Result<&'static str, String> {
+    RunStatus::reported_plan_statuses().find(|name| *name == given).ok_or_else(|| {
+        let names: Vec<&str> = RunStatus::reported_plan_statuses().collect();
+        format!("a plan is {}", names.join(", "))
     })
 }
 

@@ -279,8 +279,10 @@ impl StoredRuns {
     }
 
     /// The last plans, the newest first.
-    pub async fn plans(&self, status: Option<PlanStatus>, limit: u32) -> Result<Vec<PlanRow>, Failure> {
-        let filter = PlanFilter { status, ..PlanFilter::default() };
+    pub async fn plans(&self, shown: Option<&'static str>, limit: u32) -> Result<Vec<PlanRow>, Failure> {
+        // Those that are not shown with a status of plans are stored as failed.
+        let status = shown.map(|shown| PlanStatus::from_name(shown).unwrap_or(PlanStatus::Failed));
+        let filter = PlanFilter { status, reported: shown, ..PlanFilter::default() };
         let mut rows: Vec<PlanRow> = Vec::new();
         while rows.len() < limit as usize {
             let left = limit - rows.len() as u32;

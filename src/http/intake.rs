@@ -2,6 +2,7 @@
 //! joins runs that an earlier equal request started, and words what happens to a run after it was accepted.
 
 use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderValue;
 use actix_web::{HttpRequest, web};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -59,13 +60,35 @@ pub(crate) fn execution_mode(request: &HttpRequest) -> Result<Option<ExecutionMo
 
 /// Reads the header `X-Documents`: ids of documents, separated by commas.
 pub(crate) fn document_ids(request: &HttpRequest) -> Result<Vec<DocumentId>, Problem> {
-    let Some(value) = request.headers().get("X-Documents") else { return Ok(Vec::new()) };
+    let Some(value) = single_header(request, "X-Documents", "request.documents")? else {
+        return Ok(Vec::new());
+    };
     let ids = value.to_str().unwrap_or("?").split(',').map(str::trim).filter(|id| !id.is_empty());
     let invalid = |_| {
         let detail = "the header `X-Documents` must be ids of documents, separated by commas";
         Problem::unprocessable("request.documents", detail)
     };
     ids.map(|id| id.parse::<DocumentId>().map_err(invalid)).collect()
+}
+
+/// A header that may occur once: of two, a proxy may have meant the other one.
+///
+/// # Errors
+/// `code` if it occurs more than once.
+pub(crate) fn single_header<'a>(
+    request: &'a HttpRequest,
+    name: &str,
+    code: &str,
+) -> Result<Option<&'a HeaderValue>, Problem> {
+    let mut values = request.headers().get_all(name);
+    let first = values.next();
+    match values.next() {
+        Some(_) => {
+            let detail = format!("the header `{name}` occurs more than once: send it once");
+            Err(Problem::unprocessable(code, detail))
+        }
+        None => Ok(first),
+    }
 }
 
 /// Reads a header that is one of a fixed set of words.
@@ -75,7 +98,7 @@ fn word_header<T: DeserializeOwned>(
     code: &str,
     words: &str,
 ) -> Result<Option<T>, Problem> {
-    let Some(value) = request.headers().get(name) else { return Ok(None) };
+    let Some(value) = single_header(request, name, code)? else { return Ok(None) };
     let word = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
     let unknown = || Problem::unprocessable(code, format!("the header `{name}` must be {words}"));
     word.map(Some).ok_or_else(unknown)

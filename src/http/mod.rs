@@ -143,7 +143,12 @@ fn register_routes(config: &mut web::ServiceConfig) {
 
 /// A resource that answers these methods.
 fn resource_with_methods(path: &str, methods: Vec<(Method, Route)>) -> Resource {
-    let allowed = methods.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
+    // Whatever answers GET answers HEAD as well.
+    let names = methods.iter().flat_map(|(method, _)| match *method == Method::GET {
+        true => vec!["GET", "HEAD"],
+        false => vec![method.as_str()],
+    });
+    let allowed = names.collect::<Vec<_>>().join(", ");
     let resource =
         methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
     resource.default_service(web::to(move |request: HttpRequest| {

@@ -195,7 +195,7 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(intake::parse_session_id).transpose()?;
     let (since, until, scope) = (query.since, query.until, who.visible_scope());
-    let filter = PlanFilter { status: query.status, session, since, until, scope };
+    let filter = PlanFilter { status: query.status, session, since, until, scope, ..PlanFilter::default() };
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_task_id)?;
     let rows = app.engine.plan_rows(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.task);

@@ -13,7 +13,7 @@ use super::owners::OwnerScope;
 use super::read::{MAX_PAGE, Page, decode, read_time};
 use super::usage::time_bound;
 use crate::plan::{PlanStatus, TaskId};
-use crate::run::{Event, RunId, SessionId, TenantId};
+use crate::run::{Event, RunId, RunStatus, SessionId, TenantId};
 
 /// A plan as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,6 +45,8 @@ pub struct PlanRow {
 pub struct PlanFilter {
     /// Only those with this status.
     pub status: Option<PlanStatus>,
+    /// Only those with this status as it is shown to people ([`RunStatus::reported_plan_status`]).
+    pub reported: Option<&'static str>,
     /// Only those of this conversation.
     pub session: Option<SessionId>,
     /// Only those requested at this time or later.
@@ -118,6 +120,12 @@ pub(super) fn list_query(
     }
     if let Some(status) = filter.status {
         query.push(" AND plans.status = ").push_bind(status.name());
+    }
+    if let Some(reported) = filter.reported {
+        let [asks, partial] = RunStatus::OF_PLANS_NOT_FAILED.map(<&'static str>::from);
+        query.push(" AND CASE WHEN plans.status = ").push_bind(PlanStatus::Failed.name());
+        query.push(" AND runs.status IN (").push_bind(asks).push(", ").push_bind(partial);
+        query.push(") THEN runs.status ELSE plans.status END = ").push_bind(reported);
     }
     if let Some(since) = filter.since {
         query.push(" AND created >= ").push_bind(time_bound(Some(since), i64::MIN));

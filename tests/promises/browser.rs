@@ -154,6 +154,22 @@ async fn request_with_two_credentials_is_refused() {
 }
 
 #[tokio::test]
+async fn request_that_says_something_twice_in_its_headers_is_refused() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "Ciao"}]});
+    for (name, values, code) in [
+        ("x-session-id", ["s-1", "s-2"], "request.session"),
+        ("x-documents", ["", ""], "request.documents"),
+        ("x-execution-mode", ["strict", "adaptive"], "request.mode"),
+        ("x-cache-mode", ["on", "off"], "request.cache_mode"),
+    ] {
+        let request = served.request("POST", "/v1/chat/completions").json(&body);
+        let request = values.iter().fold(request, |request, value| request.header(name, *value));
+        Reply::of(request.send().await.unwrap()).await.assert_error(422, code);
+    }
+}
+
+#[tokio::test]
 async fn dot_segments_as_conversation_names_are_refused() {
     let served = ServedEngine::start(Setup::offline()).await;
     for name in [".", ".."] {

@@ -26,12 +26,13 @@ async fn openapi_document_lists_exactly_the_served_routes() {
         .map(|(path, methods)| (path.to_owned(), methods.into_iter().collect()))
         .collect();
     assert_eq!(documented, registered);
-    // The server agrees: it allows exactly the documented methods of each route.
+    // The server agrees: it allows exactly the documented methods of each route, and HEAD where it allows GET.
     for (path, methods) in &documented {
         let address = path.replace(['{', '}'], "");
         let reply = Reply::of(served.request("PROPFIND", &address).send().await.unwrap()).await;
         assert_eq!(reply.status, 405, "{path}: {reply:#?}");
-        let allowed: BTreeSet<String> = reply.header("allow").split(", ").map(str::to_owned).collect();
+        let mut allowed: BTreeSet<String> = reply.header("allow").split(", ").map(str::to_owned).collect();
+        assert_eq!(allowed.remove("HEAD"), methods.contains("GET"), "{path}");
         assert_eq!(&allowed, methods, "{path}");
         for method in methods {
             let reply = Reply::of(served.request(method, &address).send().await.unwrap()).await;

@@ -423,8 +423,8 @@ async fn missing_resources_and_unaccepted_methods_are_reported() {
     }
     for (method, path, allow) in [
         ("GET", "/api/chat", "POST"),
-        ("POST", "/api/scenes", "GET"),
-        ("PUT", "/api/sessions/s-1", "GET, DELETE"),
+        ("POST", "/api/scenes", "GET, HEAD"),
+        ("PUT", "/api/sessions/s-1", "GET, HEAD, DELETE"),
     ] {
         let reply = Reply::of(served.request(method, path).send().await.unwrap()).await;
         reply.assert_problem(405, "request.method");

@@ -56,7 +56,8 @@ pub(crate) async fn completions(
     let body: CompletionRequest = body::json(&request, payload, &app.options).await?;
     body.check_supported()?;
     let (streamed, with_usage) = (body.is_streamed(), body.with_usage());
-    let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
+    let header = intake::single_header(&request, "X-Session-Id", "request.session")?;
+    let header = header.map(|value| value.to_str().unwrap_or_default());
     let session = header.map(intake::parse_session_id).transpose()?;
     who.authorize_chat(&app, header).await?;
     let idempotency = intake::idempotency_header(&request)?;

@@ -29,14 +29,22 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// The statuses of runs that are shown in place of [`PlanStatus::Failed`].
+    pub const OF_PLANS_NOT_FAILED: [RunStatus; 2] = [RunStatus::NeedsInput, RunStatus::Partial];
+
     /// The status of a plan as it is shown to people after a run with this status: a run that asks its user, or did a
     /// part, did not fail.
     pub fn reported_plan_status(self, plan: PlanStatus) -> &'static str {
-        match (plan, self) {
-            (PlanStatus::Failed, RunStatus::NeedsInput) => "needs_input",
-            (PlanStatus::Failed, RunStatus::Partial) => "partial",
-            (plan, _) => plan.name(),
+        match plan == PlanStatus::Failed && Self::OF_PLANS_NOT_FAILED.contains(&self) {
+            true => self.into(),
+            false => plan.name(),
         }
+    }
+
+    /// All statuses of plans as they are shown to people.
+    pub fn reported_plan_statuses() -> impl Iterator<Item = &'static str> {
+        let of_runs = Self::OF_PLANS_NOT_FAILED.into_iter().map(Into::into);
+        PlanStatus::ALL.into_iter().map(PlanStatus::name).chain(of_runs)
     }
 
     /// Whether the run has ended.

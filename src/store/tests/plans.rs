@@ -303,6 +303,30 @@ async fn plans_are_listed_newest_first_with_pages_and_filters() {
 }
 
 #[tokio::test]
+async fn failed_plans_are_found_by_the_status_that_is_shown() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let ends = [RunStatus::Failed, RunStatus::Partial, RunStatus::NeedsInput, RunStatus::Completed];
+    for (n, status) in (1..).zip(ends) {
+        let events =
+            [Event::RunQueued(queued(n)), started(), Event::PlanCreated(made(1, false)), end(status)];
+        let records = (1..).zip(events).map(|(seq, e)| Record::Run(at(n, "s1", seq, e).into()));
+        write(&store, records).await.unwrap();
+    }
+    for (shown, expected) in RunStatus::reported_plan_statuses().map(|shown| match shown {
+        "failed" => (shown, vec![run_id(1)]),
+        "partial" => (shown, vec![run_id(2)]),
+        "needs_input" => (shown, vec![run_id(3)]),
+        "completed" => (shown, vec![run_id(4)]),
+        other => (other, vec![]),
+    }) {
+        let filter = PlanFilter { reported: Some(shown), ..PlanFilter::default() };
+        let rows = store.plans(&tenant(), &filter, &Page::default()).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.run).collect::<Vec<_>>(), expected, "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn plan_list_uses_an_index() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
