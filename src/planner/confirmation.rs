@@ -388,6 +388,7 @@ fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
         language: started.language.as_deref(),
         strict: state.settings().has_rules(2),
         lists: state.settings().has_rules(6),
+        exact: state.settings().has_rules(13),
     })
 }
 

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** pure, without a clock or lookups, and bounded for any input.
 
+mod address;
 mod amounts;
 mod calendar;
 mod clock;
@@ -65,6 +66,8 @@ pub struct GroundingSources<'a> {
     pub strict: bool,
     /// Whether a text that lists things with their numbers needs a source for each word (revision 6 of the rules).
     pub lists: bool,
+    /// Whether an address needs to be in a source as it is (revision 13 of the rules).
+    pub exact: bool,
 }
 
 /// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
@@ -449,6 +452,9 @@ impl Evidence<'_> {
             return true;
         }
         let kind = property.kind();
+        if kind != PropertyKind::Free && !self.has_its_addresses(text) {
+            return false;
+        }
         if let Some(traced) = self.calendrical(text, kind) {
             return traced;
         }

@@ -19,6 +19,7 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
         found: found.iter().map(Cow::Borrowed).collect(),
         strict: true,
         lists: true,
+        exact: true,
         user: "keysersoze",
         now: &now,
         language: None,
@@ -497,4 +498,42 @@ fn figure_too_large_for_a_day_is_none_before_an_ordinal_either() {
     for said in ["471120260615 first", "on 4711202606-third June", "il 99999999999999999999 primo giugno"] {
         assert!(!traces(said, "from", &text("date"), &json!("2027-06-02")), "{said}");
     }
+}
+
+#[test]
+fn addresses_are_traced_only_as_they_were_said_or_found() {
+    let said = "Write to Mario at mario@acme.com, please";
+    for name in ["to", "email", "recipient"] {
+        let good = ["mario@acme.com", "Mario@ACME.com", "<mario@acme.com>", "mario@acme.com."];
+        let good: Vec<(&str, Value)> = good.iter().map(|value| (said, json!(value))).collect();
+        let bad = [
+            "acme@mario.com",
+            "mario@ac.me.com",
+            "m.ario@acme.com",
+            "mario.acme@com",
+            "mario@acme-com",
+            "mario@acme.com, acme@mario.com",
+            "mario@\u{430}cme.com",
+            "mario@\u{e0}cme.com",
+            "mario\u{ff20}acme.com",
+        ];
+        let bad: Vec<(&str, Value)> = bad.iter().map(|value| (said, json!(value))).collect();
+        check(name, &json!({"type": "string"}), &good, &bad);
+    }
+    let mail = text("email");
+    let good = strings(&[
+        ("mario dot rossi at acme dot com", "mario.rossi@acme.com"),
+        ("per\u{f2}@acme.com", "per\u{f2}@acme.com"),
+    ]);
+    let bad = strings(&[
+        ("x.mario@acme.com", "mario@acme.com"),
+        ("mario@acme.com.evil.org", "mario@acme.com"),
+        ("mario@acme.co.uk", "mario@acme.co"),
+    ]);
+    check("email", &mail, &good, &bad);
+    let parameters =
+        json!({"type": "object", "properties": {"to": mail, "body": {"type": "string"}}, "required": ["to"]});
+    let found = [json!({"people": [{"name": "Mario", "email": "mario@acme.com"}]})];
+    assert!(doubts(&["write to Mario"], &found, &parameters, &json!({"to": "mario@acme.com"})).is_empty());
+    assert_eq!(doubts(&["write to Mario"], &found, &parameters, &json!({"to": "acme@mario.com"})), ["to"]);
 }
