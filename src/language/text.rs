@@ -1,6 +1,6 @@
 //! Tokens with their place in the text, and the similarity of words by form, stem and concept.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -14,6 +14,8 @@ use super::lexicon;
 pub(crate) const MAX_CHARS: usize = 4000;
 /// Maximum number of words in the cache of features; a full cache is cleared.
 const MAX_CACHED_FEATURES: usize = 16_384;
+/// Minimum length of a French, German or Spanish stem that two words may share.
+const MIN_FOREIGN_STEM: usize = 4;
 /// Maximum total size in bytes of the texts in a [`TokenCache`].
 const MAX_CACHED_BYTES: usize = 32 * 1024;
 
@@ -107,6 +109,8 @@ pub(crate) struct Features {
     pub concepts: Vec<u16>,
     /// Hashes of its stems and meanings: words that share one are alike.
     pub hashes: Box<[u32]>,
+    /// Its French, German and Spanish stem, once somebody asked for them.
+    foreign: OnceCell<[String; 3]>,
 }
 
 impl Features {
@@ -127,6 +131,21 @@ impl Features {
             return 0.85;
         }
         0.0
+    }
+
+    /// The French, the German and the Spanish stem. In Spanish, "cierra" is a form of "cerrar".
+    pub fn foreign_stems(&self) -> &[String; 3] {
+        self.foreign.get_or_init(|| {
+            let stem = |algorithm| Stemmer::create(algorithm).stem(&self.norm).into_owned();
+            let spanish = stem(Algorithm::Spanish).replace("ie", "e").replace("ue", "o");
+            [stem(Algorithm::French), stem(Algorithm::German), spanish]
+        })
+    }
+
+    /// Whether both are forms of one word in French, German or Spanish: "ferme" and "fermer".
+    pub fn shares_foreign_stem(&self, other: &Features) -> bool {
+        let stems = self.foreign_stems().iter().zip(other.foreign_stems());
+        stems.into_iter().any(|(own, other)| own.len() >= MIN_FOREIGN_STEM && own == other)
     }
 
     /// Whether one of the two words reverses the other by its prefix: block and unblock, "attiva" and
@@ -168,7 +187,8 @@ pub(crate) fn features(norm: &str) -> Rc<Features> {
     let concepts = lexicon::concepts(norm, &it, &en);
     let hashes = [hash_of(0, &en), hash_of(0, &it)];
     let hashes = hashes.into_iter().chain(concepts.iter().map(|concept| hash_of(1, concept))).collect();
-    let made = Rc::new(Features { norm: norm.to_owned(), it, en, concepts, hashes });
+    let made =
+        Rc::new(Features { norm: norm.to_owned(), it, en, concepts, hashes, foreign: OnceCell::new() });
     FEATURES.with(|cache| {
         let mut cache = cache.borrow_mut();
         if cache.len() >= MAX_CACHED_FEATURES {

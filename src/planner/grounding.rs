@@ -68,6 +68,8 @@ pub struct GroundingSources<'a> {
     pub lists: bool,
     /// Whether an address needs to be in a source as it is (revision 13 of the rules).
     pub exact: bool,
+    /// Whether hours and minutes with a dot may be an amount, too: "24.50" (revision 13 of the rules).
+    pub dotted_amounts: bool,
 }
 
 /// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
@@ -225,7 +227,7 @@ impl Figures {
             negatives: Vec::new(),
         };
         for text in &sources.said {
-            figures.read(&source_words(text, sources.language));
+            figures.read(&source_words(text, sources.language), sources.dotted_amounts);
         }
         let mut left = MAX_FOUND;
         for value in &sources.found {
@@ -236,9 +238,9 @@ impl Figures {
         figures
     }
 
-    fn read(&mut self, words: &[words::SourceWord]) {
+    fn read(&mut self, words: &[words::SourceWord], dotted_amounts: bool) {
         let mut dated = self.calendar.read(words);
-        self.clock.read(words, &mut dated);
+        self.clock.read(words, &mut dated, dotted_amounts);
         self.numbers.read(words, &dated);
     }
 
@@ -250,7 +252,7 @@ impl Figures {
         *left -= 1;
         match value {
             Value::String(text) => {
-                self.read(&source_words(text, None));
+                self.read(&source_words(text, None), false);
                 self.instants.extend(text.parse::<Timestamp>().ok());
                 if let Some(moment) = moment(text) {
                     self.clock.add(minute(moment.local.time()));

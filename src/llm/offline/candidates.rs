@@ -44,6 +44,7 @@ pub(super) const PLACE_PREPOSITIONS: &[&str] = &[
 ];
 pub(super) const PERSON_PREPOSITIONS: &[&str] = &[
     "per", "for", "con", "with", "di", "of", "a", "ad", "to", "by", "del", "della", "dell", "dello", "from",
+    "pour", "fur", "para",
 ];
 pub(super) const VENUE_PREPOSITIONS: &[&str] =
     &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
@@ -209,6 +210,7 @@ impl CandidateFinder<'_> {
                 || lexicon::is_question_word(&token.norm)
                 || lexicon::is_pleasantry(&token.norm)
                 || !token.features().concepts.is_empty()
+                || opens_before_article(tokens, i)
                 || self.verbs.iter().any(|verb| token.norm == *verb));
         // "Urlaub", "Stadt": German nouns have capitals.
         let is_german_noun = || {
@@ -327,6 +329,14 @@ fn is_calendar_word(tokens: &[Token], i: usize) -> bool {
 /// Whether a word expresses an amount.
 pub(super) fn is_amount(norm: &str) -> bool {
     AMOUNT_WORDS.split_whitespace().any(|w| w == norm)
+}
+
+/// Whether the word at `i` opens a sentence and an article follows, so that it is a verb and no name: "porta il prezzo …".
+pub(super) fn opens_before_article(tokens: &[Token], i: usize) -> bool {
+    let is_article = |token: &Token| {
+        token.is(&["il", "lo", "gli", "le", "la", "les", "el", "los", "las", "den", "die", "das"])
+    };
+    tokens[i].first && tokens.get(i + 1).is_some_and(is_article)
 }
 
 /// Whether a word is an everyday English verb.

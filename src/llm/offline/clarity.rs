@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::date_expression::DateExpressionKind;
+use super::doubts::is_foreign_lead;
 use super::index::polite_lead_span;
 use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
@@ -139,6 +140,10 @@ fn content_norms(text: &str) -> Vec<String> {
 /// The words that neither the vocabulary nor a value explains.
 pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &ToolVocabulary) -> Vec<String> {
     let explained = explained_mask(source, filled);
+    let is_foreign = matches!(crate::language::detect(source.text), Some("fr" | "de" | "es"));
+    let is_foreign_infinitive = |norm: &str| {
+        is_foreign && norm.len() > 4 && ["er", "ir", "re", "ar", "en"].iter().any(|end| norm.ends_with(end))
+    };
     let mut out = Vec::new();
     let mut acted: Option<&str> = None;
     let mut object = None;
@@ -148,6 +153,13 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     }
     for (i, token) in source.tokens.iter().enumerate() {
         if explained[i] {
+            continue;
+        }
+        if is_foreign
+            && is_foreign_lead(token)
+            && !token.among(NEGATION_CUES)
+            && !token.is(&["ne", "n", "pas", "nicht"])
+        {
             continue;
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
@@ -177,7 +189,7 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             continue;
         }
         // "Fai lavare …": an infinitive is a verb too.
-        let verb = token.first || is_infinitive(&token.norm);
+        let verb = token.first || is_infinitive(&token.norm) || is_foreign_infinitive(&token.norm);
         if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
             acted = Some(&token.norm);
             object = Some(i + 1);
@@ -201,7 +213,7 @@ fn explained_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let is_explained = |(i, token): (usize, &Token)| {
         !token.word
             || filled.used.get(i).copied().unwrap_or(false)
-            || said.iter().any(|word| token.norm == *word)
+            || said.iter().any(|word| token.norm == *word || is_same_number(&token.norm, word))
             || reason[i]
             || preamble[i]
             || days[i]
@@ -212,6 +224,11 @@ fn explained_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
             || is_part_of_do_not_forget(source, i)
     };
     source.tokens.iter().enumerate().map(is_explained).collect()
+}
+
+/// Whether two words are the same number: "24.50" and "24.5".
+fn is_same_number(one: &str, other: &str) -> bool {
+    matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// "Prenota un posto per …": whether a word is the single object noun after the verb that led to the tool.

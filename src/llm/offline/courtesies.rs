@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::corrections::with_corrections;
 use super::pattern::{Patterns, any, is_infinitive, is_verb, patterns, strip_fillers};
 use super::speech;
 use super::text::{self, Token};
@@ -36,7 +37,25 @@ static CLOSINGS: &Patterns = patterns![
 ];
 
 /// Duties of the addressee, before the verb that is asked for.
-static DUTIES: &Patterns = patterns!["you/u need/have/must/ve/got got? to?", "dovresti/dovreste/devi/dovete"];
+static DUTIES: &Patterns = patterns![
+    "you/u need/have/must/ve/got got? to?",
+    "you/u should",
+    "dovresti/dovreste/devi/dovete",
+    "tu devrais/dois",
+    "vous devriez/devez",
+    "il faudrait/faut",
+    "du solltest/sollst/musst",
+    "sie sollten/mussen",
+    "tu? deberias/debes",
+    "usted? deberia/debe",
+    "tienes que",
+];
+
+/// What is no act to ask for after [`DUTIES`]: "you must be …", "devi aver …".
+const NO_ACTS: &[&str] = &[
+    "have", "be", "avere", "essere", "sapere", "avoir", "etre", "savoir", "haber", "ser", "estar", "tener",
+    "saber", "know", "see",
+];
 
 /// Words after which the end of a request may be words of a text of its own: a message, a note, a report.
 const TELLING: &str = "that saying says say said message note report write tell text mail email subject reason comment \
@@ -48,6 +67,8 @@ ha hanno dice dicono detto disse scritto secondo pare sembra";
 
 /// The request without such words; as it is if there are none.
 pub(super) fn without_courtesies(request: &str) -> String {
+    let corrected = with_corrections(request);
+    let request = corrected.as_deref().unwrap_or(request);
     let tokens = text::tokens(request);
     let quoted = speech::quoted(&tokens);
     let words: Vec<(usize, &Token)> =
@@ -78,13 +99,23 @@ fn opening(tokens: &[Token], words: &[(usize, &Token)]) -> usize {
     let plain = || any(own, 0, PLEASE).and_then(after);
     let duty = || {
         let count = any(own, 0, DUTIES).filter(|_| !tokens.iter().any(|token| token.raw == "?"))?;
-        // "You must be …" and "devi aver …" only suppose something.
-        let supposes = |verb: &Token| verb.is(&["have", "be", "avere", "essere"]);
-        let verb = own.get(count).filter(|verb| is_verb(verb) && !supposes(verb))?;
-        let is_order = is_infinitive(&verb.norm) || own[count - 1].is(&["to", "must"]);
+        let verb = own.get(count).filter(|verb| !verb.is(NO_ACTS))?;
+        // German verbs stand at the end: "du solltest Ticket 131 schließen".
+        let is_german = own[0].is(&["du", "sie"]);
+        let is_order = match own[count - 1].norm.as_str() {
+            "to" | "must" | "should" => is_verb(verb),
+            _ if is_german => own.last().is_some_and(|verb| is_foreign_infinitive(verb)),
+            _ => is_verb(verb) && is_infinitive(&verb.norm) || is_foreign_infinitive(verb),
+        };
         after(count).filter(|(at, _)| is_order && is_one_clause(&tokens[*at..]))
     };
     marked.or_else(plain).or_else(duty).map_or(0, |(_, start)| start)
+}
+
+/// Whether a word has the ending of a French, German or Spanish infinitive.
+fn is_foreign_infinitive(token: &Token) -> bool {
+    let ends = ["er", "ir", "re", "ar", "en", "ern", "eln"].iter().any(|end| token.norm.ends_with(end));
+    token.norm.len() > 3 && ends && !token.is(NO_ACTS)
 }
 
 /// Whether nothing follows that may say whose words these are, or may be another clause: "you need to …, said Marco".
@@ -134,6 +165,14 @@ mod tests {
             ("You need to take back 2 teapots", "take back 2 teapots"),
             ("Dovresti vendere 3 tazzine da caffè", "vendere 3 tazzine da caffè"),
             ("Hi, you need to cancel request 5", "cancel request 5"),
+            ("You should cancel request 5", "cancel request 5"),
+            ("Tu devrais annuler la demande 5", "annuler la demande 5"),
+            ("Vous devriez fermer le ticket 131", "fermer le ticket 131"),
+            ("Il faudrait fermer le ticket 131", "fermer le ticket 131"),
+            ("Du solltest Ticket 131 schließen", "Ticket 131 schließen"),
+            ("Sie müssen den Antrag 5 stornieren", "den Antrag 5 stornieren"),
+            ("Deberías cancelar la solicitud 5", "cancelar la solicitud 5"),
+            ("Tienes que cerrar la incidencia 131", "cerrar la incidencia 131"),
         ] {
             assert_eq!(without_courtesies(said), own, "{said}");
         }
@@ -163,6 +202,17 @@ mod tests {
             "Non dovresti vendere 3 tazzine",
             "Dovresti aver venduto 3 tazzine",
             "Devi sapere che Marco non c'è",
+            "You should have sold 3 cups",
+            "You should know the number",
+            "You should not sell 3 cups",
+            "Should you sell 3 cups?",
+            "You should sell 3 cups, I think",
+            "Tu devrais annuler la demande 5 ?",
+            "Tu aurais dû annuler la demande 5",
+            "Du solltest vorsichtig sein, Marco kommt",
+            "Du hättest Ticket 131 schließen sollen",
+            "Deberías haber cancelado la solicitud 5",
+            "¿Deberías cancelar la solicitud 5?",
             "Lend the book \"No problem, sell it\" to Ada",
             "  ",
             "",

@@ -190,6 +190,11 @@ static ANYWHERE: &Patterns = patterns![
     "solo se/quando/dopo",
     "all/everything/anything but",
     "tutto/tutti/tutte tranne/meno",
+    "as if/though",
+    "come se",
+    "comme si",
+    "als ob",
+    "como si",
 ];
 
 /// Whom to ask before an act: "prima di vendere, chiedi a Marco".
@@ -347,10 +352,16 @@ fn is_request_in_doubt(words: &[&Token]) -> bool {
         words.iter().copied().filter(|token| !token.capital() || token.first || is_shouted(token)).collect();
     find(&plain, plain.len(), CONDITIONS).is_some()
         || find(&plain, plain.len(), REFUSALS).is_some()
+        || orders_none(words)
         || is_vague(words)
         || is_no_order(words)
         || (!words.is_empty()
             && words.iter().all(|token| token.is(&["not", "non", "don", "t", "dont", "do", "never", "mai"])))
+}
+
+/// Whether a verb has no object: "book no visit"; not "cancel no. 12".
+fn orders_none(words: &[&Token]) -> bool {
+    words.windows(3).any(|three| is_verb(three[0]) && three[1].is(&["no"]) && !three[2].digit())
 }
 
 /// Whether a clause waits for an event, also one that is read as a report and dropped: "once Marco has arrived, …".

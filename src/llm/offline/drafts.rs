@@ -170,7 +170,10 @@ impl OfflinePlanner {
         let mut norms: Vec<String> = texts.flat_map(text::norms).collect();
         norms.extend(text::name_words(tool));
         let known: Vec<Rc<Features>> = norms.iter().map(|norm| text::features(norm)).collect();
-        let is_tools = |token: &Token| known.iter().any(|own| own.similarity(&token.features()) > SURE_MATCH);
+        let is_like = |own: &Features, word: &Features| {
+            own.similarity(word) > SURE_MATCH || own.shares_foreign_stem(word)
+        };
+        let is_tools = |token: &Token| known.iter().any(|own| is_like(own, &token.features()));
         doubts::holds_back(&draft.purpose, is_tools) || doubts::opens_unread(&draft.purpose, is_tools)
     }
 

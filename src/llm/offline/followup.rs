@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use serde_json::Value;
 
 use super::clauses::{self, ClauseRouter};
+use super::corrections::after_correction;
 use super::entities::Entities;
 use super::index::CatalogueIndex;
 use super::lexicon;
@@ -24,6 +25,7 @@ pub(super) fn resolve(
     index: &CatalogueIndex,
     now: &Zoned,
 ) -> Option<(Hit, String)> {
+    let clause = after_correction(clause);
     let dated = with_next_day(clause, conversation, now);
     let clause = dated.as_deref().unwrap_or(clause);
     let tokens = text::tokens(clause);
@@ -152,8 +154,9 @@ fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
     let value = !found.days.is_empty() || !rest.is_empty();
     let verb = rest.iter().any(|(_, t)| lexicon::is_action(&t.features().concepts));
     // Every content word looks like a name or follows a function word.
+    let asks = tokens.last().is_some_and(|mark| mark.raw == "?");
     let names = rest.iter().all(|(i, t)| {
-        (t.capital() && *i > 0)
+        (t.capital() && (*i > 0 || asks && rest.len() == 1))
             || t.digit()
             || (*i > 0 && (lexicon::is_stop_word(&tokens[*i - 1].norm) || tokens[*i - 1].capital()))
     });
@@ -252,7 +255,7 @@ fn find_old_name(
         .calls
         .iter()
         .flat_map(|c| c.arguments.as_object().into_iter().flatten())
-        .filter_map(|(_, v)| v.as_str())
+        .filter_map(|(_, v)| v.as_str().map(str::to_owned).or_else(|| v.as_u64().map(|n| n.to_string())))
         .filter(|v| v.len() > 1)
         .find_map(|v| lower.find(&v.to_lowercase()).map(|at| (at, at + v.len())))
         .filter(|(a, b)| {

@@ -2,7 +2,7 @@
 //! of each example.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -94,6 +94,8 @@ pub(super) struct CatalogueIndex {
     pub named: HashMap<(usize, usize), Vec<usize>>,
     terms: Vec<Rc<Features>>,
     by_key: HashMap<String, Vec<usize>>,
+    /// The words of examples.
+    example_terms: BTreeSet<usize>,
     /// Cache of similar words: splitting a request looks up the same words several times.
     similar_cache: RefCell<HashMap<String, SimilarWords>>,
     /// Cache of routing results, by day and previous scene.
@@ -200,6 +202,11 @@ impl CatalogueIndex {
                     }
                 }
             }
+        }
+        if out.is_empty() && word.norm.len() >= weights::MISSPELT_FROM {
+            let of_examples =
+                self.example_terms.iter().filter(|id| self.terms[**id].shares_foreign_stem(word));
+            out.extend(of_examples.map(|id| (*id, weights::FOREIGN_FORM)));
         }
         if out.is_empty() && word.norm.len() >= weights::MISSPELT_FROM && word.concepts.is_empty() {
             for (id, term) in self.terms.iter().enumerate() {
@@ -451,6 +458,9 @@ impl IndexBuilder {
                 named.entry((tool.scene, *word)).or_default().push(tool.tool);
             }
         }
+        let examples = self.tools.iter().flat_map(|tool| &tool.examples).flatten();
+        let example_terms: BTreeSet<usize> =
+            examples.map(|(id, _)| *id).filter(|id| !self.terms[*id].norm.starts_with('#')).collect();
         for example in self.tools.iter_mut().flat_map(|e| &mut e.examples) {
             example.sort_by_key(|e| e.0);
             example.dedup_by_key(|e| e.0);
@@ -466,6 +476,7 @@ impl IndexBuilder {
             named,
             terms: self.terms,
             by_key,
+            example_terms,
             similar_cache: RefCell::default(),
             route_cache: RefCell::default(),
         }
@@ -485,7 +496,7 @@ impl IndexBuilder {
             .chain(person_names_in_examples(scene))
             .collect();
         let options: HashSet<String> = fields.iter().flatten().flat_map(option_words).collect();
-        let values = self.intern_all(options.iter().cloned().collect::<std::collections::BTreeSet<_>>(), s);
+        let values = self.intern_all(options.iter().cloned().collect::<BTreeSet<_>>(), s);
         self.values.push(values.into_iter().collect());
         let about =
             self.intern_all(words_of(&scene.description).into_iter().chain(name_words(&scene.scene)), s);

@@ -14,6 +14,7 @@ mod change_phrase;
 mod clarity;
 mod clauses;
 mod connectives;
+mod corrections;
 mod countries;
 mod courtesies;
 mod cue_words;

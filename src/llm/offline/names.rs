@@ -219,7 +219,8 @@ fn fit_score(
     });
     let lead = candidate.preposition.as_str();
     // "… for 7 days for X": the counted noun before "for" is no cue for X.
-    let foreign = foreign && !(*kind == ArgumentKind::Person && matches!(lead, "for" | "per"));
+    let foreign = foreign
+        && !(*kind == ArgumentKind::Person && matches!(lead, "for" | "per" | "pour" | "fur" | "para"));
     // The name's preposition outweighs the noun before it: "tickets for the movie in Berkeley".
     let foreign =
         foreign && !(*kind == ArgumentKind::Place && place_preposition_score(field, lead, rivals) >= 0.5);
@@ -316,7 +317,8 @@ fn person_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameR
     // "Paris, France" is no person.
     score -= if candidate.text.contains(',') { 0.8 } else { 0.0 };
     // "To Paris", "from Las Vegas" need not be persons.
-    let personal = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
+    let personal =
+        matches!(lead, "for" | "per" | "pour" | "fur" | "para" | "with" | "con" | "di" | "of" | "by");
     let certain = is_known_person(candidate)
         || candidate.is_introduction
         || candidate.is_asked_about
@@ -479,7 +481,11 @@ fn is_action(source: &SourceText, i: usize) -> bool {
 
 /// "12 evidenziatori", "order some pens": the noun of the requested thing.
 fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
-    let (first, last) = super::free_text::remaining_text(source, verbs, fields)?;
+    let opening = (0..source.tokens.len()).find(|i| source.tokens[*i].word);
+    let opening = opening.filter(|i| super::candidates::opens_before_article(&source.tokens, *i));
+    let opening = opening.map(|i| source.tokens[i].norm.to_string());
+    let verbs: Vec<String> = verbs.iter().cloned().chain(opening).collect();
+    let (first, last) = super::free_text::remaining_text(source, &verbs, fields)?;
     let last = noun_phrase_end(source, first, last);
     let noun = &source.tokens[last];
     // A word of the tool's arguments is the kind of thing and not the thing itself.
@@ -501,8 +507,8 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
             // "Quanto costano le penne?": a word of the tool's name.
             || verbs.iter().any(|v| super::text::features(v).similarity(&token.features()) > 0.8)
             || token.is(&[
-                "of", "di", "some", "a", "an", "un", "una", "dei", "delle", "degli", "the", "il", "la", "i",
-                "le", "gli", "any", "new", "me", "mi", "my",
+                "of", "di", "del", "dell", "della", "dello", "some", "a", "an", "un", "una", "dei", "delle",
+                "degli", "the", "il", "la", "i", "le", "gli", "any", "new", "me", "mi", "my",
             ])
     });
     (placed && !amount && last - first < 8).then_some((first, last))

@@ -209,8 +209,9 @@ impl<'a> OfflineStep<'a> {
         if let Some(pending) = &self.pending {
             self.fill_from_reply(&mut filled, pending);
         }
-        let refers_back =
-            text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora"]));
+        let refers_back = text::tokens(&self.purpose)
+            .iter()
+            .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora", "its", "suo", "sua"]));
         if !filled.missing(&self.fields).is_empty() || !self.purpose_is_own_words() {
             let bare = filled.values == fill("", false).values;
             self.fill_from_request(&mut filled, &fill(&self.request, false), bare, refers_back);

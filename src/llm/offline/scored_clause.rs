@@ -332,6 +332,7 @@ impl<'a> ContentReader<'a> {
                 .all(|t| t.raw == "," || t.is(&["and", "e", "ed", "or", "o"]))
         };
         let names = !unknown.is_empty()
+            && !asks_who_has(self.tokens)
             && self.tokens.iter().any(|t| lexicon::is_question_word(&t.norm))
             && !who_verb.is_some_and(|n| self.words[n].is_unknown_subject())
             && unknown.windows(2).all(joined)
@@ -360,6 +361,23 @@ impl<'a> ContentReader<'a> {
         let lead = self.lead.and_then(|n| self.words.get(n));
         lead.is_some_and(|w| w.kind == WordKind::Action) && !self.lead_is_lookup
     }
+}
+
+/// Whether a question asks who has a thing, so that what follows is the thing and no name of somebody: "who has Dune?".
+fn asks_who_has(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
+    pattern::any(
+        pattern::strip_fillers(&words),
+        0,
+        patterns![
+            "who has/owns/holds/borrowed",
+            "chi ha/possiede/tiene",
+            "qui a/possede",
+            "wer hat/besitzt",
+            "quien tiene"
+        ],
+    )
+    .is_some()
 }
 
 fn has_wish_word(tokens: &[Token]) -> bool {

@@ -95,6 +95,8 @@ pub(super) const MISSPELT_ABOVE: f64 = 0.93;
 pub(super) const MISSPELT_WITHIN: usize = 2;
 /// Similarity of a word and its misspelling.
 pub(super) const MISSPELT: f64 = 0.75;
+/// Similarity of another form of a French, German or Spanish word of an example.
+pub(super) const FOREIGN_FORM: f64 = 0.9;
 
 // Weights of the words of a clause, by role.
 

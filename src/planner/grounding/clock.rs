@@ -46,8 +46,8 @@ const HALF: &[&str] = &["half", "mezza", "mezzo", "demie", "demi", "halb", "medi
 
 impl MentionedTimes {
     /// Reads a text; marks in `dated` the words that are part of a time in figures and therefore not
-    /// quantities.
-    pub fn read(&mut self, words: &[SourceWord], dated: &mut [bool]) {
+    /// quantities. With `dotted_amounts`, a time with a dot may be a quantity, too: "24.50".
+    pub fn read(&mut self, words: &[SourceWord], dated: &mut [bool], dotted_amounts: bool) {
         let reader = ClockReader { words };
         let date = dated.to_vec();
         let free = |i: usize| !date.get(i).copied().unwrap_or(false);
@@ -75,7 +75,10 @@ impl MentionedTimes {
             if let Some((times, next)) = reader.figures(i).filter(|_| free(i)) {
                 self.times.extend(times);
                 let end = next.min(dated.len());
-                dated[i..end].fill(true);
+                let is_dotted = words.get(i + 1).is_some_and(|mark| mark.glued && mark.is(&["."]));
+                if !(dotted_amounts && is_dotted) {
+                    dated[i..end].fill(true);
+                }
             } else if free(i) {
                 self.times.extend(reader.spoken(i));
             }

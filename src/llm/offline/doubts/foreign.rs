@@ -26,9 +26,9 @@ const URGES: &str = "oublie oubliez oublier hesite hesitez pourquoi vergiss verg
 const NEGATIONS: &[&str] = &["ne", "n", "pas", "nicht", "no"];
 
 /// How requests begin in these languages, beside the verb that is asked for.
-const LEADS: &str = "s il te vous plait svp peux pouvez pourriez voudrais veux aimerais oublie oubliez hesite hesitez pourquoi besoin \
+const LEADS: &str = "s il te vous plait svp peux pouvez pourriez voudrais veux aimerais faudrait devrais devriez oublie oubliez hesite hesitez pourquoi besoin \
 souhaite bonjour salut merci bitte kannst konnen konnten konntest mochte mochten will wollen brauche wurde wurden vergiss zogere warum \
-nicht hallo guten puedes puede podrias quiero quisiera queria necesito favor olvides olvide dudes dude hola buenos buenas gustaria no ne n \
+nicht hallo guten wurdest solltest hatte gern puedes puede podrias quiero quisiera queria necesito favor olvides olvide dudes dude hola buenos buenas gustaria no ne n \
 pas por que en me nous uns mir se lo la nos";
 
 /// Whether one of the words leaves a write in doubt, in a request of `language`.

@@ -52,6 +52,11 @@ static RETRACTS: &Patterns = patterns![
     "dejalo/dejala/olvidalo/olvidala",
     "no espera/mejor/dejalo/hagas",
     "es una? broma",
+    "digo",
+    "mejor dicho",
+    "quiero decir",
+    "je veux dire",
+    "ich meine/meinte",
 ];
 
 /// Parts that take back what precedes them if they say nothing else.
@@ -106,7 +111,7 @@ pub(super) fn is_retracted(tokens: &[Token], silent: &[bool]) -> bool {
     let mut said = false;
     let mut apologised = false;
     for (at, (words, mark)) in parts.iter().enumerate() {
-        if *mark == ":" && is_forbidding_heading(words) {
+        if *mark == ":" && (is_forbidding_heading(words) || is_reporting_heading(words)) {
             return true;
         }
         let own = strip_fillers(words);
@@ -140,6 +145,14 @@ fn takes_back(words: &[&Token]) -> bool {
 
 fn is_forbidding_heading(words: &[&Token]) -> bool {
     find(words, words.len(), FORBIDS).is_some() && words.iter().all(|word| word.among(HEADING))
+}
+
+/// Whether what follows a heading is said to be done: "these are done already: …".
+fn is_reporting_heading(words: &[&Token]) -> bool {
+    const DONE: &str = "done already finished completed yesterday fatto fatte fatti gia ieri fait faits faites deja hier erledigt \
+gemacht schon gestern hecho hecha hechos hechas ya ayer";
+    words.iter().any(|word| word.among(DONE))
+        && !words.iter().any(|word| word.is(&["be", "want", "need", "get", "voglio", "serve"]))
 }
 
 /// The words between marks, and the mark after them.

@@ -15,6 +15,11 @@ fn request_that_leaves_a_write_open_is_in_doubt() {
         "Vendi 2 teiere. Ignora quello che ho detto.",
         "Vendi 2 teiere (non farlo davvero)",
         "Vendi 2 teiere. Niente, dimentica.",
+        "Vende 2 teteras, digo, 3",
+        "These are done already:\n- sell 2 teapots",
+        // No object, and only as if.
+        "Sell no teapots today",
+        "Great, sell 2 teapots again, as if that helped",
         // Conditions and later times.
         "Only if it rains, sell 2 teapots",
         "Sell 2 teapots only when I say so",

@@ -340,6 +340,10 @@ fn elliptical_requests_complete_the_previous_request() {
     world.run("What is the weather in Milan?");
     let outcome = world.run("And in Rome?");
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
+    let outcome = world.run("And Turin?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Turin"}));
+    let outcome = world.run("I meant Rome");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
     let outcome = world.run("What about tomorrow?");
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
     let outcome = world.run("And the day after?");

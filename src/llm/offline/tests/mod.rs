@@ -10,6 +10,7 @@ mod domains;
 mod everyday;
 mod flow;
 mod flow_parts;
+mod foreign_forms;
 mod halves;
 mod lists;
 mod modify;
