@@ -34,6 +34,15 @@ pub fn escape_text(text: &str) -> String {
     })
 }
 
+/// The text without invisible characters. White space is kept, and what [`escape_text`] keeps.
+pub fn without_invisible(text: &str) -> String {
+    escape_with(text, |c, out| {
+        if c.is_whitespace() {
+            out.push(c);
+        }
+    })
+}
+
 /// Puts the text on one line: collapses white space, removes control characters, and escapes invisible
 /// characters as [`escape_text`] does.
 pub fn one_line(words: &str) -> String {
@@ -157,6 +166,12 @@ mod tests {
         assert_eq!(escape_text("👩\u{200d}b"), "👩\\u{200d}b");
         assert_eq!(escape_text("1\u{fe0f}"), "1\\u{fe0f}");
         assert_eq!(escape_text("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0f}");
+    }
+
+    #[test]
+    fn invisible_characters_are_removed_and_white_space_is_kept() {
+        let given = "pay\u{200b}pal\u{202e}\u{ad}\n\tto\u{a0}x\u{feff} 👩\u{200d}🚀";
+        assert_eq!(without_invisible(given), "paypal\n\tto\u{a0}x 👩\u{200d}🚀");
     }
 
     #[test]

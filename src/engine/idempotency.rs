@@ -45,7 +45,8 @@ impl Engine {
     /// and its run is the one that it decided about. Of concurrent equal requests one is accepted, and the
     /// others get its run. Requests are equal if message, user, conversation (as named by the client, if it
     /// was), history, instructions, `plan_only`, `require_approval`, `dry_run`, level, mode, constraints, the given
-    /// state, the documents and the supplied plan are equal.
+    /// state, the documents and the supplied plan are equal. One that only adds a level or a mode to the earlier request is
+    /// its retry, too: earlier releases did not record these.
     ///
     /// The submission continues even if the caller drops this future.
     ///

@@ -106,13 +106,19 @@ fn word_header<T: DeserializeOwned>(
 
 /// Reads the header `Idempotency-Key`.
 pub(crate) fn idempotency_header(request: &HttpRequest) -> Result<Option<String>, Problem> {
-    let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
+    let mut values = request.headers().get_all("idempotency-key");
+    let Some(value) = values.next() else { return Ok(None) };
+    let bad = |what: &str| {
+        let detail = format!("the header `Idempotency-Key` {what}");
+        Err(Problem::unprocessable("request.idempotency_key", detail))
+    };
+    // A proxy and its client may each have set one: a retry would be known under neither.
+    if values.next().is_some() {
+        return bad("occurs more than once: send it once");
+    }
     match value.to_str() {
         Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => {
-            let detail = "the header `Idempotency-Key` must have 1 to 255 printable ASCII characters";
-            Err(Problem::unprocessable("request.idempotency_key", detail))
-        }
+        _ => bad("must have 1 to 255 printable ASCII characters"),
     }
 }
 
@@ -313,4 +319,27 @@ pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
     }
     problem.run_id = Some(run);
     problem
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn idempotency_key_that_occurs_twice_is_refused() {
+        let with = |keys: &[&str]| {
+            let mut request = TestRequest::default();
+            for key in keys {
+                request = request.append_header(("Idempotency-Key", *key));
+            }
+            idempotency_header(&request.to_http_request())
+        };
+        assert_eq!(with(&[]).unwrap(), None);
+        assert_eq!(with(&["a"]).unwrap().as_deref(), Some("a"));
+        for keys in [["a", "b"], ["a", "a"]] {
+            assert_eq!(&*with(&keys).unwrap_err().code, "request.idempotency_key");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::command::plan_from_person;
 use super::consent;
 use super::constraints;
 use super::facts::{self, plain_words, statements_of};
-use super::grounding::{GroundingSources, is_optional_text, untraced};
+use super::grounding::{GroundingSources, as_written, has_invisible, is_optional_text, untraced};
 use super::planned_calls::unasked_action;
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
@@ -235,6 +235,17 @@ pub(super) fn untraced_arguments(
     sources.map(|from| untraced(&tool.parameters, arguments, &from)).unwrap_or_default()
 }
 
+/// The arguments of a model without the invisible characters that it added to words that were said or found.
+pub(super) fn without_added_characters(state: &RunState, catalogue: &Catalogue, arguments: Value) -> Value {
+    if !state.settings().has_rules(13) || !has_invisible(&arguments) {
+        return arguments;
+    }
+    match sources(state, catalogue) {
+        Some(from) => as_written(arguments, &from),
+        None => arguments,
+    }
+}
+
 /// Most writes that the run may begin without confirmation.
 fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
     let names = state.steps.values().flat_map(|step| step.step.scene_names());
@@ -389,7 +400,6 @@ fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
         strict: state.settings().has_rules(2),
         lists: state.settings().has_rules(6),
         exact: state.settings().has_rules(13),
-        dotted_amounts: state.settings().has_rules(13),
     })
 }
 

@@ -26,6 +26,9 @@ pub(super) const SWITCHED_OFF: &str = "switched_off";
 const SWITCHED_OFF_RULE: &str = "These tools are switched off now, and no other tool takes their place: what the request asks \
      of them is not planned. It is named in unserved and in unavailable, where these can be given.";
 
+const FUNCTIONS_OFF_RULE: &str = "These functions are switched off now, and no other function takes their place: the program \
+     calls none of them. Whatever else the request asks is done, and answer_text says what is not available now.";
+
 /// The code of what a request's constraints do not allow.
 pub(super) const FORBIDDEN: &str = "plan.constraint";
 
@@ -179,6 +182,13 @@ pub(super) fn not_allowed(state: &RunState, catalogue: &Catalogue) -> Vec<Scene>
 pub(super) fn push_switched_off(state: &RunState, lines: &str, data: &mut String) {
     if !lines.is_empty() && state.settings().has_rules(11) {
         sections::push(data, SWITCHED_OFF, &format!("{SWITCHED_OFF_RULE}\n{lines}"));
+    }
+}
+
+/// Like [`push_switched_off`], for the author of a program: `stubs` are the functions that are switched off.
+pub(super) fn push_functions_off(state: &RunState, stubs: &str, data: &mut String) {
+    if !stubs.is_empty() && state.settings().has_rules(13) {
+        sections::push(data, SWITCHED_OFF, &format!("{FUNCTIONS_OFF_RULE}\n{stubs}"));
     }
 }
 

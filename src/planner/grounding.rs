@@ -10,6 +10,7 @@ mod address;
 mod amounts;
 mod calendar;
 mod clock;
+mod hidden;
 mod literal;
 mod mentions;
 mod names;
@@ -32,6 +33,7 @@ use serde_json::Value;
 pub use amounts::amounts_of_money;
 use calendar::MentionedDates;
 use clock::MentionedTimes;
+pub use hidden::{as_written, has_invisible};
 use literal::LiteralTexts;
 use names::Vocabulary;
 use property::{Property, PropertyKind};
@@ -66,10 +68,9 @@ pub struct GroundingSources<'a> {
     pub strict: bool,
     /// Whether a text that lists things with their numbers needs a source for each word (revision 6 of the rules).
     pub lists: bool,
-    /// Whether an address needs to be in a source as it is (revision 13 of the rules).
+    /// Whether addresses and invisible characters need a source that has them as they are, and hours and minutes with a
+    /// dot may be an amount, too: "24.50" (revision 13 of the rules).
     pub exact: bool,
-    /// Whether hours and minutes with a dot may be an amount, too: "24.50" (revision 13 of the rules).
-    pub dotted_amounts: bool,
 }
 
 /// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
@@ -227,7 +228,7 @@ impl Figures {
             negatives: Vec::new(),
         };
         for text in &sources.said {
-            figures.read(&source_words(text, sources.language), sources.dotted_amounts);
+            figures.read(&source_words(text, sources.language), sources.exact);
         }
         let mut left = MAX_FOUND;
         for value in &sources.found {
@@ -454,6 +455,9 @@ impl Evidence<'_> {
             return true;
         }
         let kind = property.kind();
+        if self.sources.exact && kind != PropertyKind::Free && hidden::has_invisible_text(text) {
+            return hidden::is_written(text, self.sources);
+        }
         if kind != PropertyKind::Free && !self.has_its_addresses(text) {
             return false;
         }

@@ -1,6 +1,9 @@
 //! Reads the reply to a question for a plan.
 
+use serde_json::Value;
+
 use super::approval::{unfit_calls, with_approval};
+use super::confirmation::without_added_characters;
 use super::constraints::constraint_problems;
 use super::flow_plan::flow_problems;
 use super::plan_prompt::shape;
@@ -40,6 +43,12 @@ pub(super) fn read_plan(
     parse_texts(&mut written);
     let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
     step_expectations::drop_expectations_of_models(&mut plan, reply);
+    for call in plan.steps.iter_mut().flat_map(|step| &mut step.prepared_calls) {
+        let arguments = Value::Object(std::mem::take(&mut call.arguments));
+        if let Value::Object(arguments) = without_added_characters(state, catalogue, arguments) {
+            call.arguments = arguments;
+        }
+    }
     let (mut plan, unusable) = usable_plan(state, catalogue, plan, version, (shape, &unreadable))?;
     // A model that could not plan may still be able to answer.
     plan.answer = plan.answer.filter(|_| !fallback).map(|answer| with_unchanged(state, catalogue, answer));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::approval::{call_hash, definition, effective_definition, hash, with_approval};
 use super::completed_work::dependency_results;
 use super::confirmation::{PlanDoubts, question_above_arguments, untraced_arguments};
-use super::constraints::{forbidden_call, push_current_state};
+use super::constraints::{forbidden_call, push_current_state, push_functions_off, shown_as_switched_off};
 use super::plan_prompt::offers_programs;
 use super::planned_calls::unnamed_action;
 use super::program_functions::{arguments, function, stub};
@@ -147,6 +147,13 @@ fn functions<'a>(
     scenes.map(|scene| (&**scene, callable(state, scene))).filter(|(_, tools)| !tools.is_empty()).collect()
 }
 
+/// The stubs of the functions that are switched off, and that a program could call otherwise.
+fn functions_off(state: &RunState, catalogue: &Catalogue) -> String {
+    let scenes = shown_as_switched_off(catalogue).map(|scene| (scene, callable(state, scene)));
+    let stubs = scenes.filter(|(_, tools)| !tools.is_empty()).map(|(scene, tools)| stub(scene, &tools));
+    stubs.collect::<Vec<_>>().join("\n")
+}
+
 /// What `STATUS` may be in a program of this step: what its scenes declare, and the built-in words for scenes that declare none.
 fn statuses(catalogue: &Catalogue, step: &StepState) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -204,6 +211,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
         data.push_str(&common(state));
         sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
         push_current_state(state, &mut data);
+        push_functions_off(state, functions_off(state, catalogue).trim_end(), &mut data);
         let context = context(state);
         sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
         pending(&mut data, &context);

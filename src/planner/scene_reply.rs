@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::answer_figures::{days_from_people, results_of_scene};
 use super::approval::{ApprovableCall, call_approval, effective_definition};
-use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
+use super::confirmation::{
+    PlanDoubts, ProposedWrite, occurrence, required_confirmation, without_added_characters,
+};
 use super::constraints::forbidden_call;
 use super::prompt::{binding_calls, offered};
 use super::read::EMPTY_REPLY;
@@ -477,7 +479,7 @@ pub(super) fn read_call(
         Ok(tool) => tool,
         Err((bare, problem)) => return unusable(reply, ordinal, bare, problem),
     };
-    let (arguments, problem) = read_arguments(state, scene, step, tool, written);
+    let (arguments, problem) = read_arguments(state, catalogue, scene, step, tool, written);
     let problem = problem.or_else(|| forbidden_call(state, scene, tool));
     let number = step.step.step_number;
     let key = key_in_step(call_key(&scene.name, &tool.name, &arguments, &tool.identity), step, tool);
@@ -540,9 +542,27 @@ fn declared_arguments(tool: &SceneTool, arguments: Value) -> Value {
     }
 }
 
+/// The arguments without the invisible characters that a model added.
+///
+/// # Errors
+/// Why they do not fit the tool without them.
+fn visible_arguments(
+    state: &RunState,
+    catalogue: &Catalogue,
+    tool: &SceneTool,
+    arguments: Value,
+) -> Result<Value, Fault> {
+    let visible = without_added_characters(state, catalogue, arguments.clone());
+    match visible == arguments {
+        true => Ok(arguments),
+        false => arguments::check(tool, &visible.to_string()),
+    }
+}
+
 /// The arguments of a call, and why it is not executed, if so.
 fn read_arguments(
     state: &RunState,
+    catalogue: &Catalogue,
     scene: &Scene,
     step: &StepState,
     tool: &SceneTool,
@@ -552,7 +572,14 @@ fn read_arguments(
     // No model chose a substitute.
     let is_offered = written.stands_for.is_some() || offered(scene, step).any(|t| t.name == tool.name);
     let given = &written.call.arguments;
-    let arguments = match arguments::check(tool, given) {
+    let checked = arguments::check(tool, given).and_then(|arguments| {
+        let is_exact = state.is_confirmation() || !binding_calls(state, step).is_empty();
+        match is_exact {
+            true => Ok(arguments),
+            false => visible_arguments(state, catalogue, tool, arguments),
+        }
+    });
+    let arguments = match checked {
         Ok(arguments) => match settings.has_rules(2) && tool.effect == Effect::Write {
             true => declared_arguments(tool, arguments),
             false => arguments,

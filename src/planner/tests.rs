@@ -11,12 +11,12 @@ mod respelled;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{ASK_USER, CREATE_PLAN, prompt, read, request};
+use super::{ASK_USER, CREATE_PLAN, program, prompt, read, request};
 use crate::llm::{Message, ToolChoice, sections};
 use crate::plan::{self, TaskId};
 use crate::run::{
-    Context, Effect, Event, PlanCause, PlanMade, PlanMaker, RULES_REVISION, Reply, ReplyCall, RunId,
-    RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, Turn, TurnCall, Usage, Verdict,
+    Context, Effect, Event, PlanCause, PlanMade, PlanMaker, PlanningMaker, RULES_REVISION, Reply, ReplyCall,
+    RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, Turn, TurnCall, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::{ToolContext, native};
@@ -336,5 +336,26 @@ fn planner_is_told_what_is_switched_off_and_names_what_is_asked_of_it() {
         let call = replied(&mut state, subject, Reply { text: nothing.to_string(), ..Reply::default() });
         let Event::PlanCreated(made) = read(&state, &catalogue(), call, subject) else { panic!("no plan") };
         assert_eq!((&made.plan.unserved, &made.plan.unavailable), (&named, &named));
+    }
+}
+
+#[test]
+fn author_of_a_program_is_told_which_functions_are_switched_off() {
+    let of_rules = |rules, disabled: &[&str]| {
+        let started = RunStarted::clone(planning("do").started.as_ref().unwrap());
+        let settings = Settings { rules, maker: PlanningMaker::Code, ..started.settings.clone() };
+        let disabled = disabled.iter().map(|name| (*name).to_owned()).collect();
+        let mut state = planning_of("do", RunStarted { settings, disabled, ..started });
+        let planned = program::program_plan(&state, &catalogue(), 1);
+        apply(&mut state, planned);
+        apply(&mut state, Event::StepStarted { step: 1 });
+        user_text(&state, Subject::Program { step: 1 })
+    };
+    let text = of_rules(RULES_REVISION, &["A.AWrite"]);
+    let told = sections::get(&text, "switched_off").unwrap();
+    assert!(told.contains("class A:") && told.contains("def AWrite(") && !told.contains("ARead"), "{told}");
+    assert!(!sections::get(&text, "functions").unwrap().contains("AWrite"), "{text}");
+    for text in [of_rules(RULES_REVISION, &[]), of_rules(12, &["A.AWrite"])] {
+        assert_eq!(sections::get(&text, "switched_off"), None);
     }
 }

@@ -124,7 +124,6 @@ async fn further_plan_repeats_no_write_in_another_spelling_or_with_a_note() {
     };
     for (request, first, again) in [
         ("File r1", file("r1"), file("R1 ")),
-        ("File r1", file("r1"), file("r1\u{200b}")),
         ("Pay 50 to Bob", pay(json!({})), pay(json!({"note": "as asked"}))),
     ] {
         let log = CallLog::default();
@@ -147,6 +146,21 @@ async fn further_plan_repeats_no_write_in_another_spelling_or_with_a_note() {
         assert_eq!((writes(&log).len(), asked.status), (1, RunStatus::NeedsInput), "{}", asked.answer);
         assert!(asked.answer.contains("This was done already. Once more?"), "{}", asked.answer);
     }
+}
+
+#[tokio::test]
+async fn invisible_characters_that_a_model_adds_to_what_was_said_are_not_sent() {
+    let file = |to: &str| ("File", json!({"to": to}));
+    for made in [vec![file("r1\u{200b}")], vec![file("\u{202e}r1")], vec![file("r\u{ad}1\u{feff}")]] {
+        let (llm, log) = (model_with_calls(made.clone(), "Done."), CallLog::default());
+        let asked = desk(&llm, &log).await.chat("s-1", "File r1").await.answer;
+        assert_eq!(asked.status, RunStatus::Completed, "{made:?}: {}", asked.answer);
+        let sent: Vec<Value> = writes(&log).into_iter().map(|write| write.1).collect();
+        assert_eq!(sent, [json!({"to": "r1"})], "{made:?}");
+    }
+    let (llm, log) = (model_with_calls(vec![file("r1\u{200b}x")], "Done."), CallLog::default());
+    let asked = desk(&llm, &log).await.chat("s-1", "File r1").await.answer;
+    assert_eq!((writes(&log).len(), asked.status), (0, RunStatus::NeedsInput), "{}", asked.answer);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use jiff::civil::date;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{GroundingSources, untraced};
+use super::{GroundingSources, as_written, untraced};
 
 /// Sunday.
 fn now() -> Zoned {
@@ -20,7 +20,6 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
         strict: true,
         lists: true,
         exact: true,
-        dotted_amounts: true,
         user: "keysersoze",
         now: &now,
         language: None,
@@ -539,4 +538,50 @@ fn addresses_are_traced_only_as_they_were_said_or_found() {
     let found = [json!({"people": [{"name": "Mario", "email": "mario@acme.com"}]})];
     assert!(doubts(&["write to Mario"], &found, &parameters, &json!({"to": "mario@acme.com"})).is_empty());
     assert_eq!(doubts(&["write to Mario"], &found, &parameters, &json!({"to": "acme@mario.com"})), ["to"]);
+}
+
+#[test]
+fn invisible_characters_need_a_source_of_their_own() {
+    let parameters = json!({"type": "object", "required": ["code"], "properties": {
+        "code": {"type": "string"}, "city": {"type": "string"}, "note": {"type": "string", "description": "A note"}}});
+    let is_traced = |said: &str, found: &[Value], arguments: &Value| {
+        doubts(&[said], found, &parameters, arguments).is_empty()
+    };
+    for (name, value) in [("code", "K7\u{200b}"), ("code", "\u{202e}K7"), ("city", "Mi\u{ad}lan")] {
+        let arguments = json!({name: value});
+        assert!(!is_traced("K7 in Milan", &[], &arguments), "{value:?}");
+        assert!(is_traced(&format!("{value}, please"), &[], &arguments), "{value:?}");
+        assert!(is_traced("do it", &[json!({"list": [value]})], &arguments), "{value:?}");
+    }
+    assert!(is_traced("K7", &[], &json!({"code": "K7", "note": "a\u{200b}b"})), "free text needs no source");
+}
+
+#[test]
+fn words_are_written_as_their_sources_have_them() {
+    let now = now();
+    let found = json!({"title": "Q\u{200b}4", "by": "Ada"});
+    let sources = GroundingSources {
+        said: vec![Cow::Borrowed("Pay K7, to Bob Miller")],
+        found: vec![Cow::Borrowed(&found)],
+        strict: true,
+        lists: true,
+        exact: true,
+        user: "u",
+        now: &now,
+        language: None,
+    };
+    for (given, written) in [
+        ("K7\u{200b}", "K7"),
+        ("\u{feff}Bob\u{2060} Mill\u{ad}er\u{200b}.\n", "Bob Miller.\n"),
+        ("b\u{200b}ob", "bob"),
+        ("A\u{200b}da", "Ada"),
+        // As it was found, not said at all, or a part of a longer word.
+        ("Q\u{200b}4", "Q\u{200b}4"),
+        ("pay\u{200b}pal", "pay\u{200b}pal"),
+        ("K\u{200b}", "K\u{200b}"),
+        ("\u{200b}", "\u{200b}"),
+    ] {
+        let arguments = as_written(json!({"to": [given], "n": 1}), &sources);
+        assert_eq!(arguments, json!({"to": [written], "n": 1}), "{given:?}");
+    }
 }

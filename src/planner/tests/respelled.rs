@@ -62,7 +62,13 @@ fn write_that_another_step_did_in_another_spelling_is_confirmed() {
         state.steps.get_mut(&2).unwrap().version = version;
         pays(&mut state, 2, &again)
     };
-    for spelling in ["R1", "r1 ", "r1\u{200b}"] {
+    // Nobody said "r1x": its invisible character is not removed.
+    let unsaid = json!({"to": "r1\u{200b}x", "note": "one"});
+    assert!(is_confirmed(RULES_REVISION, 2, unsaid));
+    let hidden = json!({"to": "r1\u{200b}", "note": "one"});
+    assert!(is_confirmed(12, 1, hidden.clone()) && is_confirmed(12, 2, hidden.clone()));
+    assert!(!is_confirmed(11, 2, hidden));
+    for spelling in ["R1", "r1 "] {
         let again = json!({"to": spelling, "note": "one"});
         assert!(is_confirmed(RULES_REVISION, 1, again.clone()), "{spelling:?} in a step beside it");
         assert!(is_confirmed(RULES_REVISION, 2, again.clone()), "{spelling:?} in a further plan");
@@ -79,4 +85,21 @@ fn write_that_another_step_did_in_another_spelling_is_confirmed() {
     // The duplicate guard has it share the outcome.
     assert!(!is_confirmed(RULES_REVISION, 2, first.clone()));
     assert!(!is_confirmed(RULES_REVISION, 2, json!({"to": "one"})));
+}
+
+#[test]
+fn invisible_characters_that_a_model_adds_to_what_was_said_are_removed() {
+    let first = json!({"to": "r1", "note": "one"});
+    for spelling in ["r1\u{200b}", "\u{202e}r1", "r\u{ad}1", "R1\u{feff}"] {
+        let mut state = paid(RULES_REVISION, &first);
+        state.steps.get_mut(&2).unwrap().version = 2;
+        let is_asked = pays(&mut state, 2, &json!({"to": spelling, "note": "one"}));
+        let sent = &state.calls.values().last().unwrap().requested.arguments;
+        let visible = if spelling.starts_with('R') { "R1" } else { "r1" };
+        assert_eq!(*sent, json!({"to": visible, "note": "one"}), "{spelling:?}");
+        assert_eq!(is_asked, visible == "R1", "the write that was done is not made again: {spelling:?}");
+    }
+    let mut state = paid(12, &first);
+    pays(&mut state, 2, &json!({"to": "r1\u{200b}"}));
+    assert_eq!(state.calls.values().last().unwrap().requested.arguments, json!({"to": "r1\u{200b}"}));
 }
