@@ -34,7 +34,7 @@ use tokio::sync::oneshot;
 
 use self::actor_system::{ActorSystem, run_services};
 use self::builder::{
-    ActiveConfig, DEFAULT_IDLE, EngineParts, SceneSources, apply_scene_schemas, http_client,
+    ActiveConfig, DEFAULT_IDLE, EngineParts, MAX_IDLE_SHORT, SceneSources, apply_scene_schemas, http_client,
 };
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;
@@ -73,7 +73,7 @@ impl Engine {
     /// Returns a builder for an engine.
     pub fn builder(config: Config) -> Builder {
         let sources = SceneSources { sandbox: config.sandbox.clone(), ..SceneSources::default() };
-        Builder { config, sources, idle: DEFAULT_IDLE, cap: None }
+        Builder { config, sources, idle: DEFAULT_IDLE, max_idle_short: MAX_IDLE_SHORT, cap: None }
     }
 
     /// Submits a request. When this returns, the request is in the journal.

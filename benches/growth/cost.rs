@@ -72,7 +72,7 @@ impl Work {
         let mut config = flow::config(&self.provider, &self.data, &[], flow::Kind::Prepared);
         config.planning.max_steps = config.planning.max_steps.max(self.steps);
         let began = Instant::now();
-        let mut builder = flow::engine(config)?.idle(LONG);
+        let mut builder = flow::engine(config)?.idle(LONG).max_idle_short(usize::MAX);
         for number in SCENES..self.scenes {
             builder = builder.scene(another(number)?);
         }

@@ -78,7 +78,7 @@ impl Work {
     pub async fn carry_out(self) -> Result<Measurement, Failure> {
         let config = flow::config(&self.provider, &self.data, &[], flow::Kind::Steps);
         let idle = if self.sleep { SHORT } else { LONG };
-        let engine = Arc::new(flow::engine(config)?.idle(idle).start().await?);
+        let engine = Arc::new(flow::engine(config)?.idle(idle).max_idle_short(usize::MAX).start().await?);
         self.converse(&engine, 0..BEFORE).await?;
         let before_kib = resident().await?;
         let last = BEFORE + self.conversations;

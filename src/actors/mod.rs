@@ -9,6 +9,7 @@ pub(crate) mod answer_feed;
 pub(crate) mod clock;
 pub mod cost_budget;
 pub(crate) mod driver;
+pub(crate) mod idle_conversations;
 pub mod journal;
 pub mod kpis;
 pub(crate) mod launch;

@@ -21,6 +21,7 @@ use actix::prelude::*;
 use arc_swap::ArcSwap;
 
 use super::driver::RunServices;
+use super::idle_conversations::{IdleConversations, IdlePlace};
 use super::launch;
 use super::recovery_gate::RecoveryGate;
 use super::session_registry;
@@ -57,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
+    /// Those of them that are soon read again.
+    pub(crate) idle_conversations: IdleConversations,
     /// Records what waits and what is refused.
     pub(crate) server_metrics: ServerMetrics,
     /// Admits runs.
@@ -97,6 +100,8 @@ pub(crate) struct SceneManager {
     /// Ends or hurries the summary in progress.
     summary: Option<SummaryControl>,
     timer: Option<SpawnHandle>,
+    /// Its place among the idle conversations, while the timer runs.
+    idle_place: Option<IdlePlace>,
     /// Keeps the conversation's budget account open while the actor lives.
     account: Option<Hold>,
 }
@@ -134,6 +139,7 @@ impl SceneManager {
             end: SharedStreamEnd::default(),
             summary: None,
             timer: None,
+            idle_place: None,
             account: None,
         };
         if is_new {

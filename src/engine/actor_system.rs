@@ -14,6 +14,7 @@ use super::guard_actors::GuardActors;
 use super::sessions;
 use super::tool_health::restore_health;
 use crate::actors::driver::{LearnedPlans, RunServices};
+use crate::actors::idle_conversations::IdleConversations;
 use crate::actors::journal::{self, Journal};
 use crate::actors::summary_places::SummaryPlaces;
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
@@ -113,6 +114,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         store: parts.store.clone(),
         memory: config.memory.clone(),
         open: OpenHistories::new(MAX_OPEN_HISTORY_BYTES),
+        idle_conversations: IdleConversations::new(parts.max_idle_short),
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         server_metrics: parts.server_metrics.clone(),

@@ -39,11 +39,15 @@ use crate::tools::NativeTools;
 /// Default time that an idle conversation stays in memory.
 pub(super) const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 
+/// Default for the number of idle conversations of one turn that stay in memory: about 5 KB each.
+pub(super) const MAX_IDLE_SHORT: usize = 1_024;
+
 /// Builds an engine.
 pub struct Builder {
     pub(super) config: Config,
     pub(super) sources: SceneSources,
     pub(super) idle: Duration,
+    pub(super) max_idle_short: usize,
     pub(super) cap: Option<SpendingCap>,
 }
 
@@ -177,6 +181,15 @@ impl Builder {
         self
     }
 
+    /// Sets how many idle conversations of one turn stay in memory for that time; default: 1,024. Of more, those that wait
+    /// longest are unloaded, so that requests without a conversation, however many, take a bounded amount of memory. A
+    /// conversation of one turn is soon loaded again; longer ones do not count.
+    #[must_use]
+    pub fn max_idle_short(mut self, most: usize) -> Self {
+        self.max_idle_short = most;
+        self
+    }
+
     /// Keeps what this engine spends on models, together with the others that have the same cap, within it.
     #[must_use]
     pub fn spending_cap(mut self, cap: SpendingCap) -> Self {
@@ -231,6 +244,7 @@ impl Builder {
             sources,
             current: Arc::new(ArcSwap::from_pointee(active)),
             idle: self.idle,
+            max_idle_short: self.max_idle_short,
             active_runs: ActiveRuns::default(),
             server_metrics,
             guard_actors,
@@ -280,6 +294,7 @@ pub(super) struct EngineParts {
     pub(super) sources: SceneSources,
     pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     pub(super) idle: Duration,
+    pub(super) max_idle_short: usize,
     pub(super) active_runs: ActiveRuns,
     pub(super) server_metrics: ServerMetrics,
     pub(super) guard_actors: GuardActors,

@@ -60,7 +60,8 @@ impl Engine {
             check_guidance(&self.catalogue(), guidance)?;
         }
         let Some(key) = request.idempotency.take() else {
-            return Self::accept_request(&intake, request, None).await.map(Submitted::New);
+            // Boxed: it is large, and would be moved with each future that awaits this one.
+            return Box::pin(Self::accept_request(&intake, request, None)).await.map(Submitted::New);
         };
         if !(1..=MAX_KEY_CHARS).contains(&key.len()) || !key.bytes().all(|b| matches!(b, b' '..=b'~')) {
             let message = format!("an idempotency key has 1 to {MAX_KEY_CHARS} printable ASCII characters");

@@ -213,6 +213,26 @@ async fn conversation_unloaded_after_every_turn_keeps_its_state() {
 }
 
 #[tokio::test]
+async fn idle_conversations_of_one_turn_are_bounded_and_keep_their_state() {
+    let test = Setup::offline().idle(Duration::from_secs(3600)).max_idle_short(2).start().await;
+    for session in ["s-1", "s-2", "s-3", "s-4"] {
+        let finished = test.chat(session, "Che tempo fa a Milano?").await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
+    }
+    while test.engine.awake_sessions().await > 2 {
+        tokio::task::yield_now().await;
+    }
+    for session in ["s-1", "s-2", "s-3", "s-4"] {
+        let expected = next_context(&test, session).await;
+        let finished = test.chat(session, "E a Roma?").await;
+        assert_eq!(context(&finished), &expected);
+        assert_eq!(remembered(&finished), ["Che tempo fa a Milano?"]);
+    }
+    // After their second turn they stay.
+    assert_eq!(test.engine.awake_sessions().await, 4);
+}
+
+#[tokio::test]
 async fn no_request_is_lost_while_a_conversation_unloads() {
     let GatedModel { llm, .. } = held();
     let test = desk_setup(&llm).idle(Duration::ZERO).start().await;

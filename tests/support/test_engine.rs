@@ -39,6 +39,7 @@ pub struct Setup {
     native: NativeTools,
     dir: Arc<TempDir>,
     idle: Option<Duration>,
+    max_idle_short: Option<usize>,
 }
 
 impl Setup {
@@ -53,6 +54,7 @@ impl Setup {
             native: shipped::tools(),
             dir: Arc::new(tempfile::tempdir().unwrap()),
             idle: None,
+            max_idle_short: None,
         };
         setup
             .set("execution.fixed_now", CLOCK)
@@ -127,6 +129,12 @@ impl Setup {
         self
     }
 
+    /// How many idle conversations of one turn stay loaded.
+    pub fn max_idle_short(mut self, most: usize) -> Self {
+        self.max_idle_short = Some(most);
+        self
+    }
+
     /// Uses this data directory instead of a fresh one.
     pub fn on(mut self, dir: &Arc<TempDir>) -> Self {
         self.dir = dir.clone();
@@ -152,6 +160,10 @@ impl Setup {
         let builder = self.scenes.into_iter().fold(builder, proscenium::Builder::scene);
         let builder = match self.idle {
             Some(time) => builder.idle(time),
+            None => builder,
+        };
+        let builder = match self.max_idle_short {
+            Some(most) => builder.max_idle_short(most),
             None => builder,
         };
         Ok(TestEngine { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })

@@ -3,6 +3,7 @@
 use actix::prelude::*;
 
 use super::SceneManager;
+use crate::actors::idle_conversations::{SHORT_STREAM, UnloadMessage};
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::session_registry::SleepRequest;
 use crate::actors::stream_end::SharedStreamEnd;
@@ -51,20 +52,26 @@ impl SceneManager {
             SideEffect::ReplyResumed { caller } => self.reply_resumed(caller),
             SideEffect::StartTimer => {
                 let elapsed = |manager: &mut Self, ctx: &mut Context<Self>| {
-                    manager.timer = None;
+                    (manager.timer, manager.idle_place) = (None, None);
                     manager.feed(Input::IdleElapsed, ctx);
                 };
                 self.timer = Some(ctx.run_later(self.options.idle, elapsed));
-            }
-            SideEffect::CancelTimer => {
-                if let Some(timer) = self.timer.take() {
-                    ctx.cancel_future(timer);
+                if self.state.last_known() <= SHORT_STREAM {
+                    self.idle_place = Some(self.options.idle_conversations.enter(ctx.address().recipient()));
                 }
             }
+            SideEffect::CancelTimer => self.stop_timer(ctx),
             SideEffect::RequestSleep { received } => self.request_sleep(received, ctx),
             SideEffect::Stop => ctx.stop(),
         }
         None
+    }
+
+    fn stop_timer(&mut self, ctx: &mut Context<Self>) {
+        self.idle_place = None;
+        if let Some(timer) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
     }
 
     fn erase(&self, since: Option<jiff::Timestamp>, ctx: &mut Context<Self>) {
@@ -86,5 +93,17 @@ impl SceneManager {
         let agreed = async move { registry.may_sleep(request).await };
         let input = |_: &mut Self, agreed| if agreed { Input::SleepAgreed } else { Input::SleepRefused };
         self.feed_later(agreed, input, ctx);
+    }
+}
+
+impl Handler<UnloadMessage> for SceneManager {
+    type Result = ();
+
+    /// As if the timer had elapsed, unless it was stopped since.
+    fn handle(&mut self, _: UnloadMessage, ctx: &mut Context<Self>) {
+        if self.timer.is_some() {
+            self.stop_timer(ctx);
+            self.feed(Input::IdleElapsed, ctx);
+        }
     }
 }

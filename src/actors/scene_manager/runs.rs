@@ -147,11 +147,17 @@ impl SceneManager {
         let (run, tenant) = (accepted.state.run, self.tenant.clone());
         let lines = run_context(run, &self.session, &self.tenant);
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
-        let driver =
-            Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.end.clone());
+        // Boxed, as its work and its result are: they are large, and would be moved with the task, and the result at each poll.
+        let driver = Box::new((
+            Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.end.clone()),
+            context,
+        ));
         let work = async move {
-            // Boxed: it is large, and would be moved with the task each time.
-            let driven = async move { Box::pin(driver.run(context, gate.admit(run).await)).await };
+            let driven = async move {
+                let gate = gate.admit(run).await;
+                let (driver, context) = *driver;
+                Box::new(Box::pin(driver.run(context, gate)).await)
+            };
             let driven = driven.instrument(lines);
             let work = all.run_until_shutdown(driven);
             let task = gateway.spawn_for(tenant, work).map_err(|e| e.to_string())?;
@@ -159,7 +165,7 @@ impl SceneManager {
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let input = match ended {
-                Ok(Some(ended)) => manager.driver_ended(run, ended),
+                Ok(Some(ended)) => manager.driver_ended(run, *ended),
                 // The engine stops, and this actor with it; the reply channels of callers are dropped.
                 Ok(None) => return,
                 Err(error) => {
