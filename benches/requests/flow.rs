@@ -163,7 +163,7 @@ struct BookLeave {
     to: String,
 }
 
-type Built = Result<Scene, Vec<proscenium::scene::SceneFault>>;
+type Built = Result<Scene, proscenium::scene::SceneFaults>;
 
 fn weather() -> Built {
     let forecast = |asked: GetForecast, _| async move {

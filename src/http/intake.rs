@@ -106,19 +106,14 @@ fn word_header<T: DeserializeOwned>(
 
 /// Reads the header `Idempotency-Key`.
 pub(crate) fn idempotency_header(request: &HttpRequest) -> Result<Option<String>, Problem> {
-    let mut values = request.headers().get_all("idempotency-key");
-    let Some(value) = values.next() else { return Ok(None) };
-    let bad = |what: &str| {
-        let detail = format!("the header `Idempotency-Key` {what}");
-        Err(Problem::unprocessable("request.idempotency_key", detail))
-    };
-    // A proxy and its client may each have set one: a retry would be known under neither.
-    if values.next().is_some() {
-        return bad("occurs more than once: send it once");
-    }
+    const CODE: &str = "request.idempotency_key";
+    let Some(value) = single_header(request, "Idempotency-Key", CODE)? else { return Ok(None) };
     match value.to_str() {
         Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => bad("must have 1 to 255 printable ASCII characters"),
+        _ => {
+            let detail = "the header `Idempotency-Key` must have 1 to 255 printable ASCII characters";
+            Err(Problem::unprocessable(CODE, detail))
+        }
     }
 }
 

@@ -81,7 +81,7 @@ fn as_in(texts: &[String], word: &str, left: &mut usize) -> String {
     let said = lower.trim_matches(|c: char| !c.is_alphanumeric());
     let exact = word.trim().to_lowercase();
     let is_exact = texts.iter().any(|text| text.contains(&exact));
-    match !is_exact && texts.iter().any(|text| names::stands_in(text, said)) {
+    match !is_exact && texts.iter().any(|text| names::contains_whole(text, said)) {
         true => visible,
         false => word.to_owned(),
     }
