@@ -35,8 +35,8 @@ impl IdleConversations {
     pub(crate) fn enter(&self, conversation: Recipient<UnloadMessage>) -> IdlePlace {
         let (number, over) = lock(&self.table).enter(conversation, self.most);
         for conversation in over {
-            // One that has ended needs nothing.
-            conversation.do_send(UnloadMessage);
+            // One that has ended needs nothing, and one with a full mailbox is not idle: it enters again.
+            let _ = conversation.try_send(UnloadMessage);
         }
         IdlePlace { number, table: self.table.clone() }
     }
