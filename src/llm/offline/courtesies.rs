@@ -53,8 +53,8 @@ static DUTIES: &Patterns = patterns![
 
 /// What is no act to ask for after [`DUTIES`]: "you must be …", "devi aver …".
 const NO_ACTS: &[&str] = &[
-    "have", "be", "avere", "essere", "sapere", "avoir", "etre", "savoir", "haber", "ser", "estar", "tener",
-    "saber", "know", "see",
+    "have", "be", "aver", "avere", "esser", "essere", "sapere", "avoir", "etre", "savoir", "haber", "ser",
+    "estar", "tener", "saber", "know", "see",
 ];
 
 /// Words after which the end of a request may be words of a text of its own: a message, a note, a report.
