@@ -116,6 +116,8 @@ fn order_that_opens_as_an_example_leads_to_its_tool() {
     let wrong = wrong_calls(&[
         ("Set the price of the milk jug to 30", price("the milk jug", json!(30))),
         ("Set the price of the moka pot to 30", price("the moka pot", json!(30))),
+        ("Set the price of teapots to 24.50", price("teapots", json!(24.5))),
+        ("Porta il prezzo della lattiera a 12 euro", price("lattiera", json!(12))),
         ("What is the price of the milk jug?", json!([["GetPrice", {"item": "the milk jug"}]])),
         ("Cosa abbiamo venduto questa settimana?", json!([["ListSales", {}]])),
     ]);

@@ -323,6 +323,14 @@ fn missing_arguments_are_asked_and_the_reply_continues_the_step() {
 }
 
 #[test]
+fn value_that_was_meant_completes_the_previous_request() {
+    let mut world = World::all();
+    world.run("What is the weather in Rome?");
+    let outcome = world.run("I meant tomorrow");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
+}
+
+#[test]
 fn elliptical_requests_complete_the_previous_request() {
     let mut world = World::all();
     world.run("Che tempo fa oggi a Milano?");
@@ -342,7 +350,7 @@ fn elliptical_requests_complete_the_previous_request() {
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
     let outcome = world.run("And Turin?");
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Turin"}));
-    let outcome = world.run("I meant Rome");
+    let outcome = world.run("And Rome?");
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
     let outcome = world.run("What about tomorrow?");
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
