@@ -50,7 +50,6 @@ fn forms_of_the_verbs_of_examples_lead_to_their_tool() {
         "Pourrais-tu fermer le ticket 131 s'il te plaît ?",
         "Tu devrais fermer le ticket 131",
         "Könntest du bitte Ticket 131 schließen?",
-        "Du solltest Ticket 131 schließen",
         "¿Podrías cerrar la incidencia 131, por favor?",
         "Deberías cerrar la incidencia 131",
     ] {
