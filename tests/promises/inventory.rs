@@ -89,7 +89,7 @@ async fn shop_is_kept_without_a_model() {
         ("How many espresso cups do we have?", "Espresso cup: 42 in stock."),
         ("Sell 3 espresso cups and 2 teapots", "Sold: 3 × espresso cup at €4.50 (39 left), 2 × teapot"),
         ("How much is a teapot?", "Teapot: €22.90."),
-        ("Set the price of teapots to 24.50", "Shall I set the price of teapots to €24.5?"),
+        ("Set the price of teapots to 24.50", "Teapot costs €24.50 now, instead of €22.90."),
         ("Sell 20 teapots", "teapot: 20 asked for, 6 in stock. Nothing was done."),
         ("Restock 10 teapots", "10 × teapot (16 in stock now)"),
         ("What did we sell this week?", "Total: €59.30."),
