@@ -3,6 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
+use super::calendar_words::{AND, EXCLUDING};
 use super::date_expression::{DateExpression, DateExpressionKind, is_too_far_apart};
 use super::dates::{
     DateRange, DateReader, DateSpan, RangeRole, WrittenDate as Written, day_number, month, weekday,
@@ -93,39 +94,13 @@ fn exclude_last_day(exprs: &mut Vec<DateExpression>, last: usize) {
     }
 }
 
-const AND: &[&str] = &["e", "ed", "and", "et", "und", "y", "&", "+"];
 const OR: &[&str] = &["o", "od", "or", "oppure", "ou", "oder"];
 const LEADS: &[&str] = &[
     "il", "l", "lo", "the", "on", "for", "per", "del", "el", "le", "den", "am", "giorno", "anche", "also",
     "dell",
 ];
-const EXCLUSION_WORDS: &[&str] = &[
-    "not",
-    "non",
-    "except",
-    "excepting",
-    "excluding",
-    "tranne",
-    "escluso",
-    "esclusi",
-    "esclusa",
-    "eccetto",
-    "salvo",
-    "nicht",
-    "ausser",
-    "sauf",
-    "excepto",
-    "anziche",
-    "minus",
-    "meno",
-    "without",
-    "skipping",
-    "senza",
-    "saltando",
-    "ohne",
-    "sans",
-    "sin",
-];
+/// Words that exclude the following day, beside [`EXCLUDING`].
+const ALSO_EXCLUDING: &[&str] = &["esclusa", "anziche", "minus", "meno", "saltando", "ohne", "sans", "sin"];
 /// Pairs of words that exclude what follows.
 const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
     ("instead", &["of", "than"]),
@@ -181,6 +156,13 @@ const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "be
 const MONTH_PARTS: &[&str] =
     &["end", "fine", "mid", "meta", "middle", "beginning", "start", "inizio", "inizi", "early", "late"];
 
+/// One day, by the tokens from `first` to before `next`.
+fn single_day(date: Date, first: usize, next: usize) -> ExpressionMatch {
+    let last = next - 1;
+    let days = vec![DateSpan { first, last, date, role: RangeRole::Single }];
+    Some((vec![expression_of(days, first, last)], next))
+}
+
 type ExpressionMatch = Option<(Vec<DateExpression>, usize)>;
 
 impl DateReader<'_> {
@@ -221,7 +203,7 @@ impl DateReader<'_> {
     fn read_excluded(&self, i: usize, before: &[DateExpression]) -> ExpressionMatch {
         let is_pair = |(first, second): &(&str, &[&str])| self.is(i, &[*first]) && self.is(i + 1, second);
         let instead = EXCLUSION_PAIRS.iter().any(is_pair);
-        if !(self.is(i, EXCLUSION_WORDS) || instead) {
+        if !(self.is(i, EXCLUDING) || self.is(i, ALSO_EXCLUDING) || instead) {
             return None;
         }
         let at = self.skip_leads(i + if instead { 2 } else { 1 });
@@ -287,15 +269,7 @@ impl DateReader<'_> {
         if !said || self.date_at(self.skip_leads(next), true).is_some() {
             return None;
         }
-        let date = before.last()?.days.last()?.date.tomorrow().ok()?;
-        Some((
-            vec![expression_of(
-                vec![DateSpan { first: i, last: next - 1, date, role: RangeRole::Single }],
-                i,
-                next - 1,
-            )],
-            next,
-        ))
+        single_day(before.last()?.days.last()?.date.tomorrow().ok()?, i, next)
     }
 
     fn skip_leads_before_day(&self, i: usize) -> usize {
@@ -383,16 +357,7 @@ impl DateReader<'_> {
     fn read_derived_day(&self, i: usize) -> ExpressionMatch {
         let at = if self.is(i, &["the", "il", "l", "on", "lo"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "il"]) { at + 1 } else { at };
-        let single = |date: Date, next: usize| {
-            Some((
-                vec![expression_of(
-                    vec![DateSpan { first: i, last: next - 1, date, role: RangeRole::Single }],
-                    i,
-                    next - 1,
-                )],
-                next,
-            ))
-        };
+        let single = |date, next| single_day(date, i, next);
         if let Some((date, next)) = self.nth_weekday(at) {
             return single(date, next);
         }

@@ -1,11 +1,10 @@
 //! Parses date expressions and resolves them against today: single days, ranges, weekdays, relative days.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
+use super::calendar_words::{BETWEEN, TO};
+pub(crate) use super::calendar_words::{is_calendar_word, month, weekday};
 use super::text::Token;
 
 /// The role of a date or time in a range.
@@ -46,42 +45,12 @@ pub(crate) enum WrittenDate {
     Between(Date, Date),
 }
 
-const MONTHS: &[&[&str]] = &[
-    &["gennaio", "january", "jan", "gen", "janvier", "januar", "enero", "janeiro"],
-    &["febbraio", "february", "feb", "fevrier", "februar", "febrero", "fevereiro"],
-    &["marzo", "march", "mar", "mars", "marz", "marco"],
-    &["aprile", "april", "apr", "avril", "abril"],
-    &["maggio", "may", "mag", "mai", "mayo", "maio"],
-    &["giugno", "june", "jun", "giu", "juin", "juni", "junio", "junho"],
-    &["luglio", "july", "jul", "lug", "juillet", "juli", "julio", "julho"],
-    &["agosto", "august", "aug", "ago", "aout"],
-    &["settembre", "september", "sep", "sept", "septembre", "septiembre", "setembro"],
-    &["ottobre", "october", "oct", "ott", "octobre", "oktober", "octubre", "outubro"],
-    &["novembre", "november", "nov", "noviembre", "novembro"],
-    &["dicembre", "december", "dec", "dic", "decembre", "dezember", "diciembre", "dezembro"],
-];
-
-const WEEKDAYS: &[(&[&str], Weekday)] = &[
-    (&["lunedi", "monday", "montag", "lundi", "lunes"], Weekday::Monday),
-    (&["martedi", "tuesday", "dienstag", "mardi", "martes"], Weekday::Tuesday),
-    (&["mercoledi", "wednesday", "mittwoch", "mercredi", "miercoles"], Weekday::Wednesday),
-    (&["giovedi", "thursday", "donnerstag", "jeudi", "jueves"], Weekday::Thursday),
-    (&["venerdi", "friday", "freitag", "vendredi", "viernes"], Weekday::Friday),
-    (&["sabato", "saturday", "samstag", "samedi"], Weekday::Saturday),
-    (&["domenica", "sunday", "sonntag", "dimanche", "domingo"], Weekday::Sunday),
-];
-
 /// Maximum length in days of a range whose day numbers decrease: "from 28 to 3 July".
 const MAX_WRAPPED_DAYS: i64 = 14;
 
 const FROM: &[&str] = &[
     "dal", "dall", "dalla", "da", "from", "between", "tra", "fra", "du", "vom", "von", "del", "desde",
     "starting", "entre",
-];
-const BETWEEN: &[&str] = &["between", "tra", "fra", "entre"];
-const TO: &[&str] = &[
-    "al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis",
-    "hasta", "ate",
 ];
 const FILLER_WORDS: &[&str] = &[
     "il",
@@ -111,28 +80,6 @@ appuntamento order ordine loan prestito room sala ticket";
 /// Verbs that move something to a day.
 const MOVES: &str = "move reschedule postpone shift push change bring switch transfer extend sposta spostare rimanda rinvia posticipa \
 anticipa cambia prolunga verschiebe reporte deplace mueve aplaza";
-
-/// The number of the month that a word names, from 1.
-pub(crate) fn month(norm: &str) -> Option<i8> {
-    static NUMBERS: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
-        let named = |(names, number): (&'static &[&str], i8)| names.iter().map(move |name| (*name, number));
-        MONTHS.iter().zip(1..).flat_map(named).collect()
-    });
-    NUMBERS.get(norm).copied()
-}
-
-pub(crate) fn weekday(norm: &str) -> Option<Weekday> {
-    let norm = norm.strip_suffix("-feira").unwrap_or(norm);
-    static DAYS: LazyLock<HashMap<&str, Weekday>> = LazyLock::new(|| {
-        WEEKDAYS.iter().flat_map(|(names, day)| names.iter().map(|name| (*name, *day))).collect()
-    });
-    DAYS.get(norm).copied()
-}
-
-/// Whether the word is a month or a weekday.
-pub(crate) fn is_calendar_word(norm: &str) -> bool {
-    month(norm).is_some() || weekday(norm).is_some()
-}
 
 /// A parsed range of dates, with the index of the token after it.
 pub(crate) enum DateRange {

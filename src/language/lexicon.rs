@@ -51,6 +51,12 @@ os as um uma e com para meu minha";
 const QUESTION_WORDS: &str = "quanti quante quanto quanta chi dove quando quali quale cosa come how many much who whom where when what which whose why perche \
 combien quand qui quoi wer wann wo wieviel cuantos cuando quien donde quantos quem onde";
 
+/// Units of time, and other words that occur in every domain.
+const TIME_UNITS: &str = "\
+giorno giorni giornata day days settimana settimane week weeks mese mesi month months anno anni year years ora ore \
+hour hours minuto minuti minute minutes time volta volte times number numero new nuovo nuova name cosa cose thing \
+things night nights notte notti start starts begin begins inizia comincia";
+
 /// Greetings, thanks and approval: polite words that request nothing.
 const PLEASANTRIES: &str = "ciao salve buongiorno buonasera hello hi hey perfetto perfect ottimo bene great grazie thanks thank ok okay good morning \
 evening afternoon buona giornata va d accordo capito benissimo fantastico bravo excellent super cool nice please scusa scusami sorry bonjour merci hallo danke hola gracias \
@@ -121,6 +127,7 @@ pub(super) type WordSet = LazyLock<HashSet<&'static str>>;
 
 static STOP_WORD_SET: WordSet = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
 static QUESTION_WORD_SET: WordSet = LazyLock::new(|| QUESTION_WORDS.split_whitespace().collect());
+static TIME_UNIT_SET: WordSet = LazyLock::new(|| TIME_UNITS.split_whitespace().collect());
 static PLEASANTRY_SET: WordSet = LazyLock::new(|| PLEASANTRIES.split_whitespace().collect());
 static FIRST_NAME_SET: WordSet = LazyLock::new(|| FIRST_NAMES.split_whitespace().collect());
 
@@ -151,58 +158,7 @@ pub(crate) fn pair_meaning(first: &str, second: &str) -> Option<&'static str> {
 
 /// Whether the word is a unit of time, which occurs in every domain and is the subject of none.
 pub(crate) fn is_time_unit(norm: &str) -> bool {
-    const MEASURES: &[&str] = &[
-        "giorno",
-        "giorni",
-        "giornata",
-        "day",
-        "days",
-        "settimana",
-        "settimane",
-        "week",
-        "weeks",
-        "mese",
-        "mesi",
-        "month",
-        "months",
-        "anno",
-        "anni",
-        "year",
-        "years",
-        "ora",
-        "ore",
-        "hour",
-        "hours",
-        "minuto",
-        "minuti",
-        "minute",
-        "minutes",
-        "time",
-        "volta",
-        "volte",
-        "times",
-        "number",
-        "numero",
-        "new",
-        "nuovo",
-        "nuova",
-        "name",
-        "cosa",
-        "cose",
-        "thing",
-        "things",
-        "night",
-        "nights",
-        "notte",
-        "notti",
-        "start",
-        "starts",
-        "begin",
-        "begins",
-        "inizia",
-        "comincia",
-    ];
-    MEASURES.contains(&norm)
+    TIME_UNIT_SET.contains(norm)
 }
 
 /// Whether every meaning of the word is an action.

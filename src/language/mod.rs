@@ -4,6 +4,7 @@
 //! **Invariant:** pure, and knows nothing of models, plans or scenes.
 
 mod actions;
+pub(crate) mod calendar_words;
 pub(crate) mod date_expression;
 mod date_expression_reader;
 pub(crate) mod dates;

@@ -93,6 +93,12 @@ fn by_word(list: impl Iterator<Item = &'static (&'static str, u32)>) -> HashMap<
     found
 }
 
+/// The words of the lists of some languages (ISO 639-1), with their values.
+pub(super) fn of_languages(codes: &[&str]) -> impl Iterator<Item = (&'static str, u32)> {
+    let lists = LANGUAGES.iter().filter(move |(code, _)| codes.contains(code));
+    lists.flat_map(|(_, list)| list.iter().copied())
+}
+
 /// The value of one word that is a whole number in a language (ISO 639-1): "three", in Italian also "ventuno". The word is
 /// in lower case and without accents. `None` for other words and languages.
 pub fn number_word(word: &str, language: &str) -> Option<u32> {

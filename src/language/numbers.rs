@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::number_words;
 use super::text::Token;
 
 /// A number in a text.
@@ -16,85 +17,12 @@ pub(crate) struct Number {
     pub value: f64,
 }
 
-const UNITS: &[(&str, f64)] = &[
-    ("zero", 0.0),
-    ("uno", 1.0),
-    ("one", 1.0),
-    ("due", 2.0),
-    ("two", 2.0),
-    ("tre", 3.0),
-    ("three", 3.0),
-    ("quattro", 4.0),
-    ("four", 4.0),
-    ("cinque", 5.0),
-    ("five", 5.0),
-    ("sei", 6.0),
-    ("six", 6.0),
-    ("sette", 7.0),
-    ("seven", 7.0),
-    ("otto", 8.0),
-    ("eight", 8.0),
-    ("nove", 9.0),
-    ("nine", 9.0),
-    ("dieci", 10.0),
-    ("ten", 10.0),
-    ("undici", 11.0),
-    ("eleven", 11.0),
-    ("dodici", 12.0),
-    ("twelve", 12.0),
-    ("tredici", 13.0),
-    ("thirteen", 13.0),
-    ("quattordici", 14.0),
-    ("fourteen", 14.0),
-    ("quindici", 15.0),
-    ("fifteen", 15.0),
-    ("sedici", 16.0),
-    ("sixteen", 16.0),
-    ("diciassette", 17.0),
-    ("seventeen", 17.0),
-    ("diciotto", 18.0),
-    ("eighteen", 18.0),
-    ("diciannove", 19.0),
-    ("nineteen", 19.0),
-    ("dozen", 12.0),
-    ("dozzina", 12.0),
-    ("couple", 2.0),
-    ("deux", 2.0),
-    ("trois", 3.0),
-    ("quatre", 4.0),
-    ("cinq", 5.0),
-    ("huit", 8.0),
-    ("zwei", 2.0),
-    ("drei", 3.0),
-    ("vier", 4.0),
-    ("funf", 5.0),
-    ("sechs", 6.0),
-    ("dos", 2.0),
-    ("tres", 3.0),
-    ("cuatro", 4.0),
-    ("cinco", 5.0),
-    ("seis", 6.0),
-    ("ocho", 8.0),
-];
-
-const TENS: &[(&str, f64)] = &[
-    ("venti", 20.0),
-    ("trenta", 30.0),
-    ("quaranta", 40.0),
-    ("cinquanta", 50.0),
-    ("sessanta", 60.0),
-    ("settanta", 70.0),
-    ("ottanta", 80.0),
-    ("novanta", 90.0),
-    ("twenty", 20.0),
-    ("thirty", 30.0),
-    ("forty", 40.0),
-    ("fifty", 50.0),
-    ("sixty", 60.0),
-    ("seventy", 70.0),
-    ("eighty", 80.0),
-    ("ninety", 90.0),
-];
+/// Small numbers of other languages than Italian and English; not those that are also words of these, such as "dix" and "once".
+const OF_OTHER_LANGUAGES: &str =
+    "deux trois quatre cinq huit zwei drei vier funf sechs dos tres cuatro cinco seis ocho";
+/// Words of number lists that are no quantity here: most of them stand beside what they count.
+const NO_QUANTITIES: &str =
+    "pair both paio coppia entrambi entrambe ambedue mila million millions milione milioni";
 
 /// The value of digits: `12`, `3,5`, `3.5`, `1.000`, `1,000`.
 pub(crate) fn digits(raw: &str) -> Option<f64> {
@@ -124,20 +52,24 @@ pub(crate) fn digits(raw: &str) -> Option<f64> {
 
 /// Every number word and its value: ventuno, trentotto, twenty-five, duecento.
 static WORDS: LazyLock<HashMap<String, f64>> = LazyLock::new(|| {
-    let mut words = HashMap::new();
-    for (tens, value) in TENS {
+    let is_listed = |word: &str| NO_QUANTITIES.split(' ').all(|other| other != word);
+    let mut words: HashMap<String, f64> = number_words::of_languages(&["en", "it"])
+        .filter(|(word, _)| is_listed(word))
+        .chain(OF_OTHER_LANGUAGES.split(' ').filter_map(|word| Some((word, number_words::spoken(word)?))))
+        .map(|(word, value)| (word.to_owned(), f64::from(value)))
+        .collect();
+    let simple: Vec<(String, f64)> = words.iter().map(|(word, value)| (word.clone(), *value)).collect();
+    let units = || simple.iter().filter(|(_, value)| *value < 20.0);
+    for (tens, value) in simple.iter().filter(|(_, value)| (20.0..100.0).contains(value)) {
         let stem = tens.trim_end_matches(['i', 'a']);
-        for (unit, more) in UNITS.iter().filter(|(_, more)| *more < 10.0) {
+        for (unit, more) in units().filter(|(_, more)| *more < 10.0) {
             for joint in ["", "-"] {
                 words.insert(format!("{tens}{joint}{unit}"), value + more);
                 words.insert(format!("{stem}{joint}{unit}"), value + more);
             }
         }
     }
-    words.extend(UNITS.iter().map(|(unit, value)| (format!("{unit}cento"), value * 100.0)));
-    words.extend(UNITS.iter().chain(TENS).map(|(word, value)| ((*word).to_owned(), *value)));
-    let round = [("hundred", 100.0), ("cento", 100.0), ("thousand", 1000.0), ("mille", 1000.0)];
-    words.extend(round.map(|(word, value)| (word.to_owned(), value)));
+    words.extend(units().map(|(unit, value)| (format!("{unit}cento"), value * 100.0)));
     words
 });
 
@@ -146,7 +78,7 @@ pub(crate) fn word(norm: &str) -> Option<f64> {
     WORDS.get(norm).copied()
 }
 
-/// Whether the word is an is_article, which is the number one only before a unit.
+/// Whether the word is an article, which is the number one only before a unit.
 fn is_article(token: &Token) -> bool {
     token.is(&["un", "una", "a", "an"])
 }

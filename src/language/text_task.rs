@@ -67,194 +67,48 @@ static USER_TEXT_PATTERNS: &Patterns = patterns![
 ];
 
 /// Text qualities to detect or fix. A role named after one of them does only that.
-const TEXT_QUALITIES: &[&str] = &[
-    "grammar",
-    "spelling",
-    "spell",
-    "punctuation",
-    "style",
-    "sentiment",
-    "intent",
-    "tone",
-    "topic",
-    "keyword",
-    "title",
-    "query",
-    "spam",
-    "toxicity",
-    "text",
-    "sentence",
-    "language",
-    "headline",
-    "tag",
-];
+const TEXT_QUALITIES: &str = "grammar spelling spell punctuation style sentiment intent tone topic keyword title query spam \
+toxicity text sentence language headline tag";
 
-const TEXT_NOUNS: &[&str] = &[
-    "text",
-    "sentence",
-    "sentences",
-    "paragraph",
-    "passage",
-    "email",
-    "e-mail",
-    "mail",
-    "message",
-    "messages",
-    "letter",
-    "essay",
-    "grammar",
-    "spelling",
-    "punctuation",
-    "wording",
-    "conversation",
-    "chat",
-    "dialogue",
-    "transcript",
-    "article",
-    "phrase",
-    "prompt",
-    "query",
-    "history",
-    "words",
-    "draft",
-    "discussion",
-    "testo",
-    "frase",
-    "frasi",
-    "paragrafo",
-    "brano",
-    "messaggio",
-    "messaggi",
-    "lettera",
-    "grammatica",
-    "ortografia",
-    "punteggiatura",
-    "conversazione",
-    "discussione",
-    "articolo",
-    "dialogo",
-    "cronologia",
-    "parole",
-    "bozza",
-    "input",
-    "query",
-];
+/// Kinds of text, beside [`TRANSIENT_TEXT_NOUNS`].
+const OTHER_TEXT_NOUNS: &str = "text sentence sentences passage email e-mail mail message messages letter article phrase prompt \
+query history words draft discussion testo frase frasi brano messaggio messaggi lettera articolo \
+parole bozza input";
 
 /// Kinds of text that no system stores.
-const TRANSIENT_TEXT_NOUNS: &[&str] = &[
-    "grammar",
-    "spelling",
-    "punctuation",
-    "wording",
-    "conversation",
-    "chat",
-    "dialogue",
-    "transcript",
-    "paragraph",
-    "essay",
-    "grammatica",
-    "ortografia",
-    "punteggiatura",
-    "conversazione",
-    "discussione",
-    "dialogo",
-    "paragrafo",
-    "cronologia",
-];
+const TRANSIENT_TEXT_NOUNS: &str = "grammar spelling punctuation wording conversation chat dialogue transcript paragraph essay \
+grammatica ortografia punteggiatura conversazione discussione dialogo paragrafo cronologia";
 
-const DEMONSTRATIVES: &[&str] = &[
-    "following",
-    "this",
-    "these",
-    "below",
-    "above",
-    "seguente",
-    "seguenti",
-    "questo",
-    "questa",
-    "questi",
-    "queste",
-    "sottostante",
-    "user",
-    "user's",
-    "utente",
-];
+/// Words that point to a text.
+const DEMONSTRATIVES: &str = "following this these below above seguente seguenti questo questa questi queste sottostante user \
+user's utente";
 
 const GENERATION_VERBS: &str = "generate/create/suggest/propose/write/provide/produce/name/craft/make/give/come/genera/generare/crea/creare/suggerisci/suggerire/proponi/proporre/scrivi/scrivere/fornisci/inventa/dai/dammi/indica";
 
-const GENERATED_NOUNS: &[&str] = &[
-    "title",
-    "titles",
-    "headline",
-    "tags",
-    "tag",
-    "keywords",
-    "hashtags",
-    "questions",
-    "follow-ups",
-    "followups",
-    "queries",
-    "emoji",
-    "emojis",
-    "caption",
-    "summary",
-    "translation",
-    "labels",
-    "titolo",
-    "titoli",
-    "etichette",
-    "etichetta",
-    "label",
-    "domande",
-    "chiave",
-    "riassunto",
-    "sintesi",
-    "traduzione",
-    "hashtag",
-    "didascalia",
-];
+/// Short texts about another one, beside [`PROGRAM_ONLY_NOUNS`].
+const OTHER_GENERATED_NOUNS: &str = "title titles headline tag emojis caption summary translation labels titolo titoli etichetta label \
+riassunto sintesi traduzione hashtag didascalia";
 
 /// Outputs that only programs request.
-const PROGRAM_ONLY_NOUNS: &[&str] = &[
-    "questions",
-    "follow-ups",
-    "followups",
-    "tags",
-    "keywords",
-    "hashtags",
-    "queries",
-    "domande",
-    "etichette",
-    "chiave",
-    "emoji",
-];
+const PROGRAM_ONLY_NOUNS: &str =
+    "questions follow-ups followups tags keywords hashtags queries domande etichette chiave emoji";
 
-const TEXT_ROLES: &[&str] = &[
-    "translator",
-    "translation",
-    "tagger",
-    "tagging",
-    "summarizer",
-    "summariser",
-    "summarization",
-    "proofreader",
-    "proofreading",
-    "corrector",
-    "classifier",
-    "rewriter",
-    "paraphraser",
-    "autocompletion",
-    "autocomplete",
-    "copyeditor",
-    "labeler",
-    "traduttore",
-    "traduzione",
-    "correttore",
-    "riassuntore",
-    "classificatore",
-    "titolista",
-    "etichettatore",
-];
+/// What a chatbot is to return alone, beside generated nouns.
+const FINISHED_OUTPUTS: &str = "corrected rewritten translated label category corretto tradotto riscritta categoria query json intent sentiment \
+score rating topic yes true intento punteggio sentimento argomento";
+/// Roles of chatbots that only work on texts.
+const TEXT_ROLES: &str = "translator translation tagger tagging summarizer summariser summarization proofreader proofreading \
+corrector classifier rewriter paraphraser autocompletion autocomplete copyeditor labeler traduttore \
+traduzione correttore riassuntore classificatore titolista etichettatore";
+
+fn is_text_noun(token: &Token) -> bool {
+    token.among(TRANSIENT_TEXT_NOUNS) || token.among(OTHER_TEXT_NOUNS)
+}
+
+/// Whether the word is a short text about another one, such as a title.
+fn is_generated_noun(token: &Token) -> bool {
+    token.among(PROGRAM_ONLY_NOUNS) || token.among(OTHER_GENERATED_NOUNS)
+}
 
 /// Detects a text task in the request or in the chatbot's instructions.
 pub(crate) fn detect_text_task(request: &str, instructions: &str) -> Option<TextTask> {
@@ -336,7 +190,7 @@ fn transforms_user_text(all: &[&Token], sentence: &[Token]) -> bool {
     let does = |n: &usize| any(all, *n, patterns![TRANSFORM_VERBS, TEXT_VERBS]).is_some();
     (0..all.len()).filter(does).filter(|n| begins(*n)).any(|n| {
         let near: Vec<&Token> = all[n + 1..].iter().take(12).copied().collect();
-        let named = near.iter().position(|t| t.is(TEXT_NOUNS)).is_some_and(|at| {
+        let named = near.iter().position(|t| is_text_noun(t)).is_some_and(|at| {
             let user = |t: &&&Token| t.is(&["user", "user's", "users", "utente", "incoming", "input"]);
             near.iter().take(at + 4).any(|t| user(&t))
         });
@@ -353,7 +207,7 @@ fn opens_with_given_text(all: &[&Token]) -> bool {
         0,
         patterns!["given a/an/the/this/each/any", "for each/every", "dato/data un/una/il/la", "per ogni"],
     )
-    .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXT_NOUNS)))
+    .is_some_and(|at| all.iter().skip(at).take(2).any(|t| is_text_noun(t)))
 }
 
 /// Whether a noun is the agent of a text verb: "classifier", "extractor".
@@ -382,34 +236,7 @@ fn restricts_output(all: &[&Token]) -> bool {
     );
     let manner = |at: usize| all.get(at).is_some_and(|t| t.is(&["in", "to", "if", "when", "about", "su"]));
     let made = only.is_some_and(|(_, at)| {
-        !manner(at)
-            && all.iter().skip(at).take(5).any(|t| {
-                t.is(GENERATED_NOUNS)
-                    || t.is(&[
-                        "corrected",
-                        "rewritten",
-                        "translated",
-                        "label",
-                        "category",
-                        "corretto",
-                        "tradotto",
-                        "riscritta",
-                        "categoria",
-                        "query",
-                        "json",
-                        "intent",
-                        "sentiment",
-                        "score",
-                        "rating",
-                        "topic",
-                        "yes",
-                        "true",
-                        "intento",
-                        "punteggio",
-                        "sentimento",
-                        "argomento",
-                    ])
-            })
+        !manner(at) && all.iter().skip(at).take(5).any(|t| is_generated_noun(t) || t.among(FINISHED_OUTPUTS))
     });
     let silent = find(all, 3, patterns!["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message/it/them", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
     made || silent
@@ -430,19 +257,7 @@ fn assigns_text_role(all: &[&Token]) -> bool {
     ) else {
         return false;
     };
-    let firm = [
-        "agency",
-        "company",
-        "office",
-        "department",
-        "bureau",
-        "firm",
-        "for",
-        "of",
-        "at",
-        "agenzia",
-        "ufficio",
-    ];
+    let firm = "agency company office department bureau firm for of at agenzia ufficio";
     let names = all
         .iter()
         .skip(at)
@@ -454,16 +269,16 @@ fn assigns_text_role(all: &[&Token]) -> bool {
         let maker = next.is_some_and(|t| {
             t.is(&["maker", "generator", "generation", "writer", "bot", "creator", "model"])
         });
-        let crafts = t.is(TEXT_QUALITIES)
+        let crafts = t.among(TEXT_QUALITIES)
             && next.is_some_and(|t| {
                 t.norm.len() > 5
                     && (t.norm.ends_with("er") || t.norm.ends_with("or"))
                     && !t.is(&["teacher", "tutor"])
             });
         crafts
-            || (t.is(TEXT_ROLES) || is_agent_noun(t)) && !next.is_some_and(|t| t.is(&firm))
+            || (t.among(TEXT_ROLES) || is_agent_noun(t)) && !next.is_some_and(|t| t.among(firm))
             || t.is(&["title", "query", "tag", "keyword", "headline"]) && maker
-            || t.is(&["generatore", "creatore"]) && all.iter().any(|t| t.is(GENERATED_NOUNS))
+            || t.is(&["generatore", "creatore"]) && all.iter().any(|t| is_generated_noun(t))
     })
 }
 
@@ -482,7 +297,7 @@ fn opens_with_given_context(all: &[&Token]) -> bool {
     );
     opened.is_some_and(|at| {
         all.iter().skip(at).take(4).any(|t| {
-            t.is(TRANSIENT_TEXT_NOUNS) || t.is(&["text", "messages", "testo", "messaggi", "history"])
+            t.among(TRANSIENT_TEXT_NOUNS) || t.is(&["text", "messages", "testo", "messaggi", "history"])
         })
     })
 }
@@ -550,17 +365,17 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
         return false;
     }
     let near: Vec<&&Token> = own.iter().skip(1).take(7).collect();
-    let these = near.iter().take(5).any(|t| t.is(DEMONSTRATIVES));
-    let named = near.iter().any(|t| t.is(TEXT_NOUNS));
+    let these = near.iter().take(5).any(|t| t.among(DEMONSTRATIVES));
+    let named = near.iter().any(|t| is_text_noun(t));
     // "Correct this: …".
     let behind = sentence.iter().skip_while(|t| t.start < own[0].end);
     let mark = behind.clone().filter(|t| t.word).take(2).last().map(|t| t.end);
     let colon = |t: &Token| matches!(t.raw.as_str(), ":" | "\"" | "“" | "«");
     let at_once = any(own, 0, patterns![DIRECT_TEXT_VERBS]).is_some()
-        && (own.get(1).is_some_and(|t| t.is(DEMONSTRATIVES)) || own.len() == 1)
+        && (own.get(1).is_some_and(|t| t.among(DEMONSTRATIVES)) || own.len() == 1)
         && behind.clone().any(|t| colon(t) && mark.is_none_or(|end| t.start <= end + 1));
     let quoted = behind.clone().any(colon);
-    at_once || named && (these || quoted) || near.iter().any(|t| t.is(TRANSIENT_TEXT_NOUNS))
+    at_once || named && (these || quoted) || near.iter().any(|t| t.among(TRANSIENT_TEXT_NOUNS))
 }
 
 /// Whether the words ask for a short text about another: "Generate a concise title for …", "name 1-3 broad
@@ -574,7 +389,7 @@ fn generates_short_text(own: &[&Token], sentence: &[Token]) -> bool {
         "on", "in", "from", "da",
     ];
     let up_to = |t: &&&Token| t.is(&["up", "to", "at", "with", "of", "word", "words", "per"]);
-    let Some(at) = own.iter().skip(1).take(9).position(|t| t.is(GENERATED_NOUNS)).map(|at| at + 1) else {
+    let Some(at) = own.iter().skip(1).take(9).position(|t| is_generated_noun(t)).map(|at| at + 1) else {
         return false;
     };
     let linked = own[1..at].iter().filter(|t| !up_to(t)).any(|t| t.is(&links));
@@ -583,14 +398,14 @@ fn generates_short_text(own: &[&Token], sentence: &[Token]) -> bool {
     }
     let rest = &own[at + 1..];
     let of_text = rest.iter().take(14).any(|t| {
-        t.is(TEXT_NOUNS)
-            || t.is(DEMONSTRATIVES)
+        is_text_noun(t)
+            || t.among(DEMONSTRATIVES)
             || t.is(&["next", "themes", "themselves", "topic", "summarizing", "categorizing"])
     });
     let colon = sentence.iter().any(|t| t.raw == ":");
     of_text
         || colon
-        || own[at].is(PROGRAM_ONLY_NOUNS) && !own[0].is(&["give", "make", "dammi", "dai", "name"])
+        || own[at].among(PROGRAM_ONLY_NOUNS) && !own[0].is(&["give", "make", "dammi", "dai", "name"])
 }
 
 #[cfg(test)]

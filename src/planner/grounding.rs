@@ -16,6 +16,7 @@ mod mentions;
 mod names;
 mod property;
 mod quantity;
+mod sources;
 mod terms;
 mod words;
 mod written;
@@ -23,7 +24,6 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use jiff::civil::{Date, DateTime, Time};
@@ -38,6 +38,7 @@ use literal::LiteralTexts;
 use names::Vocabulary;
 use property::{Property, PropertyKind};
 use quantity::MentionedNumbers;
+pub use sources::GroundingSources;
 use written::{ParsedMoment, day, lasting, minute, moment, month, time};
 
 use crate::language::lexicon;
@@ -50,28 +51,6 @@ const MAX_FOUND: usize = 20_000;
 const MAX_DEPTH: u8 = 12;
 /// Words that are numbers or months in other languages, but not in English.
 const OTHER_IN_ENGLISH: &[&str] = &["due", "once", "sei", "dix", "elf", "mil", "mai"];
-
-/// The sources that a value may come from.
-#[derive(Debug)]
-pub struct GroundingSources<'a> {
-    /// The request, the user's remembered turns, the history.
-    pub said: Vec<Cow<'a, str>>,
-    /// Tool results, arguments and results of earlier calls, and what was known when a question was asked.
-    pub found: Vec<Cow<'a, Value>>,
-    /// The acting user's name.
-    pub user: &'a str,
-    /// The frozen local time of the request.
-    pub now: &'a Zoned,
-    /// The request's language.
-    pub language: Option<&'a str>,
-    /// Whether values of several words, keys and signs need a source too (revision 2 of the rules).
-    pub strict: bool,
-    /// Whether a text that lists things with their numbers needs a source for each word (revision 6 of the rules).
-    pub lists: bool,
-    /// Whether addresses and invisible characters need a source that has them as they are, and hours and minutes with a
-    /// dot may be an amount, too: "24.50" (revision 13 of the rules).
-    pub exact: bool,
-}
 
 /// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
 pub fn is_optional_text(parameters: &Value, name: &str) -> bool {
@@ -239,9 +218,9 @@ impl Figures {
         figures
     }
 
-    fn read(&mut self, words: &[words::SourceWord], dotted_amounts: bool) {
+    fn read(&mut self, words: &[words::SourceWord], may_be_decimals: bool) {
         let mut dated = self.calendar.read(words);
-        self.clock.read(words, &mut dated, dotted_amounts);
+        self.clock.read(words, &mut dated, may_be_decimals);
         self.numbers.read(words, &dated);
     }
 
@@ -310,23 +289,23 @@ impl Figures {
 }
 
 impl Evidence<'_> {
-    fn date(&self, date: Date) -> bool {
-        self.figures().calendar.derives(date)
+    fn traces_date(&self, date: Date) -> bool {
+        self.figures().calendar.supports(date)
     }
 
-    fn time(&self, time: Time) -> bool {
-        self.figures().clock.derives(minute(time), minute(self.now.time()))
+    fn traces_time(&self, time: Time) -> bool {
+        self.figures().clock.supports(minute(time), minute(self.now.time()))
     }
 
     /// Whether a day and a time have a source; one with an offset may be in another time zone.
-    fn moment(&self, moment: &ParsedMoment) -> bool {
+    fn traces_moment(&self, moment: &ParsedMoment) -> bool {
         if moment.instant.is_some_and(|instant| self.figures().instants.contains(&instant)) {
             return true;
         }
         let local = |at: DateTime| {
             // The start and the end of a day stand for the whole day.
             let ends = matches!((at.hour(), at.minute()), (0, 0) | (23, 59));
-            self.date(at.date()) && (ends || self.time(at.time()))
+            self.traces_date(at.date()) && (ends || self.traces_time(at.time()))
         };
         let here = moment.instant.map(|instant| instant.to_zoned(self.now.time_zone().clone()).datetime());
         local(moment.local) || here.is_some_and(local) || self.in_a_while(moment)
@@ -336,7 +315,9 @@ impl Evidence<'_> {
     fn in_a_while(&self, moment: &ParsedMoment) -> bool {
         let seconds = moment.local.duration_since(self.now.datetime()).as_secs();
         let minutes = seconds as f64 / 60.0;
-        [-2.0, -1.0, 0.0, 1.0, 2.0].iter().any(|slip| self.figures().clock.lasts((minutes + slip).round()))
+        [-2.0, -1.0, 0.0, 1.0, 2.0]
+            .iter()
+            .any(|slip| self.figures().clock.has_duration((minutes + slip).round()))
             && seconds > -86_400 * 8
     }
 }
@@ -375,7 +356,7 @@ impl ArgumentWalk<'_, '_> {
                     let property = Property::of(property.schema, self.root, name);
                     // A name that no schema declares is a value, too.
                     let is_value = self.evidence.strict && property.schema.is_null();
-                    if is_value && !self.evidence.text(name.trim(), &Property::unknown("")) {
+                    if is_value && !self.evidence.traces_text(name.trim(), &Property::unknown("")) {
                         self.out.push(inner(name));
                     }
                     self.visit(&inner(name), one, &property, depth + 1);
@@ -388,12 +369,12 @@ impl ArgumentWalk<'_, '_> {
             }
             Value::Number(number) => {
                 let value = number.as_f64().unwrap_or(f64::NAN);
-                if !self.evidence.number(value, property) {
+                if !self.evidence.traces_number(value, property) {
                     self.out.push(path.to_owned());
                 }
             }
             Value::String(text) => {
-                if !self.evidence.text(text.trim(), property) {
+                if !self.evidence.traces_text(text.trim(), property) {
                     self.out.push(path.to_owned());
                 }
             }
@@ -404,21 +385,21 @@ impl ArgumentWalk<'_, '_> {
 
 impl Evidence<'_> {
     /// Whether a negative number has a source for its sign.
-    fn sign(&self, value: f64, property: &Property) -> bool {
+    fn traces_sign(&self, value: f64, property: &Property) -> bool {
         let words = ["minus", "meno", "negative", "negativo", "moins", "menos", "below", "sotto", "unter"];
         property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|least| least < 0.0)
             || self.figures().negatives.contains(&value)
             || self.words().spelled.contains(&format!("-{}", value.abs()))
-            || words.iter().any(|word| names::contains_whole(&self.words().spelled, word))
+            || words.iter().any(|word| names::contains_whole_words(&self.words().spelled, word))
     }
 
-    fn number(&self, value: f64, property: &Property) -> bool {
-        if self.strict && value < 0.0 && !self.sign(value, property) {
+    fn traces_number(&self, value: f64, property: &Property) -> bool {
+        if self.strict && value < 0.0 && !self.traces_sign(value, property) {
             return false;
         }
         if self.said.has_number(value)
-            || self.figures().numbers.derives(value)
-            || self.figures().clock.lasts(value) && property.named(&["minutes", "duration"])
+            || self.figures().numbers.supports(value)
+            || self.figures().clock.has_duration(value) && property.named(&["minutes", "duration"])
         {
             return true;
         }
@@ -428,29 +409,29 @@ impl Evidence<'_> {
             ("year", ["year", "anno", "jahr"]),
         ] {
             let named = property.named(&names) && !property.named(&["days", "months", "years"]);
-            if named && value.fract() == 0.0 && self.figures().calendar.derives_part(part, value as i64) {
+            if named && value.fract() == 0.0 && self.figures().calendar.supports_part(part, value as i64) {
                 return true;
             }
         }
         // "the first one", "al terzo".
-        if self.figures().numbers.ranks(value) && !property.is_code() {
+        if self.figures().numbers.has_ordinal(value) && !property.is_code() {
             return true;
         }
         if value == 0.0 {
-            return !property.required || self.figures().numbers.none();
+            return !property.required || self.figures().numbers.mentions_none();
         }
         if value == 1.0 || property.is_least(value) {
             let one = if property.counts_people() {
-                self.figures().numbers.alone()
+                self.figures().numbers.mentions_speaker_only()
             } else {
-                self.figures().numbers.singular()
+                self.figures().numbers.mentions_singular()
             };
             return !property.required && !property.is_code() || value == 1.0 && one && !property.is_code();
         }
         false
     }
 
-    fn text(&self, text: &str, property: &Property) -> bool {
+    fn traces_text(&self, text: &str, property: &Property) -> bool {
         if text.is_empty() {
             return true;
         }
@@ -461,7 +442,7 @@ impl Evidence<'_> {
         if kind != PropertyKind::Free && !self.has_its_addresses(text) {
             return false;
         }
-        if let Some(traced) = self.calendrical(text, kind) {
+        if let Some(traced) = self.traces_day_or_time(text, kind) {
             return traced;
         }
         let words = words::words(text);
@@ -470,14 +451,14 @@ impl Evidence<'_> {
         }
         match kind {
             PropertyKind::Email => self.vocabulary().has(text) || self.has_text(text),
-            PropertyKind::Person => (words.len() > 8 && !self.strict) || self.person(text),
+            PropertyKind::Person => (words.len() > 8 && !self.strict) || self.traces_person(text),
             PropertyKind::Free => true,
             PropertyKind::Place if !text.contains('/') => {
                 let is_long = text.split_whitespace().count() >= 4;
-                let traced = is_long || self.vocabulary().place(text);
-                traced && (!self.strict || self.figured_words(text))
+                let traced = is_long || self.vocabulary().has_place(text);
+                traced && (!self.strict || self.traces_figured_words(text))
             }
-            _ => self.other(text, &words, property),
+            _ => self.traces_code(text, &words, property),
         }
     }
 
@@ -494,36 +475,36 @@ impl Evidence<'_> {
             && !(self.lists && property.lists_numbers())
     }
 
-    fn person(&self, text: &str) -> bool {
+    fn traces_person(&self, text: &str) -> bool {
         if is_numeral(&words::words(text)) {
             return self.user.eq_ignore_ascii_case(text);
         }
-        self.vocabulary().person(text, self.user) || (text.contains('@') && self.has_text(text))
+        self.vocabulary().has_person(text, self.user) || (text.contains('@') && self.has_text(text))
     }
 
     /// Whether the text occurs in a source, as written or spelled out.
     fn has_text(&self, text: &str) -> bool {
-        names::contains_whole(&self.words().spelled, words::fold(text).trim())
+        names::contains_whole_words(&self.words().spelled, words::fold(text).trim())
     }
 
     /// Whether a day or a time, recognised by schema or format, has a source; `None` if it is neither.
-    fn calendrical(&self, text: &str, kind: PropertyKind) -> Option<bool> {
+    fn traces_day_or_time(&self, text: &str, kind: PropertyKind) -> Option<bool> {
         if let Some(date) = day(text) {
-            return Some(self.date(date));
+            return Some(self.traces_date(date));
         }
         if let Some(moment) = moment(text) {
-            return Some(self.moment(&moment));
+            return Some(self.traces_moment(&moment));
         }
         if let Some(time) = time(text) {
-            return Some(self.time(time));
+            return Some(self.traces_time(time));
         }
         if let Some((year, month)) = month(text) {
-            return Some(self.figures().calendar.derives_month(year, month));
+            return Some(self.figures().calendar.supports_month(year, month));
         }
         if let Some(minutes) = lasting(text) {
-            let known = |by: f64| self.figures().numbers.derives(minutes / by);
-            let derived =
-                self.figures().clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
+            let known = |by: f64| self.figures().numbers.supports(minutes / by);
+            let derived = self.figures().clock.has_duration(minutes)
+                || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
             // A code may look like a duration: "PT000M".
             return Some(derived || self.vocabulary().has(text) || self.has_text(text));
         }
@@ -542,7 +523,7 @@ impl Evidence<'_> {
         let words = words::words(text);
         let mut own = MentionedDates::new(self.now.date());
         let dated = own.read(&words);
-        let said = own.all().any(|date| self.date(date));
+        let said = own.all().any(|date| self.traces_date(date));
         if kind == PropertyKind::Date || dated.iter().any(|d| *d) {
             return said;
         }
@@ -551,19 +532,19 @@ impl Evidence<'_> {
     }
 
     /// Whether each word of a list of things with their numbers was said or found: "thirty" as well as "30".
-    fn listed(&self, words: &[words::SourceWord]) -> bool {
+    fn traces_listed_words(&self, words: &[words::SourceWord]) -> bool {
         words.iter().filter(|word| word.norm.chars().all(char::is_alphabetic)).all(|word| {
             match word.spoken() {
                 Some(1) => true,
-                Some(number) => self.figures().numbers.derives(f64::from(number)),
+                Some(number) => self.figures().numbers.supports(f64::from(number)),
                 None => lexicon::is_stop_word(&word.norm) || self.vocabulary().knows(&word.norm),
             }
         })
     }
 
     /// Whether a code, an address, a path or any other text with digits has a source.
-    fn other(&self, text: &str, words: &[words::SourceWord], property: &Property) -> bool {
-        if self.lists && property.lists_numbers() && !self.listed(words) {
+    fn traces_code(&self, text: &str, words: &[words::SourceWord], property: &Property) -> bool {
+        if self.lists && property.lists_numbers() && !self.traces_listed_words(words) {
             return false;
         }
         let blanks = text.split_whitespace().count();
@@ -571,26 +552,26 @@ impl Evidence<'_> {
         if text.contains('@') && blanks == 1 {
             return self.vocabulary().has(text)
                 || self.has_text(text)
-                || self.person(text.trim_start_matches('@'));
+                || self.traces_person(text.trim_start_matches('@'));
         }
         if blanks >= 4 {
-            return !self.strict || self.figured_words(text);
+            return !self.strict || self.traces_figured_words(text);
         }
         if self.strict && property.is_account() && !words.iter().all(|w| self.vocabulary().knows(&w.norm)) {
             return self.vocabulary().has(text) || self.has_text(text);
         }
         if text.contains(['/', '\\']) {
-            return self.path(text);
+            return self.traces_path(text);
         }
         if !digits {
-            return !self.strict || self.figured_words(text);
+            return !self.strict || self.traces_figured_words(text);
         }
         if let Ok(value) = text.parse::<f64>()
-            && self.figures().numbers.derives(value)
+            && self.figures().numbers.supports(value)
         {
             return true;
         }
-        if self.vocabulary().has(text) || self.has_text(text) || self.telephone(text) {
+        if self.vocabulary().has(text) || self.has_text(text) || self.traces_telephone(text) {
             return true;
         }
         // "APT-41" from "appointment 41", where the schema shows the format of such codes.
@@ -599,7 +580,7 @@ impl Evidence<'_> {
             let letters = word.norm.trim_matches(|c: char| c.is_ascii_digit());
             let known = figures.is_empty()
                 || self.vocabulary().has(figures)
-                || figures.parse::<f64>().is_ok_and(|v| self.figures().numbers.derives(v));
+                || figures.parse::<f64>().is_ok_and(|v| self.figures().numbers.supports(v));
             let short = letters.len() <= 2 && blanks > 1;
             known
                 && (letters.is_empty()
@@ -610,32 +591,34 @@ impl Evidence<'_> {
     }
 
     /// Whether every word of a text with a digit, or with the marks of an address inside, has a source.
-    fn figured_words(&self, text: &str) -> bool {
-        if self.vocabulary().has(text) || self.has_text(text) || self.telephone(text) {
+    fn traces_figured_words(&self, text: &str) -> bool {
+        if self.vocabulary().has(text) || self.has_text(text) || self.traces_telephone(text) {
             return true;
         }
         let is_inner =
             |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).contains(['@', '/', '.']);
         let mut marked = text.split_whitespace().filter(|word| is_inner(word));
-        if !marked.all(|word| self.path(word) || self.calendrical(word, PropertyKind::Other) == Some(true)) {
+        if !marked.all(|word| {
+            self.traces_path(word) || self.traces_day_or_time(word, PropertyKind::Other) == Some(true)
+        }) {
             return false;
         }
         let words = words::words(text);
         let mut own = MentionedDates::new(self.now.date());
         let dated = own.read(&words);
-        let is_known_date = own.all().any(|date| self.date(date));
+        let is_known_date = own.all().any(|date| self.traces_date(date));
         words.iter().zip(dated).filter(|(word, _)| word.norm.contains(|c: char| c.is_ascii_digit())).all(
             |(word, is_dated)| {
                 (is_dated && is_known_date)
                     || self.vocabulary().has(&word.norm)
-                    || word.norm.parse().is_ok_and(|value| self.figures().numbers.derives(value))
+                    || word.norm.parse().is_ok_and(|value| self.figures().numbers.supports(value))
                     || self.has_worded_time(text, PropertyKind::Moment) && is_known_date
             },
         )
     }
 
     /// Whether each specific part of a path or an address is known.
-    fn path(&self, text: &str) -> bool {
+    fn traces_path(&self, text: &str) -> bool {
         let common =
             ["", ".", "..", "~", "http:", "https:", "www", "com", "org", "net", "it", "html", "home"];
         self.vocabulary().has(text)
@@ -647,7 +630,7 @@ impl Evidence<'_> {
     }
 
     /// The same telephone number with another country code or trunk prefix.
-    fn telephone(&self, text: &str) -> bool {
+    fn traces_telephone(&self, text: &str) -> bool {
         let figures: String = text.chars().filter(char::is_ascii_digit).collect();
         let marks = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '(' | ')' | '.' | ' ' | '/');
         let tail = |n: usize| figures.get(figures.len().saturating_sub(n)..).unwrap_or_default();

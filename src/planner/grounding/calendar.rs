@@ -51,7 +51,8 @@ impl MentionedDates {
 
     /// Reads a text; returns which of its words are part of a complete date and therefore not quantities.
     pub fn read(&mut self, words: &[SourceWord]) -> Vec<bool> {
-        let reader = MentionReader { words, today: self.today, past: words.iter().any(|w| w.is(PAST)) };
+        let reader =
+            MentionReader { words, today: self.today, past: words.iter().any(|w| w.is(PAST) || w.is(LAST)) };
         let items = reader.items();
         let mut dated = vec![false; words.len()];
         let mut resolved: Vec<(usize, usize, Vec<Date>)> = Vec::new();
@@ -325,7 +326,7 @@ impl MentionedDates {
     }
 
     /// Whether the day was mentioned, or can be derived from a mention.
-    pub fn derives(&self, date: Date) -> bool {
+    pub fn supports(&self, date: Date) -> bool {
         self.is_mentioned(date) || self.by_length(date)
     }
 
@@ -398,7 +399,7 @@ impl MentionedDates {
     }
 
     /// Whether the month of that year was mentioned, or contains a mentioned day.
-    pub fn derives_month(&self, year: i16, month: i8) -> bool {
+    pub fn supports_month(&self, year: i16, month: i8) -> bool {
         let named = self.months.iter().any(|(m, y)| {
             *m == month
                 && y.is_none_or(|y| y == year)
@@ -408,7 +409,7 @@ impl MentionedDates {
     }
 
     /// Whether the number is the day, month or year of a mentioned day.
-    pub fn derives_part(&self, part: &str, value: i64) -> bool {
+    pub fn supports_part(&self, part: &str, value: i64) -> bool {
         let fits = |date: &Date| match part {
             "day" => i64::from(date.day()) == value,
             "month" => i64::from(date.month()) == value,

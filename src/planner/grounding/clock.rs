@@ -46,8 +46,8 @@ const HALF: &[&str] = &["half", "mezza", "mezzo", "demie", "demi", "halb", "medi
 
 impl MentionedTimes {
     /// Reads a text; marks in `dated` the words that are part of a time in figures and therefore not
-    /// quantities. With `dotted_amounts`, a time with a dot may be a quantity, too: "24.50".
-    pub fn read(&mut self, words: &[SourceWord], dated: &mut [bool], dotted_amounts: bool) {
+    /// quantities. With `may_be_decimals`, a time with a dot is a possible quantity as well: "24.50".
+    pub fn read(&mut self, words: &[SourceWord], dated: &mut [bool], may_be_decimals: bool) {
         let reader = ClockReader { words };
         let date = dated.to_vec();
         let free = |i: usize| !date.get(i).copied().unwrap_or(false);
@@ -76,7 +76,7 @@ impl MentionedTimes {
                 self.times.extend(times);
                 let end = next.min(dated.len());
                 let is_dotted = words.get(i + 1).is_some_and(|mark| mark.glued && mark.is(&["."]));
-                if !(dotted_amounts && is_dotted) {
+                if !(may_be_decimals && is_dotted) {
                     dated[i..end].fill(true);
                 }
             } else if free(i) {
@@ -122,7 +122,7 @@ impl MentionedTimes {
     }
 
     /// Whether the time was mentioned, or is a mentioned duration before or after a mentioned time.
-    pub fn derives(&self, minute: i32, now: i32) -> bool {
+    pub fn supports(&self, minute: i32, now: i32) -> bool {
         let is_mentioned = |minute: i32| self.times.contains(&minute.rem_euclid(DAY));
         is_mentioned(minute)
             || self.lengths.iter().take(64).any(|n| is_mentioned(minute - n) || is_mentioned(minute + n))
@@ -133,7 +133,7 @@ impl MentionedTimes {
     }
 
     /// Whether the duration was mentioned.
-    pub fn lasts(&self, minutes: f64) -> bool {
+    pub fn has_duration(&self, minutes: f64) -> bool {
         self.lengths.iter().any(|n| (f64::from(*n) - minutes).abs() < 0.01)
     }
 }

@@ -3,8 +3,7 @@
 
 use serde_json::Value;
 
-use super::words::cut;
-use super::{GroundingSources, MAX_FOUND, names};
+use super::{GroundingSources, names};
 use crate::invisible::{is_invisible, without_invisible};
 
 /// Most words with invisible characters that are looked up; any further one stays as it is.
@@ -28,7 +27,7 @@ pub(super) fn has_invisible_text(text: &str) -> bool {
 
 /// The arguments with each word as a source has it, where the model's differs from that by invisible characters alone.
 pub fn as_written(mut arguments: Value, sources: &GroundingSources) -> Value {
-    let texts: Vec<String> = texts(sources).into_iter().map(str::to_lowercase).collect();
+    let texts: Vec<String> = sources.texts().into_iter().map(str::to_lowercase).collect();
     let mut left = MAX_WORDS;
     rewrite(&mut arguments, &texts, &mut left);
     arguments
@@ -36,27 +35,7 @@ pub fn as_written(mut arguments: Value, sources: &GroundingSources) -> Value {
 
 /// Whether a source has the text exactly, with its invisible characters.
 pub(super) fn is_written(text: &str, sources: &GroundingSources) -> bool {
-    texts(sources).into_iter().any(|source| source.contains(text))
-}
-
-/// The texts of all sources.
-fn texts<'a>(sources: &'a GroundingSources<'_>) -> Vec<&'a str> {
-    let mut texts: Vec<&str> = sources.said.iter().map(|text| cut(text)).collect();
-    let mut open: Vec<&Value> = sources.found.iter().map(AsRef::as_ref).collect();
-    let mut left = MAX_FOUND;
-    while let Some(value) = open.pop().filter(|_| left > 0) {
-        left -= 1;
-        match value {
-            Value::String(text) => texts.push(cut(text)),
-            Value::Array(list) => open.extend(list),
-            Value::Object(map) => {
-                texts.extend(map.keys().map(String::as_str));
-                open.extend(map.values());
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    texts
+    sources.texts().into_iter().any(|source| source.contains(text))
 }
 
 fn rewrite(value: &mut Value, texts: &[String], left: &mut usize) {
@@ -81,7 +60,7 @@ fn as_in(texts: &[String], word: &str, left: &mut usize) -> String {
     let said = lower.trim_matches(|c: char| !c.is_alphanumeric());
     let exact = word.trim().to_lowercase();
     let is_exact = texts.iter().any(|text| text.contains(&exact));
-    match !is_exact && texts.iter().any(|text| names::contains_whole(text, said)) {
+    match !is_exact && texts.iter().any(|text| names::contains_whole_words(text, said)) {
         true => visible,
         false => word.to_owned(),
     }

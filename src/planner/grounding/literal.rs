@@ -39,10 +39,10 @@ impl LiteralTexts<'_> {
         if self.language == Some("en") && words.any(is_special) {
             return false;
         }
-        self.searched().any(|text| contains_whole(text.as_bytes(), bytes))
+        self.searched().any(|text| contains_between_ascii_marks(text.as_bytes(), bytes))
     }
 
-    /// Whether the number stands in a text as a quantity. Then `MentionedNumbers::derives` is true of it as well.
+    /// Whether the number stands in a text as a quantity. Then `MentionedNumbers::supports` is true of it as well.
     pub fn has_number(&self, value: f64) -> bool {
         // A shorter number may be a part of a date, one up to 2400 a year or a time ("at 1830"), and a longer one a date.
         let is_quantity = (100.0..1000.0).contains(&value) || (2400.0..10_000_000.0).contains(&value);
@@ -58,7 +58,7 @@ impl LiteralTexts<'_> {
 }
 
 /// Whether `part` stands in `text` in upper or lower case, between characters of ASCII that belong to no word.
-fn contains_whole(text: &[u8], part: &[u8]) -> bool {
+fn contains_between_ascii_marks(text: &[u8], part: &[u8]) -> bool {
     let is_edge =
         |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric());
     text.windows(part.len()).enumerate().any(|(at, window)| {
@@ -166,7 +166,7 @@ mod tests {
                 said: said.clone(), found: Vec::new(), user: "u", now: &now, language, strict: true, lists: true, exact: true,
             };
             let figures = Figures::of(&sources, &Value::Null);
-            prop_assert!(!texts.has_number(number) || figures.numbers.derives(number), "{} in {:?}", number, said);
+            prop_assert!(!texts.has_number(number) || figures.numbers.supports(number), "{} in {:?}", number, said);
         }
     }
 }

@@ -4,8 +4,9 @@ use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
 use super::quantity;
-use super::terms::{self, BETWEEN, CUES, LAST, LINKS, NEXT, NOT, THIS, TO};
+use super::terms::{self, CUES, LAST, LINKS, NEXT, THIS};
 use super::words::SourceWord;
+use crate::language::calendar_words::{self, BETWEEN, EXCLUDING, TO};
 
 /// Most days, months and years of one text.
 const MAX_ITEMS: usize = 1000;
@@ -79,7 +80,8 @@ impl MentionReader<'_> {
         let fillers =
             ["the", "il", "l", "'", "for", "on", "del", "il", "per", "al", "lo", "den", "am", "el", "le"];
         (1..=3).any(|back| {
-            self.before(i, back, NOT) && (1..back).all(|between| self.before(i, between, &fillers))
+            (self.before(i, back, EXCLUDING) || self.before(i, back, &["menos", "skip"]))
+                && (1..back).all(|between| self.before(i, between, &fillers))
         })
     }
 
@@ -180,7 +182,7 @@ impl MentionReader<'_> {
                 })
             };
             // "mai 5 cose" is not the fifth of May.
-            let counts = self.words.get(i + 2).is_some_and(|w| w.alphabetic() && !stands_alone(w));
+            let counts = self.words.get(i + 2).is_some_and(|w| w.alphabetic() && !is_no_counted_thing(w));
             let beside = (number(i + 1) && !counts)
                 || (self.is(i + 1, &["the", "."]) && number(i + 2))
                 || (1..=2).any(|back| i.checked_sub(back).is_some_and(number))
@@ -188,7 +190,7 @@ impl MentionReader<'_> {
                 || self.before(i, 1, NEXT);
             return (!other || beside).then_some((MentionKind::Month(month, None), i + 1));
         }
-        if let Some(day) = terms::weekday(&word.norm) {
+        if let Some(day) = calendar_words::possible_weekday(&word.norm) {
             let short = word.norm.len() <= 4;
             return (!short || word.capital).then_some((MentionKind::Weekday(day), i + 1));
         }
@@ -281,9 +283,9 @@ impl MentionReader<'_> {
                 .first
                 .checked_sub(1)
                 .and_then(|k| self.words.get(k))
-                .is_some_and(|w| terms::weekday(&w.norm).is_some())
+                .is_some_and(|w| calendar_words::possible_weekday(&w.norm).is_some())
             || self.words.len() <= 2;
-        let free = self.words.get(item.next).is_none_or(|w| !w.alphabetic() || stands_alone(w));
+        let free = self.words.get(item.next).is_none_or(|w| !w.alphabetic() || is_no_counted_thing(w));
         (ranked || led) && free
     }
 
@@ -316,9 +318,11 @@ impl MentionReader<'_> {
         let opens = (1..=3).any(|n| self.before(start, n, BETWEEN));
         between.len() <= 8
             && between.iter().all(|k| self.is(*k, LINKS))
-            && between
-                .iter()
-                .any(|k| self.is(*k, TO) || (opens && self.is(*k, &["and", "e", "ed", "et", "und", "y"])))
+            && between.iter().any(|k| {
+                self.is(*k, TO)
+                    || self.is(*k, &["-", "zum"])
+                    || (opens && self.is(*k, &["and", "e", "ed", "et", "und", "y"]))
+            })
     }
 
     /// The dates of a day, and whether it is adjacent to its month.
@@ -512,7 +516,7 @@ const FREE: &[&str] = &[
 ];
 
 /// Whether a word is not counted by the number before it.
-fn stands_alone(word: &SourceWord) -> bool {
+fn is_no_counted_thing(word: &SourceWord) -> bool {
     LINKS.contains(&word.norm.as_str()) || FREE.contains(&word.norm.as_str())
 }
 

@@ -138,7 +138,7 @@ impl Vocabulary {
     }
 
     /// Whether every word of a person's name is known, or the name is `user`'s.
-    pub fn person(&self, name: &str, user: &str) -> bool {
+    pub fn has_person(&self, name: &str, user: &str) -> bool {
         let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
         let own: Vec<String> = words(user).into_iter().map(|w| w.norm).collect();
@@ -157,7 +157,7 @@ impl Vocabulary {
     }
 
     /// Whether one word of a place is known, by its name or by its name in another language.
-    pub fn place(&self, name: &str) -> bool {
+    pub fn has_place(&self, name: &str) -> bool {
         let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
         let code = name.len() <= 4 && name.chars().all(|c| c.is_ascii_uppercase());
@@ -291,7 +291,7 @@ pub(super) fn with_written_addresses(text: &str) -> String {
 }
 
 /// Whether `part` occurs in `text`, not as part of a longer word.
-pub(super) fn contains_whole(text: &str, part: &str) -> bool {
+pub(super) fn contains_whole_words(text: &str, part: &str) -> bool {
     let edge = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     !part.is_empty()
         && text.match_indices(part).any(|(at, _)| {

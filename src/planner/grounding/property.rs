@@ -278,7 +278,8 @@ impl<'a> Property<'a> {
         self.names.iter().any(|name| words.contains(&name.as_str()))
     }
 
-    fn says(&self, words: &[&str]) -> bool {
+    /// Whether its name contains one of these words, in the singular or the plural.
+    fn is_named_in_any_number(&self, words: &[&str]) -> bool {
         self.names.iter().any(|name| words.contains(&name.as_str()) || words.contains(&singular(name)))
     }
 
@@ -298,7 +299,11 @@ impl<'a> Property<'a> {
             .windows(2)
             .take(4)
             .any(|pair| matches!(pair[0].as_str(), "of" | "di") && COUNTED.contains(&singular(&pair[1])));
-        !counts && !of && !people && self.says(CODES) && !self.says(COUNTED)
+        !counts
+            && !of
+            && !people
+            && self.is_named_in_any_number(CODES)
+            && !self.is_named_in_any_number(COUNTED)
     }
 
     /// Whether it names an account.
@@ -308,7 +313,8 @@ impl<'a> Property<'a> {
 
     /// Whether it counts people.
     pub fn counts_people(&self) -> bool {
-        self.says(COUNTED) || self.described().iter().take(6).any(|w| COUNTED.contains(&singular(w)))
+        self.is_named_in_any_number(COUNTED)
+            || self.described().iter().take(6).any(|w| COUNTED.contains(&singular(w)))
     }
 
     /// Whether the value is its minimum.
@@ -329,10 +335,10 @@ impl<'a> Property<'a> {
 
     /// Whether it is a required text that lists things with a number for each.
     pub fn lists_numbers(&self) -> bool {
-        let says = |words: &[&str]| self.described().iter().any(|word| words.contains(&word.as_str()));
+        let describes = |words: &[&str]| self.described().iter().any(|word| words.contains(&word.as_str()));
         self.required
-            && says(&["lists", "list", "elenca", "elenco"])
-            && says(&["number", "quantity", "numero", "quantita"])
+            && describes(&["lists", "list", "elenca", "elenco"])
+            && describes(&["number", "quantity", "numero", "quantita"])
     }
 
     /// The kind of a text in this property.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::words::SourceWord;
+use crate::language::calendar_words::AND;
 
 /// The numbers in a text, in thousandths, so that they can be compared exactly.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub(super) struct MentionedNumbers {
     /// Whether a thing was mentioned in the singular, with an article.
     singular: bool,
     /// Whether the speaker alone was mentioned: "for me", "per me", "just myself".
-    alone: bool,
+    speaker_only: bool,
     /// Whether "nothing" or "none" was mentioned.
     none: bool,
 }
@@ -223,7 +224,7 @@ impl MentionedNumbers {
                 i += 1;
                 continue;
             }
-            self.alone |=
+            self.speaker_only |=
                 word.is(&["me", "myself", "alone", "solo", "sola", "single", "moi", "mich", "mir", "io"]);
             self.none |=
                 word.is(&["no", "none", "without", "senza", "nessun", "nessuno", "nessuna", "nothing"]);
@@ -299,7 +300,7 @@ impl MentionedNumbers {
 
     /// Adds the lengths of lists in the text: "for me and Anna", "Emma, Anna e Luca".
     fn lists(&mut self, words: &[SourceWord]) {
-        let joins = |w: &SourceWord| w.is(&[",", "and", "e", "ed", "et", "und", "y", "&", "+"]);
+        let joins = |w: &SourceWord| w.norm == "," || w.is(AND);
         let ends = |w: &SourceWord| w.is(&[".", ";", "?", "!", ":"]);
         let (mut items, mut length) = (1, 0);
         for word in words.iter().chain([&SourceWord::new(".".to_owned(), true, false)]) {
@@ -324,27 +325,27 @@ impl MentionedNumbers {
     }
 
     /// Whether the number was mentioned, or can be derived from a mention.
-    pub fn derives(&self, value: f64) -> bool {
+    pub fn supports(&self, value: f64) -> bool {
         key(value.abs()).is_some_and(|key| self.values.contains(&key))
     }
 
     /// Whether it was mentioned as an ordinal ("the third").
-    pub fn ranks(&self, value: f64) -> bool {
+    pub fn has_ordinal(&self, value: f64) -> bool {
         key(value).is_some_and(|key| self.ranks.contains(&key))
     }
 
     /// Whether one thing was mentioned in the singular.
-    pub fn singular(&self) -> bool {
+    pub fn mentions_singular(&self) -> bool {
         self.singular
     }
 
     /// Whether only the speaker was mentioned.
-    pub fn alone(&self) -> bool {
-        self.alone
+    pub fn mentions_speaker_only(&self) -> bool {
+        self.speaker_only
     }
 
     /// Whether "nothing" was mentioned explicitly.
-    pub fn none(&self) -> bool {
+    pub fn mentions_none(&self) -> bool {
         self.none
     }
 }

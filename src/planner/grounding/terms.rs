@@ -4,36 +4,13 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use jiff::ToSpan;
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Date;
 
-const MONTHS: [&str; 12] = [
-    "january jan gennaio janvier januar enero janeiro jenner",
-    "february feb febbraio fevrier februar febrero fevereiro",
-    "march marzo mars marz marco mrz",
-    "april apr aprile avril abril",
-    "may maggio mai mayo maio mag",
-    "june jun giugno giu juin juni junio junho",
-    "july jul luglio lug juillet juli julio julho",
-    "august aug agosto aout ago",
-    "september sep sept settembre septembre septiembre setembro",
-    "october oct ottobre ott octobre oktober octubre outubro okt",
-    "november nov novembre noviembre novembro",
-    "december dec dicembre dic decembre dezember diciembre dezembro dez",
-];
+use crate::language::calendar_words;
 
 /// Months whose names have other meanings: they need an adjacent day.
 const OTHER_WORDS: &[&str] =
     &["may", "mai", "mars", "ago", "jan", "mag", "march", "sep", "dec", "jun", "dic", "august", "marco"];
-
-const WEEKDAYS: [(&str, Weekday); 7] = [
-    ("monday mon mondays lunedi lundi montag lunes", Weekday::Monday),
-    ("tuesday tue tues tuesdays martedi mardi dienstag martes", Weekday::Tuesday),
-    ("wednesday wed wednesdays mercoledi mercredi mittwoch miercoles", Weekday::Wednesday),
-    ("thursday thu thur thurs thursdays giovedi jeudi donnerstag jueves", Weekday::Thursday),
-    ("friday fri fridays venerdi vendredi freitag viernes", Weekday::Friday),
-    ("saturday sat saturdays sabato samedi samstag sonnabend sabado", Weekday::Saturday),
-    ("sunday sun sundays domenica dimanche sonntag domingo", Weekday::Sunday),
-];
 
 const HOLIDAYS: &[(&str, i8, i8)] = &[
     ("christmas natale weihnachten noel navidad natal xmas", 12, 25),
@@ -50,14 +27,6 @@ const HOLIDAYS: &[(&str, i8, i8)] = &[
 
 const EASTER: &[&str] = &["easter", "pasqua", "ostern", "paques", "pascua", "pasquetta"];
 
-/// Every word of a text is looked up, several times.
-static MONTHS_BY_NAME: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
-    (1..).zip(MONTHS).flat_map(|(month, names)| names.split(' ').map(move |name| (name, month))).collect()
-});
-static WEEKDAYS_BY_NAME: LazyLock<HashMap<&str, Weekday>> = LazyLock::new(|| {
-    WEEKDAYS.iter().flat_map(|(names, day)| names.split(' ').map(|name| (name, *day))).collect()
-});
-
 static HOLIDAYS_BY_NAME: LazyLock<HashMap<&str, (i8, i8)>> = LazyLock::new(|| {
     let all = HOLIDAYS.iter();
     all.flat_map(|(names, month, day)| names.split(' ').map(|name| (name, (*month, *day)))).collect()
@@ -65,13 +34,9 @@ static HOLIDAYS_BY_NAME: LazyLock<HashMap<&str, (i8, i8)>> = LazyLock::new(|| {
 
 /// The month that a word names, from 1, and whether the word has another meaning.
 pub(super) fn month(norm: &str) -> Option<(i8, bool)> {
-    let month = *MONTHS_BY_NAME.get(norm)?;
+    // These two were never read here, and recorded runs asked the user about days with them.
+    let month = calendar_words::possible_month(norm).filter(|_| !matches!(norm, "gen" | "mar"))?;
     Some((month, OTHER_WORDS.contains(&norm)))
-}
-
-/// The weekday that a word names.
-pub(super) fn weekday(norm: &str) -> Option<Weekday> {
-    WEEKDAYS_BY_NAME.get(norm).copied()
 }
 
 /// The days of a holiday: in the year of `today`, before and after it.
@@ -127,15 +92,6 @@ pub(super) const LINKS: &[&str] = &[
     "but", "ma", "except", "tranne",
 ];
 
-/// Words that join the ends of a range.
-pub(super) const TO: &[&str] = &[
-    "to", "until", "till", "til", "through", "thru", "al", "all", "alla", "a", "ad", "fino", "au", "bis",
-    "hasta", "-", "zum",
-];
-
-/// Words that open a range whose ends are joined by "and".
-pub(super) const BETWEEN: &[&str] = &["between", "tra", "fra", "entre", "zwischen"];
-
 /// Words that make the following number a day.
 pub(super) const CUES: &[&str] = &[
     "the", "il", "l", "lo", "giorno", "day", "on", "dal", "dall", "al", "all", "del", "dell", "nel", "from",
@@ -144,67 +100,10 @@ pub(super) const CUES: &[&str] = &[
     "fino", "date", "i", "gli", "un",
 ];
 
-/// Words that exclude the following day.
-pub(super) const NOT: &[&str] = &[
-    "not",
-    "non",
-    "except",
-    "excepting",
-    "excluding",
-    "tranne",
-    "escluso",
-    "esclusi",
-    "eccetto",
-    "salvo",
-    "nicht",
-    "ausser",
-    "sauf",
-    "excepto",
-    "menos",
-    "without",
-    "senza",
-    "skip",
-    "skipping",
-];
-
-/// Words that refer to the past.
+/// Words that refer to the past, beside [`LAST`].
+#[rustfmt::skip]
 pub(super) const PAST: &[&str] = &[
-    "last",
-    "ago",
-    "past",
-    "previous",
-    "yesterday",
-    "was",
-    "were",
-    "spent",
-    "paid",
-    "had",
-    "took",
-    "went",
-    "bought",
-    "did",
-    "scorso",
-    "scorsa",
-    "scorsi",
-    "fa",
-    "passato",
-    "passata",
-    "speso",
-    "ieri",
-    "pagato",
-    "comprato",
-    "stato",
-    "stata",
-    "ho",
-    "abbiamo",
-    "letzte",
-    "letzten",
-    "dernier",
-    "derniere",
-    "pasado",
-    "pasada",
-    "already",
-    "gia",
+    "ago", "yesterday", "was", "were", "spent", "paid", "had", "took", "went", "bought", "did", "scorsi", "fa", "speso", "ieri", "pagato", "comprato", "stato", "stata", "ho", "abbiamo", "already", "gia",
 ];
 
 /// Words for the next in time.
