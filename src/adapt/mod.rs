@@ -23,6 +23,7 @@ pub use consult::{
 pub use health::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
 pub use level::{ExecutionLevel, ExecutionMode, completed};
 pub use mapping::{MAX_MAPPED_BYTES, MappedPlace, MappingProblem, map_data, shape};
+pub(crate) use policy::resolved_arguments;
 pub use policy::{
     AlternativeTool, CachedResult, FaultPolicy, MAX_ALTERNATIVES, PolicyAction, PolicyDefaults, ToolPolicies,
 };

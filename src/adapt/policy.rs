@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use strum::VariantArray;
 
 use crate::fault::FaultClass;
@@ -79,16 +79,21 @@ pub struct AlternativeTool {
 impl AlternativeTool {
     /// Its arguments in place of a call with `arguments`. One whose pointer finds nothing is omitted.
     pub fn arguments_for(&self, arguments: &Value) -> Value {
-        let known = serde_json::json!({ "arguments": arguments });
-        let found = self.arguments.iter().filter_map(|(name, value)| {
-            let value = match value.as_str().filter(|text| text.starts_with('/')) {
-                Some(pointer) => known.pointer(pointer).filter(|value| !value.is_null())?.clone(),
-                None => value.clone(),
-            };
-            Some((name.clone(), value))
-        });
-        Value::Object(found.collect())
+        Value::Object(resolved_arguments(&self.arguments, &serde_json::json!({ "arguments": arguments })))
     }
+}
+
+/// Declared arguments with their values: a string that begins with `/` is a JSON Pointer into `known`. One whose pointer
+/// finds nothing is omitted.
+pub(crate) fn resolved_arguments(declared: &BTreeMap<String, Value>, known: &Value) -> Map<String, Value> {
+    let found = declared.iter().filter_map(|(name, value)| {
+        let value = match value.as_str().filter(|text| text.starts_with('/')) {
+            Some(pointer) => known.pointer(pointer).filter(|value| !value.is_null())?,
+            None => value,
+        };
+        Some((name.clone(), value.clone()))
+    });
+    found.collect()
 }
 
 /// How long the last good result of a tool may be used.

@@ -117,11 +117,11 @@ fn scene_asked(ask: u32, step: u32) -> [Event; 2] {
     [asked(ask, Subject::Scene { step }, false), reply]
 }
 
-/// A scene's model, by question `ask`, wants the tool call `call`.
-pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Vec<Event> {
-    let wanted = RequestedCall {
+/// A requested call of a tool, with no policy, approval or undo.
+fn requested(call: u32, tool: &str, arguments: Value, effect: Effect) -> RequestedCall {
+    RequestedCall {
         call,
-        provider_id: "call_0".to_owned(),
+        provider_id: String::new(),
         tool: tool.to_owned(),
         key: format!("{tool} {arguments}"),
         arguments,
@@ -136,12 +136,19 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         policies: None,
         definition: None,
         scene: None,
-    };
+    }
+}
+
+/// A scene's model, by question `ask`, wants the tool call `call`.
+pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Vec<Event> {
     let reply = Event::SceneReplied {
         step,
         call: ask,
         text: String::new(),
-        calls: vec![wanted],
+        calls: vec![RequestedCall {
+            provider_id: "call_0".to_owned(),
+            ..requested(call, tool, arguments, effect)
+        }],
         question: None,
         next: None,
     };
@@ -512,29 +519,12 @@ pub fn undone() -> Vec<Envelope<Event>> {
         }
         events.push(event);
     }
-    let requested = RequestedCall {
-        call: 2,
-        provider_id: String::new(),
-        tool: "CancelRequest".to_owned(),
-        arguments: json!({"request_id": 7}),
-        key: "CancelRequest 7".to_owned(),
-        effect: Effect::Write,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
-    };
+    let undoing = requested(2, "CancelRequest", json!({"request_id": 7}), Effect::Write);
     events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },
         done(1, json!({"request_id": 7})),
         Event::CancelRequested { by: "lucia".to_owned(), deadline: false, note: None },
-        Event::Compensating { undoes: 1, requested },
+        Event::Compensating { undoes: 1, requested: undoing },
         Event::ToolStarted { call: 2, attempt: 1 },
         done(2, json!({"request_id": 7})),
         Event::RunCancelled { by: "lucia".to_owned() },

@@ -7,8 +7,9 @@ use tokio::sync::oneshot;
 use super::app::{AdmissionPermit, App};
 use super::intake::accepted_problem;
 use super::problem::Problem;
+use crate::Answer;
 use crate::planner::{ApproverChoice, Command, CommandAction};
-use crate::run::{RunId, TenantId};
+use crate::run::{Fault, RunId, TenantId};
 
 /// Has the engine carry out a command. When this returns, its effects are in the journal.
 pub(crate) async fn submit_command(
@@ -17,22 +18,7 @@ pub(crate) async fn submit_command(
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let permit = take_permit(app, tenant, &command.action).await?;
-    let (app, tenant) = (app.clone(), tenant.clone());
-    let (reply, answer) = oneshot::channel();
-    // In a separate task: a client that disconnects cancels nothing.
-    rt::spawn(async move {
-        let result = app.engine.command(&tenant, run, command).await;
-        let is_accepted = result.is_ok();
-        // The client may have disconnected.
-        let _ = reply.send(result);
-        if is_accepted && permit.is_some() {
-            // The run holds the permit until it ends or waits. Its result is not needed here.
-            let _ = app.engine.wait(&tenant, run).await;
-        }
-        drop(permit);
-    });
-    Ok(answer.await.map_err(|_| uncertain_outcome())??)
+    submit(app, tenant, run, command, false).await.map(drop)
 }
 
 /// Like [`submit_command`], and waits until the run ends or waits for a person again.
@@ -42,17 +28,39 @@ pub(crate) async fn submit_command_and_wait(
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
+    match submit(app, tenant, run, command, true).await? {
+        Some(Err(fault)) => Err(accepted_problem(fault, run)),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+/// Submits a command; with `until_end`, returns how the run ended.
+async fn submit(
+    app: &web::Data<App>,
+    tenant: &TenantId,
+    run: RunId,
+    command: Command,
+    until_end: bool,
+) -> Result<Option<Result<Answer, Fault>>, Problem> {
     let permit = take_permit(app, tenant, &command.action).await?;
     let (app, tenant) = (app.clone(), tenant.clone());
-    let (reply, answer) = oneshot::channel();
+    let (reply, result) = oneshot::channel();
+    // In a separate task: a client that disconnects cancels nothing.
     rt::spawn(async move {
-        let result = app.engine.command_and_wait(&tenant, run, command).await;
+        let outcome = match until_end {
+            true => app.engine.command_and_wait(&tenant, run, command).await.map(Some),
+            false => app.engine.command(&tenant, run, command).await.map(|()| None),
+        };
+        let may_still_run = matches!(outcome, Ok(None));
         // The client may have disconnected.
-        let _ = reply.send(result);
+        let _ = reply.send(outcome);
+        if may_still_run && permit.is_some() {
+            // The run holds the permit until it ends or waits. Its result is not needed here.
+            let _ = app.engine.wait(&tenant, run).await;
+        }
         drop(permit);
     });
-    let ended = answer.await.map_err(|_| uncertain_outcome())??;
-    ended.map(drop).map_err(|fault| accepted_problem(fault, run))
+    Ok(result.await.map_err(|_| uncertain_outcome())??)
 }
 
 /// A permit, if the command needs one.

@@ -11,6 +11,7 @@ use strum::IntoStaticStr;
 use super::event::{Effect, Event, Fault};
 use super::key::exact_json;
 use super::state::{CallState, CallStatus, RunState};
+use crate::adapt::resolved_arguments;
 use crate::plan::Step;
 
 /// Who has decided where nobody did in time.
@@ -163,14 +164,7 @@ impl Undo {
     /// nothing are omitted. `None` where a required one is missing: it is then unknown what to undo.
     pub fn arguments_for(&self, arguments: &Value, result: &Value) -> Option<Value> {
         let known = serde_json::json!({"arguments": arguments, "result": result});
-        let found = self.arguments.iter().filter_map(|(name, value)| {
-            let value = match value.as_str().filter(|text| text.starts_with('/')) {
-                Some(pointer) => known.pointer(pointer).filter(|value| !value.is_null())?.clone(),
-                None => value.clone(),
-            };
-            Some((name.clone(), value))
-        });
-        let found: serde_json::Map<String, Value> = found.collect();
+        let found = resolved_arguments(&self.arguments, &known);
         self.required.iter().all(|name| found.contains_key(name)).then_some(Value::Object(found))
     }
 }
