@@ -253,8 +253,8 @@ impl SessionRegistry {
         }))
     }
 
-    /// Why a conversation has no place for a message.
-    fn no_place(&self, message: &SessionMessage, session: &SessionId) -> Fault {
+    /// The fault of a message for which a conversation has no room. A refused request is counted as shed.
+    fn refusal(&self, message: &SessionMessage, session: &SessionId) -> Fault {
         match message {
             SessionMessage::Request(_) => {
                 self.options.server_metrics.shed(Component::SceneManager);
@@ -282,7 +282,7 @@ impl Handler<ToSession> for SessionRegistry {
         match self.awake((tenant, session.clone()), is_new, ctx) {
             Ok(awake) => {
                 if let Err(message) = awake.send(message) {
-                    let fault = self.no_place(&message, &session);
+                    let fault = self.refusal(&message, &session);
                     message.refuse(fault);
                 }
             }
