@@ -70,7 +70,7 @@ pub enum AccessAction {
     AddDocument,
 }
 
-/// Who owns the resource.
+/// The relation of the caller to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// The caller.
@@ -92,7 +92,7 @@ pub enum AccessVerdict {
     Hidden,
 }
 
-/// Whether a role may do an action with a resource.
+/// Decides whether a role may do an action with a resource.
 pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict {
     use AccessVerdict::{Allowed, Forbidden, Hidden};
     match (role, action, whose) {

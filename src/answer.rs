@@ -305,7 +305,7 @@ pub(crate) fn lost_run_fault(run: RunId) -> Fault {
     Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
 }
 
-/// What is executed, in order: scenes, and the nodes of flows whose paths are planned; and how many of these have ended.
+/// Returns what is executed, in order: scenes, and the nodes of flows whose paths are planned; and how many of these have ended.
 pub(crate) fn execution_path(state: &RunState) -> (Vec<String>, usize) {
     let (mut path, mut ended) = (Vec::new(), 0);
     for (_, step) in state.plan_steps() {
@@ -335,7 +335,7 @@ pub fn answer_text(state: &RunState) -> String {
     }
 }
 
-/// Whether the text about a waiting run shows everything that it waits for.
+/// Returns whether the text about a waiting run shows everything that it waits for.
 pub(crate) fn is_shown_whole(state: &RunState) -> bool {
     phrases::is_shown_whole(state)
 }

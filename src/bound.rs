@@ -20,7 +20,7 @@ pub(crate) const COMPARISONS: [(&str, BoundComparison); 5] = [
 ];
 
 impl BoundComparison {
-    /// Whether a value keeps the bound; equal values differ by less than rounding.
+    /// Returns whether a value keeps the bound; equal values differ by less than rounding.
     pub(crate) fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             BoundComparison::Less => value < bound,

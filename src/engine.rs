@@ -290,7 +290,7 @@ impl Engine {
         Some(self.gather_metrics().await?.text())
     }
 
-    /// What [`Engine::metrics`] formats.
+    /// Gathers what [`Engine::metrics`] formats.
     pub(crate) async fn gather_metrics(&self) -> Option<Exposition> {
         let server_metrics = &self.parts.server_metrics;
         let kpis = &self.system.kpis;

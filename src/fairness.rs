@@ -15,7 +15,7 @@ use crate::mutex::lock;
 /// How many places one tenant may hold for each place that stays free: alone it gets up to four fifths.
 const HELD_PER_FREE: usize = 4;
 
-/// Whether a tenant that holds `held` of `total` places, of which `free` are free, may take another one. Its
+/// Returns whether a tenant that holds `held` of `total` places, of which `free` are free, may take another one. Its
 /// first place it may always take. `is_shared` is false where there is only one tenant: it may take all.
 pub fn may_take(held: usize, free: usize, is_shared: bool) -> bool {
     if free == 0 {
@@ -234,7 +234,7 @@ impl<K: Hash + Eq + Clone> Drop for FairPermit<K> {
     }
 }
 
-/// Whether more than one tenant uses this process: only then must tenants leave room for others. Clones
+/// A count of the tenants that use this process, up to two: only with others must a tenant leave room for them. Clones
 /// share what they know.
 #[derive(Debug)]
 pub struct Sharers<K>(Arc<Mutex<SharersSeen<K>>>);
@@ -279,7 +279,7 @@ impl<K: Hash + Eq + Clone> Sharers<K> {
         }
     }
 
-    /// Whether there is more than one.
+    /// Returns whether there is more than one.
     pub fn is_shared(&self) -> bool {
         let known = lock(&self.0);
         known.seen.union(&known.expected).nth(1).is_some()

@@ -33,12 +33,12 @@ impl Host {
         self.name.parse().ok()
     }
 
-    /// Whether it is this machine.
+    /// Returns whether it is this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         self.name == "localhost" || self.address().is_some_and(|address| address.is_loopback())
     }
 
-    /// Whether an entry of this list names it, with its port if the entry has one.
+    /// Returns whether an entry of this list names it, with its port if the entry has one.
     pub(crate) fn is_allowed(&self, allowed: &[String]) -> bool {
         let entries = allowed.iter().filter_map(|entry| Self::parse_header(entry));
         entries
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-/// Whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
+/// Returns whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
 pub(crate) fn is_host_entry(entry: &str) -> bool {
     entry == ANY_HOST || Host::parse_header(entry).is_some_and(|host| !host.name.contains(ANY_HOST))
 }

@@ -8,13 +8,13 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-/// Whether a character controls a terminal or changes the text direction.
+/// Returns whether a character controls a terminal or changes the text direction.
 pub fn is_control_or_bidi(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a character is invisible: a control or bidi character, one without width, a blank other than a
+/// Returns whether a character is invisible: a control or bidi character, one without width, a blank other than a
 /// space, or a variation selector. Includes Unicode's default-ignorable code points.
 pub fn is_invisible(c: char) -> bool {
     is_control_or_bidi(c)

@@ -11,7 +11,7 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// Maximum depth of JSON that this program reads: the limit of the parser.
 pub(crate) const READ_DEPTH: usize = 127;
 
-/// Whether this JSON text is nested no deeper than [`READ_DEPTH`].
+/// Returns whether this JSON text is nested no deeper than [`READ_DEPTH`].
 pub(crate) fn is_readable(json: &[u8]) -> bool {
     // Few texts have so many brackets at all, and these are soon counted.
     let opening = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
@@ -38,7 +38,7 @@ pub(crate) fn depth_of_text(json: &[u8]) -> usize {
     most
 }
 
-/// Whether any of the values is nested deeper than [`MAX_DEPTH`].
+/// Returns whether any of the values is nested deeper than [`MAX_DEPTH`].
 pub(crate) fn is_too_deep<'v>(values: impl IntoIterator<Item = &'v Value>) -> bool {
     // No recursion: the depth may exceed the stack.
     let mut left: Vec<(&Value, usize)> = values.into_iter().map(|value| (value, 1)).collect();

@@ -112,7 +112,7 @@ pub struct RecoveryRequest {
     pub request: llm::Request,
 }
 
-/// What a recovery policy chooses.
+/// The choice of a recovery policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryChoice {
     /// One of `options` of the request.

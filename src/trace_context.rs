@@ -61,7 +61,7 @@ pub struct RunTrace {
     run: [u8; 16],
 }
 
-/// What a span of a run is about. Equal keys of a run are the same span.
+/// The subject of a span of a run. Equal keys of a run are the same span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKey {
     /// What an event of the run began.
@@ -102,7 +102,7 @@ pub struct ModelCallTrace {
 }
 
 impl ModelCallTrace {
-    /// What an attempt sends as `traceparent`; `index` is its place among the question's attempts, from 0.
+    /// Returns what an attempt sends as `traceparent`; `index` is its place among the question's attempts, from 0.
     pub fn attempt(&self, index: usize) -> TraceParent {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         self.run.parent_of(SpanKey::ModelAttempt { call: self.call, index })
@@ -140,7 +140,7 @@ impl SpanId {
 }
 
 impl TraceSampler {
-    /// Whether a trace is recorded: the same answer wherever and whenever it is asked about the same trace.
+    /// Returns whether a trace is recorded: the same answer wherever and whenever it is asked about the same trace.
     pub fn keeps(&self, trace: TraceId) -> bool {
         let whole = (1_u64 << 56) as f64;
         // 1 keeps every trace, 0 keeps none.
@@ -184,7 +184,7 @@ impl RunTrace {
         SpanId::new(id).unwrap_or(SpanId([1; 8]))
     }
 
-    /// What a request that belongs to a span sends as `traceparent`.
+    /// Returns what a request that belongs to a span sends as `traceparent`.
     pub fn parent_of(&self, key: SpanKey) -> TraceParent {
         TraceParent { trace: self.id, span: self.span(key), is_sampled: self.is_sampled }
     }

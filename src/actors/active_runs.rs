@@ -214,7 +214,7 @@ impl ActiveRuns {
         })
     }
 
-    /// Whether a tenant's run has no driver, so that a cancel request would have no receiver.
+    /// Returns whether a tenant's run has no driver, so that a cancel request would have no receiver.
     pub(crate) fn has_no_driver(&self, tenant: &TenantId, run: RunId) -> bool {
         let table = lock(&self.runs);
         let entry = table.runs.get(&run).filter(|entry| entry.tenant == *tenant);

@@ -109,12 +109,12 @@ impl AnswerFeed {
         FeedFollowerGuard(self.clone())
     }
 
-    /// Whether there is any reader, or may soon be one.
+    /// Returns whether there is any reader, or may soon be one.
     pub(crate) fn may_be_read(&self) -> bool {
         self.has_readers() || self.followers.load(Relaxed) > 0
     }
 
-    /// Whether there is any reader.
+    /// Returns whether there is any reader.
     pub(crate) fn has_readers(&self) -> bool {
         self.readers.load(Relaxed) > 0
     }
@@ -150,14 +150,14 @@ impl AnswerFeed {
         FeedCursor { generation: (fits && current && ours).then_some(inner.generation), offset }
     }
 
-    /// Whether what `cursor` has read is a prefix of `text`.
+    /// Returns whether what `cursor` has read is a prefix of `text`.
     pub(crate) fn matches_prefix(&self, cursor: FeedCursor, text: &str) -> bool {
         let inner = self.lock();
         let had = inner.text.get(..cursor.offset);
         cursor.generation == Some(inner.generation) && had.is_some_and(|had| text.starts_with(had))
     }
 
-    /// Whether the answer is final, or there will be none.
+    /// Returns whether the answer is final, or there will be none.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().closed
     }

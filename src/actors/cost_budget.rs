@@ -47,7 +47,7 @@ pub struct Options {
     pub metrics: ServerMetrics,
 }
 
-/// What a tenant spent, in nano-USD.
+/// The spending of a tenant, in nano-USD.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TenantSpending {
     /// Ever.

@@ -164,7 +164,7 @@ impl Handle {
         Ok(Self { mailbox, queue, is_counting })
     }
 
-    /// Whether metrics are recorded; otherwise there are only log lines.
+    /// Returns whether metrics are recorded; otherwise there are only log lines.
     pub fn is_counting(&self) -> bool {
         self.is_counting
     }

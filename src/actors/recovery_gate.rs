@@ -36,7 +36,7 @@ struct GateState {
     waiting: HashMap<AdmissionTicket, oneshot::Sender<RunPermit>>,
 }
 
-/// What a driver has to do with a run.
+/// The work of a driver with a run.
 pub(crate) enum GateOutcome {
     /// Drive the run, holding the permit until the driver leaves it.
     Drive(RunPermit),
@@ -211,7 +211,7 @@ impl RecoveryGate {
 }
 
 impl RunPermit {
-    /// Whether the run is suspected of crashing the process, because it has made no progress since.
+    /// Returns whether the run is suspected of crashing the process, because it has made no progress since.
     pub(crate) fn is_suspect(&self) -> bool {
         self.gate.state().as_ref().is_some_and(|state| state.admission.is_suspect(self.run))
     }

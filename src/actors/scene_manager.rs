@@ -45,7 +45,7 @@ pub(crate) use messages::{
 use runs::RunEntry;
 use summary::SummaryControl;
 
-/// What every conversation works with.
+/// The options and shared parts of every conversation.
 #[derive(Clone)]
 pub(crate) struct Options {
     /// The services of runs that start now; replaced when the configuration is reloaded.

@@ -135,7 +135,7 @@ struct AskedQuestion {
     _depth: QueueGuard,
 }
 
-/// What the queue of a supervised actor needs.
+/// The options of a supervised actor's queue.
 pub(crate) struct SupervisionOptions {
     /// Its name in metrics.
     pub(crate) component: Component,

@@ -1,10 +1,10 @@
-//! What a level and a mode together allow, as one table.
+//! The capabilities that a level and a mode allow together, as one table.
 
 use strum::VariantArray;
 
 use super::{ExecutionLevel, ExecutionMode};
 
-/// What may happen in a run: the intersection of its level and its mode.
+/// The things that may happen in a run: the intersection of its level and its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a table of what is allowed")]
 pub struct Capabilities {
@@ -34,7 +34,7 @@ pub struct Capabilities {
     pub check_replans: bool,
 }
 
-/// What `level` and `mode` allow together; where one is unset, as without it.
+/// Returns what `level` and `mode` allow together; where one is unset, as without it.
 pub fn capabilities(level: Option<ExecutionLevel>, mode: Option<ExecutionMode>) -> Capabilities {
     use ExecutionLevel::{Adaptive, Autonomous, Basic, Intelligent};
     let asks_models = level != Some(Basic);

@@ -1,11 +1,11 @@
-//! Whether a model is consulted about something unexpected: one pure function of the facts.
+//! The decision whether a model is consulted about something unexpected: one pure function of the facts.
 
 use serde::{Deserialize, Serialize};
 
 /// A reply that comes this late, in milliseconds before the run's deadline, is of no use.
 const MIN_LEFT_MS: u64 = 2_000;
 
-/// What a model is consulted about.
+/// The kind of question that a model is consulted about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
@@ -28,7 +28,7 @@ impl ConsultationKind {
     }
 }
 
-/// Whether a model was asked, or why not.
+/// The outcome of a consultation's question: a model was asked, or why none was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
@@ -124,7 +124,7 @@ impl Default for ConsultationLimits {
     }
 }
 
-/// What became of the question of a consultation.
+/// The origin of a consultation's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyOrigin {
@@ -167,8 +167,8 @@ pub struct AskingFacts {
     pub reply: Option<ReplyOrigin>,
 }
 
-/// Whether a model is asked, and if not, why: predefined logic, then the reply to an equal question, budgets, limits, and
-/// at last the question. `None`: the question is put.
+/// Decides whether a model is asked, and if not, says why: predefined logic, then the reply to an equal question, budgets,
+/// limits, and at last the question. `None`: the question is put.
 pub fn whether_to_ask(facts: &AskingFacts) -> Option<(ConsultationOutcome, Option<AskRefusal>)> {
     let refused = |why: AskRefusal| Some((why.outcome(), Some(why)));
     if facts.decided {

@@ -33,7 +33,7 @@ impl Default for ToolBreakerConfig {
     }
 }
 
-/// What an ended call says about its tool.
+/// The report of an ended call about its tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthReport {
     /// The tool answered, with a result or a refusal.
@@ -85,7 +85,7 @@ pub enum ToolBreakerState {
     Open,
 }
 
-/// What a step that may call a tool has to expect of it.
+/// The forecast for a step that may call a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolForecast {
     /// The tool.
@@ -159,7 +159,7 @@ impl ToolHealth {
         }
     }
 
-    /// Whether a call may be made now.
+    /// Checks that a call may be made now.
     ///
     /// # Errors
     /// The milliseconds until the next call may be.
@@ -214,8 +214,8 @@ impl ToolHealth {
         }
     }
 
-    /// What a caller of the tool has to expect, if it does not work well: that its calls are refused, or that most of its recent
-    /// ones failed.
+    /// Returns what a caller of the tool has to expect, if it does not work well: that its calls are refused, or that most of its
+    /// recent ones failed.
     pub fn forecast(&self, tool: &str, at: Timestamp) -> Option<ToolForecast> {
         let open = self.open_ms(at).is_some();
         let (weight, kept) = (self.good + self.bad, self.kept(at));

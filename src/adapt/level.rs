@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// Who may be asked when something unexpected happens (`execution.level`).
+/// How much may be asked, and of whom, when something unexpected happens (`execution.level`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, utoipa::ToSchema, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
@@ -19,7 +19,7 @@ pub enum ExecutionLevel {
     Autonomous,
 }
 
-/// What may change when something unexpected happens (`execution.mode`).
+/// How much may change when something unexpected happens (`execution.mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, utoipa::ToSchema, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]

@@ -43,7 +43,7 @@ pub struct MappedPlace {
     pub from: String,
 }
 
-/// What is wrong with a mapping: a code and a message, which names places as they were written and no value of the data.
+/// A problem of a mapping: a code and a message, which names places as they were written and no value of the data.
 pub type MappingProblem = (&'static str, String);
 
 /// A part of a place.

@@ -1,4 +1,4 @@
-//! What a tool declares about its failures, by their class, and what applies where it declares nothing.
+//! The failure policies that a tool declares, by class of failure, and what applies where it declares nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use strum::VariantArray;
 
 use crate::fault::FaultClass;
 
-/// What predefined logic can do about a failed call.
+/// An action of predefined logic about a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
@@ -29,7 +29,7 @@ pub enum PolicyAction {
 }
 
 impl PolicyAction {
-    /// What a tool can declare.
+    /// Returns the actions that a tool can declare.
     pub fn declarable() -> impl Iterator<Item = Self> {
         Self::VARIANTS.iter().copied().filter(|action| *action != Self::Consult)
     }
@@ -40,7 +40,7 @@ impl PolicyAction {
     }
 }
 
-/// What a tool declares for one class of failures. Numbers that it leaves out are the operator's.
+/// The policy that a tool declares for one class of failures. Numbers that it leaves out are the operator's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FaultPolicy {
@@ -103,7 +103,7 @@ pub struct CachedResult {
     pub max_age_s: u32,
 }
 
-/// What a tool declares about its failures. Frozen in each requested call.
+/// The failure policies that a tool declares. Frozen in each requested call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolPolicies {
@@ -131,12 +131,12 @@ pub struct ToolPolicies {
 }
 
 impl ToolPolicies {
-    /// Whether nothing is declared.
+    /// Returns whether nothing is declared.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What can be called in its place, in order: its place among these names an alternative elsewhere.
+    /// Returns the tools that can be called in its place, in order: its place among these names an alternative elsewhere.
     pub fn alternatives(&self) -> impl Iterator<Item = &AlternativeTool> {
         self.alternative.iter().chain(&self.others)
     }
@@ -146,7 +146,7 @@ impl ToolPolicies {
         self.alternatives().nth(at as usize)
     }
 
-    /// What is declared for calls that take the place of failed ones: these are neither left out
+    /// Returns the policies of calls that take the place of failed ones: these are neither left out
     /// nor replaced again, and their results are neither used later nor interpreted.
     #[must_use]
     pub fn of_substitute(&self) -> Self {

@@ -1,4 +1,4 @@
-//! What predefined logic does about a failed attempt of a call: one pure function of its facts.
+//! The response of predefined logic to a failed attempt of a call: one pure function of its facts.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ const MIN_ATTEMPT_MS: u64 = 1_000;
 /// The fewest attempts of a write that its key makes safe to repeat.
 const KEYED_ATTEMPTS: u32 = 2;
 
-/// Whether the same call may be made again.
+/// The permission to make the same call again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repetition {
     /// A read.
@@ -65,7 +65,7 @@ pub struct CallFailure<'a> {
     pub seed: &'a str,
 }
 
-/// What is done about a failed attempt.
+/// The choice about a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum PolicyChoice {
@@ -112,7 +112,7 @@ fn is_one(voters: &u32) -> bool {
 }
 
 impl PolicyChoice {
-    /// What is done.
+    /// Returns the action.
     pub fn action(self) -> PolicyAction {
         match self {
             PolicyChoice::Retry { .. } => PolicyAction::Retry,
@@ -197,7 +197,7 @@ impl RefusedAction {
     }
 }
 
-/// What predefined logic does about a failure, and what it considered before that. The last considered action is the
+/// Returns what predefined logic does about a failure, and what it considered before that. The last considered action is the
 /// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe, and none does it in
 /// another way.
 pub fn respond(

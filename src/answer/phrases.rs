@@ -194,7 +194,7 @@ const PHRASES: [AnswerPhrases; 5] = [
     },
 ];
 
-/// What the run waits for, and how to decide it.
+/// Words what the run waits for, and how to decide it.
 pub(super) fn render_waiting(state: &RunState) -> String {
     let words = phrases_for(state);
     let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
@@ -309,7 +309,7 @@ fn write_question(out: &mut String, call: &CallState, needed: &RequiredApproval,
     }
 }
 
-/// Whether the text shows everything that waits in full.
+/// Returns whether the text shows everything that waits in full.
 pub(super) fn is_shown_whole(state: &RunState) -> bool {
     let fits =
         |arguments: &Value| invisible::escape_json(&exact_json(arguments)).chars().count() <= MAX_ARGUMENTS;
@@ -324,7 +324,7 @@ pub(super) fn is_shown_whole(state: &RunState) -> bool {
     })
 }
 
-/// What a cancelled run had done.
+/// Words what a cancelled run had done.
 pub(super) fn render_stopped(state: &RunState) -> String {
     let words = phrases_for(state);
     let done = |call: &&CallState| {

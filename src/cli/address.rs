@@ -35,7 +35,7 @@ pub struct AddressFile {
     text: String,
 }
 
-/// What a server uses unless a request says otherwise.
+/// The server's defaults for requests that say nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDefaults {
     /// The tenant of requests without a key.

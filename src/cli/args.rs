@@ -131,7 +131,7 @@ pub struct ChatArgs {
     pub guidance: GuidanceArgs,
 }
 
-/// What a request says about its plans besides its words.
+/// The guidance of a request for its plans besides its words.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GuidanceArgs {
     /// What every plan and call keeps to, as in the body of POST /api/chat, such as '{"read_only": true}'
@@ -149,7 +149,7 @@ impl GuidanceArgs {
     }
 }
 
-/// What a request may lower.
+/// The limits that a request may lower.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct ExecutionLimits {
     /// Who may be asked when something unexpected happens, if fewer than configured: basic asks no model after the plan
@@ -160,7 +160,7 @@ pub struct ExecutionLimits {
     pub mode: Option<ExecutionMode>,
 }
 
-/// What `chat` asks for with each message.
+/// The options that `chat` sends with each message.
 #[derive(Debug, Clone, Default)]
 pub struct Asking {
     /// Approval, dry run, level and mode.

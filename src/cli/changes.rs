@@ -1,4 +1,4 @@
-//! What changed between two texts, by lines, in the form of a unified diff without line numbers.
+//! Changes between two texts, by lines, in the form of a unified diff without line numbers.
 
 /// Lines that are shown around a change.
 const AROUND: usize = 3;

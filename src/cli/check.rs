@@ -181,7 +181,7 @@ pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
     })
 }
 
-/// What keeps programs from being written and executed, where the configuration has plans be programs.
+/// Finds what keeps programs from being written and executed, where the configuration has plans be programs.
 pub fn unfit_programs(config: &Config) -> Vec<Finding> {
     let level = match config.planning.maker {
         PlanningMaker::Scenes => return Vec::new(),
@@ -210,7 +210,7 @@ pub fn unfit_programs(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// What keeps consultations from being useful or cheap, where the configured level allows them.
+/// Finds what keeps consultations from being useful or cheap, where the configured level allows them.
 pub fn unfit_consultations(config: &Config) -> Vec<Finding> {
     if config.execution.level < Some(ExecutionLevel::Adaptive) {
         return Vec::new();

@@ -76,7 +76,7 @@ fn documents(loaded: &LoadedConfig) -> Result<Vec<FlowDocument>, Failure> {
     Ok(engine::catalogue(loaded)?.flows().map(|flow| FlowDocument::of(flow)).collect())
 }
 
-/// Who planned a path.
+/// Names who planned a path.
 pub fn maker_text(maker: PathMaker) -> &'static str {
     match maker {
         PathMaker::Planner => "planned by a model",

@@ -29,7 +29,7 @@ pub enum Show {
 }
 
 impl Show {
-    /// What fits standard error.
+    /// Returns the display that fits standard error.
     pub fn fitting(json: bool, quiet: bool, one_message: bool) -> Self {
         match (json, one_message) {
             (true, true) => Show::Json,
@@ -40,12 +40,12 @@ impl Show {
         }
     }
 
-    /// Whether the answer is text.
+    /// Returns whether the answer is text.
     pub fn is_text(self) -> bool {
         self.has_progress() || self == Show::Quiet
     }
 
-    /// Whether events are rendered as text.
+    /// Returns whether events are rendered as text.
     pub fn has_progress(self) -> bool {
         matches!(self, Show::Live | Show::Plain)
     }

@@ -16,7 +16,7 @@ use super::progress::LogWriter;
 /// Maximum length of a panic's own words, in characters.
 const MAX_PANIC_CHARS: usize = 200;
 
-/// What a command writes to standard error beside the log.
+/// The output of a command on standard error beside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoggedOutput {
     /// Nothing: the log is all there is.
@@ -30,7 +30,7 @@ pub enum LoggedOutput {
 }
 
 impl LoggedOutput {
-    /// What this command writes.
+    /// Returns what this command writes.
     pub fn of(command: &CliCommand) -> Self {
         match command {
             CliCommand::Serve(_) | CliCommand::SimulateLlm(_) => LoggedOutput::Server,

@@ -24,7 +24,7 @@ const ARGUMENTS: usize = 120;
 const RESULT: usize = 160;
 const WORDS: usize = 300;
 
-/// What a line is about; a terminal shows it as a sign in front of the line.
+/// The kind of a line; a terminal shows it as a sign in front of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// A plan, or a line of it.
@@ -361,7 +361,7 @@ impl Narrator {
         }
     }
 
-    /// What a step is for.
+    /// Returns the purpose of a step.
     pub fn purpose(&self, step: u32) -> &str {
         self.steps.get(&step).map_or("", |(_, purpose)| purpose)
     }

@@ -33,7 +33,7 @@ impl<W: Write> Output<W> {
         Self { width: Some(width), ..self }
     }
 
-    /// Whether the reader has closed the output.
+    /// Returns whether the reader has closed the output.
     pub fn is_gone(&self) -> bool {
         self.gone
     }

@@ -428,7 +428,7 @@ pub fn plan_waits() -> Vec<Envelope<Event>> {
     journal(events)
 }
 
-/// What follows on a yes to a call: it is made, and the run completes.
+/// The events after a yes to a call: it is made, and the run completes.
 pub fn carried_out(step: u32, call: u32) -> Vec<Event> {
     let mut events = vec![
         Event::ToolStarted { call, attempt: 1 },

@@ -39,7 +39,7 @@ const LONGEST: usize = 64 * 1024 * 1024;
 /// The remedy if it is unknown whether a request was carried out.
 const SEE: &str = "what was sent may have been carried out: `proscenium runs list` shows it";
 
-/// Whether a command failed because another process owns the data directory.
+/// Returns whether a command failed because another process owns the data directory.
 pub fn is_owned(failure: &Failure) -> bool {
     failure.code == ErrorCode::InUse.as_str()
 }

@@ -18,7 +18,7 @@ use super::{args, changes, engine, stored_runs};
 /// Most columns of a reason within a line.
 const WHY: usize = 300;
 
-/// What is replayed.
+/// The recording that is replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
     /// A run of the store.

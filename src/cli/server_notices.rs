@@ -1,4 +1,4 @@
-//! What a server says about itself on standard error: lines for people, or log lines if the log is JSON, so that
+//! Notices of a server about itself on standard error: lines for people, or log lines if the log is JSON, so that
 //! everything on standard error is JSON then.
 
 use std::sync::Arc;

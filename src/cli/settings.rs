@@ -1,4 +1,4 @@
-//! What a server was configured with, so that clients can report where their own environment differs. Values
+//! The configuration of a server, so that clients can report where their own environment differs. Values
 //! are published as hashes.
 
 use std::collections::BTreeMap;

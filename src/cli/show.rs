@@ -16,7 +16,7 @@ use super::output::tokens;
 use super::text::{clean, count, dollars, duration, json, name, one_line, short, whole_json};
 use super::{pending_questions, table};
 
-/// What is shown of a run.
+/// The parts of a run that are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShownParts {
     /// Only the plan, as a Mermaid flowchart.

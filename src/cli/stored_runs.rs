@@ -103,7 +103,7 @@ impl StoredRuns {
         }
     }
 
-    /// Whether a process currently owns the data directory.
+    /// Returns whether a process currently owns the data directory.
     pub async fn is_owned(&self) -> bool {
         store::inspect(&self.data_dir).await.is_ok_and(|standing| standing.owner.is_some())
     }
@@ -306,7 +306,7 @@ impl StoredRuns {
         Ok(run.map_or(row.status.name(), |(run, _)| run.reported_plan_status(row.status)))
     }
 
-    /// What the conversation of a run cost, in nano-USD.
+    /// Returns what the conversation of a run cost, in nano-USD.
     pub async fn session_cost(&self, session: &SessionId) -> Result<u64, Failure> {
         let usage = self.store.session_usage(&self.tenant, session).await.map_err(failure)?;
         Ok(usage.cost_nano_usd)

@@ -37,7 +37,7 @@ impl Default for DocumentsConfig {
 }
 
 impl DocumentsConfig {
-    /// What the store checks.
+    /// Returns the limits that the store checks.
     pub fn limits(&self) -> DocumentLimits {
         DocumentLimits { max_bytes: self.max_bytes, max_per_user: self.max_per_user }
     }

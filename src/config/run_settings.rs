@@ -4,7 +4,7 @@ use super::TenantConfig;
 use crate::adapt::{self, ConsultationLimits, ExecutionLevel, ExecutionMode};
 use crate::run::{ApprovalPolicy, PlanningMaker, RequestOptions, Settings};
 
-/// What this process can offer to a run.
+/// The abilities that this process can offer to a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunOffer {
     /// How many models are configured for decisions.

@@ -90,7 +90,7 @@ impl Default for ServerConfig {
 /// Files that a server has open besides connections: its database, logs, listeners, workers of the sandbox.
 const OTHER_FILES: u64 = 256;
 
-/// Whether `addr` has the form `HOST:PORT`; nothing is looked up.
+/// Returns whether `addr` has the form `HOST:PORT`; nothing is looked up.
 pub fn is_listen_address(addr: &str) -> bool {
     let parts = addr.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
     matches!(parts, Some((host, Ok(_))) if !host.is_empty())

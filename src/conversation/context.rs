@@ -1,4 +1,4 @@
-//! What a run knows of the conversation when it starts.
+//! The context that a run gets of its conversation when it starts.
 
 use super::waiting_history::RememberedHistory;
 use super::{ConversationState, document_choice};
@@ -8,7 +8,7 @@ use crate::run::{Context, NamedDocument, RunQueued, RunState, SessionEvent, Usag
 /// Tokens of the words around the facts in a prompt.
 const FACTS_SECTION: usize = 96;
 
-/// What a run that starts is given of its conversation.
+/// The context of a conversation for a run that starts.
 #[derive(Debug, Default)]
 pub(crate) struct StartingContext {
     /// What it knows; stored with it.

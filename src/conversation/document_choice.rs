@@ -101,7 +101,7 @@ const ORDINALS: [&[&str]; 10] = [
 /// The longest reply that may name a document that was not listed, in bytes.
 const MAX_REPLY_BYTES: usize = 400;
 
-/// What a reply to a question that lists documents names.
+/// The documents that a reply names, where a question lists some.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ChosenDocuments {
     /// The documents.
@@ -111,7 +111,7 @@ pub(crate) struct ChosenDocuments {
 }
 
 impl ChosenDocuments {
-    /// What `reply` names of the documents that were `listed` and of the user's others, where `all` are those that exist,
+    /// Returns what `reply` names of the documents that were `listed` and of the user's others, where `all` are those that exist,
     /// the newest first.
     pub(crate) fn of(reply: &str, listed: &[NamedDocument], all: &[NamedDocument]) -> Self {
         let is_listed = |one: &NamedDocument| listed.iter().any(|listed| listed.id == one.id);
@@ -128,7 +128,7 @@ impl ChosenDocuments {
         Self { names_deleted: named.is_empty() && is_deleted, named }
     }
 
-    /// What `reply` names of the documents that were `listed`, where it is not known which exist.
+    /// Returns what `reply` names of the documents that were `listed`, where it is not known which exist.
     pub(crate) fn of_listed(reply: &str, listed: &[NamedDocument]) -> Self {
         let named = DocumentChoices { listed, ..DocumentChoices::default() }.named(reply);
         Self { named, names_deleted: false }
@@ -237,7 +237,7 @@ fn is_file_name(reply: &str) -> bool {
             .is_some_and(|(stem, ending)| stem.contains(char::is_alphabetic) && is_ending(ending))
 }
 
-/// Whether a request only asks for another one of a list, such as "and the second one?".
+/// Returns whether a request only asks for another one of a list, such as "and the second one?".
 pub(super) fn asks_again(request: &str) -> bool {
     if request.len() > MAX_AGAIN_BYTES {
         return false;

@@ -1,4 +1,4 @@
-//! What the conversation remembers: the folds of the session's stream, in its order, and its owner.
+//! The memory of the conversation: the folds of the session's stream, in its order, and its owner.
 
 use std::collections::BTreeMap;
 
@@ -94,8 +94,8 @@ impl SessionHistory {
         Some(())
     }
 
-    /// What `read` makes of what the conversation remembers, for a run that starts now. `None` if it cannot be read: what this
-    /// process has packed always can.
+    /// Returns what `read` makes of what the conversation remembers, for a run that starts now. `None` if it cannot be read: what
+    /// this process has packed always can.
     pub(super) fn remembered<T>(&mut self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
         self.folds.with(|history| read(history))
     }
@@ -122,12 +122,12 @@ impl SessionHistory {
         self.last
     }
 
-    /// Whether an event is known that follows one which is not: the run that appended it has not been reported yet.
+    /// Returns whether an event is known that follows one which is not: the run that appended it has not been reported yet.
     pub(super) fn is_behind(&self) -> bool {
         !self.early.is_empty()
     }
 
-    /// What to summarise now, for a window of so many tokens.
+    /// Returns what to summarise now, for a window of so many tokens.
     pub(super) fn needs_summary(&self, window: usize) -> Option<SummaryJob> {
         if !self.outline.fill.needs_summary(&self.options, window) {
             return None;
@@ -135,12 +135,12 @@ impl SessionHistory {
         self.peeked(|known| known.memory.needs_summary(window))?
     }
 
-    /// Whether it has to be summarised before the next request, for a window of so many tokens.
+    /// Returns whether it has to be summarised before the next request, for a window of so many tokens.
     pub(super) fn is_overdue(&self, window: usize) -> bool {
         self.outline.fill.is_overdue(&self.options, window)
     }
 
-    /// What the conversation has cost, in billionths of a US dollar.
+    /// Returns the cost of the conversation, in billionths of a US dollar.
     pub(super) fn cost_nano_usd(&self) -> u64 {
         self.outline.cost_nano_usd
     }
@@ -150,7 +150,7 @@ impl SessionHistory {
         self.outline.asked_by
     }
 
-    /// Whether a plain yes to the pending question confirms something.
+    /// Returns whether a plain yes to the pending question confirms something.
     pub(super) fn confirms(&self) -> bool {
         self.outline.confirms
     }
@@ -162,7 +162,7 @@ mod tests {
     use crate::run::{FactKind, FactSource, StatedFact};
 
     impl SessionHistory {
-        /// What the conversation remembers, once the outline says the same of it.
+        /// Returns what the conversation remembers, once the outline says the same of it.
         pub(in crate::conversation) fn checked(&self) -> (Memory, FactLedger) {
             let remembered = self.peeked(|known| (known.memory.clone(), known.ledger.clone())).unwrap();
             let (memory, ledger) = &remembered;

@@ -96,7 +96,7 @@ pub(crate) struct StoredDecisions {
     pub(crate) is_changed: bool,
 }
 
-/// What a run waits for.
+/// The decisions that a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenDecisions {
     /// The sequence number of the run's last event.
@@ -132,7 +132,7 @@ pub(crate) struct RunReading {
     pub(crate) turns: Vec<(u64, SessionEvent)>,
 }
 
-/// What a driver left behind.
+/// The last report of a driver.
 #[derive(Debug)]
 pub(crate) struct DriverReport {
     /// Never [`RunCondition::Unfinished`], unless `broken`.

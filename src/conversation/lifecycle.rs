@@ -1,11 +1,11 @@
-//! What happens next, and how the conversation sleeps or gives up without losing what is on its way to it.
+//! The life of a conversation: how it proceeds, sleeps or gives up without losing what is on its way to it.
 
 use super::commands::refuse;
 use super::side_effect::SideEffect;
 use super::{Awake, ConversationState, Phase, ResumeCaller, faults};
 use crate::run::{Fault, SessionEvent};
 
-/// Whether the registry lets a conversation's actor stop: it has received every message that was sent to it.
+/// Returns whether the registry lets a conversation's actor stop: it has received every message that was sent to it.
 ///
 /// `known` is the generation of the actor that the registry knows and the number of messages sent to it; `asking` are the
 /// generation of the actor that asks and the number that it received. No message reaches an actor that the registry does
@@ -113,7 +113,7 @@ impl ConversationState {
         }
     }
 
-    /// What is remembered may not be what the stream has: nothing starts until it is read again.
+    /// Marks what is remembered as doubtful, since it may not be what the stream has: nothing starts until it is read again.
     pub(super) fn fail(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
         self.cancel_timer(out);
         // Everything waits for its end.
@@ -192,13 +192,13 @@ impl ConversationState {
         }
     }
 
-    /// Whether it is awake, nothing is in progress and nothing waits.
+    /// Returns whether it is awake, nothing is in progress and nothing waits.
     pub(super) fn is_idle(&self) -> bool {
         let is_awake = matches!(self.phase, Phase::Awake(_));
         is_awake && self.backlog.is_empty() && !self.is_working() && !self.is_summarising()
     }
 
-    /// Whether a run is queued, read, driven or being appended, or a fact is.
+    /// Returns whether a run is queued, read, driven or being appended, or a fact is.
     pub(super) fn is_working(&self) -> bool {
         self.runs.has_active() || self.appending().is_some() || self.is_stating()
     }

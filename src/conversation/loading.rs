@@ -6,7 +6,7 @@ use super::slots::{ParkedRun, RunSlot, ScheduledRun};
 use super::{Awake, ConversationState, Phase, ResumeCaller};
 use crate::run::RunStatus;
 
-/// Whether a process takes up an unfinished run when it loads the conversation. Only a serving process resumes runs; any
+/// Returns whether a process takes up an unfinished run when it loads the conversation. Only a serving process resumes runs; any
 /// process can decide about one that waits for a person.
 pub(crate) fn is_taken_up(status: RunStatus, resumes_runs: bool) -> bool {
     resumes_runs || status == RunStatus::Waiting

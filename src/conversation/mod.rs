@@ -241,7 +241,7 @@ impl ConversationState {
         effects
     }
 
-    /// What the conversation has cost, its runs and its summaries.
+    /// Returns the cost of the conversation, its runs and its summaries.
     pub(crate) fn cost_nano_usd(&self) -> u64 {
         self.history.cost_nano_usd()
     }

@@ -1,4 +1,4 @@
-//! What a conversation has to know of a run that no driver has.
+//! The condition of a run that no driver has, as far as its conversation has to know it.
 
 use jiff::Timestamp;
 
@@ -17,7 +17,7 @@ impl RunCondition {
 }
 
 impl OpenDecisions {
-    /// What a run waits for.
+    /// Returns what a run waits for.
     pub(crate) fn of(state: &RunState, is_shown_whole: bool) -> Self {
         let asks = |matter: ApprovalSubject| !matches!(matter, ApprovalSubject::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, approval)| approval.is_open() && asks(approval.matter));
@@ -33,7 +33,7 @@ impl OpenDecisions {
 }
 
 impl StoredDecisions {
-    /// What a stored run waits for since `since`. A plan that a person changed since then may differ from the one that
+    /// Returns what a stored run waits for since `since`. A plan that a person changed since then may differ from the one that
     /// the conversation showed.
     pub(crate) fn of(state: &RunState, since: Timestamp, is_shown_whole: bool) -> Self {
         let is_changed =

@@ -1,4 +1,4 @@
-//! What the conversation has its actor do.
+//! The effects that the conversation has its actor perform.
 
 use jiff::Timestamp;
 
@@ -73,7 +73,7 @@ pub(crate) struct NewRun {
     pub(crate) answers: Option<RunId>,
 }
 
-/// What a message of the conversation decides about an open approval: yes, no, or yes with other values.
+/// The decision of a message about an open approval: yes, no, or yes with other values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WordDecision {
     pub(crate) approval: ApprovalId,

@@ -122,7 +122,7 @@ impl RunTable {
         }
     }
 
-    /// Whether the run is active and holds the caller's command for its next driver.
+    /// Returns whether the run is active and holds the caller's command for its next driver.
     #[cfg(test)]
     pub(super) fn is_held(&self, run: RunId, caller: CallerId) -> bool {
         self.slots.get(&run).and_then(RunSlot::active).is_some_and(|active| active.held.contains(&caller))
@@ -142,22 +142,22 @@ impl RunTable {
         self.slots.iter().find(|(_, slot)| is_current(slot)).map(|(run, _)| *run)
     }
 
-    /// Whether a run is queued, read or driven.
+    /// Returns whether a run is queued, read or driven.
     pub(super) fn has_active(&self) -> bool {
         self.slots.values().any(|slot| slot.active().is_some())
     }
 
-    /// Whether a run is read or driven.
+    /// Returns whether a run is read or driven.
     pub(super) fn has_begun(&self) -> bool {
         self.slots.values().any(|slot| matches!(slot, RunSlot::Reading { .. } | RunSlot::Driven { .. }))
     }
 
-    /// Whether one that is queued, read or driven is one that an earlier process left.
+    /// Returns whether one that is queued, read or driven is one that an earlier process left.
     pub(super) fn has_recovered(&self) -> bool {
         self.slots.values().filter_map(RunSlot::active).any(|active| active.is_recovered)
     }
 
-    /// Whether a later run than `run` is active or waits.
+    /// Returns whether a later run than `run` is active or waits.
     pub(super) fn has_later_than(&self, run: RunId) -> bool {
         self.slots.last_key_value().is_some_and(|(last, _)| *last > run)
     }

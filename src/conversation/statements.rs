@@ -10,7 +10,7 @@ use super::{Awake, ConversationState, MAX_COMMANDS, Phase, faults};
 use crate::memory::{FactRefusal, content_hash, stated_fact_id};
 use crate::run::{FactKind, FactSource, Fault, SessionEvent, StatedFact};
 
-/// What a person states.
+/// A person's statement of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FactStatement {
     /// What is so.
@@ -103,7 +103,7 @@ impl ConversationState {
         }
     }
 
-    /// Whether a statement is being appended.
+    /// Returns whether a statement is being appended.
     pub(super) fn is_stating(&self) -> bool {
         matches!(self.phase, Phase::Awake(Awake { stating: true, .. }) | Phase::Failing { stating: true, .. })
     }

@@ -1,4 +1,4 @@
-//! What conversations remember between their events: unpacked for those that were used last, as many as a bound of bytes has
+//! The memories of conversations between their events: unpacked for those that were used last, as many as a bound of bytes has
 //! room for, and packed for all others. Of ten thousand conversations that are awake, a few hundred are in use at a time: these
 //! pay for no packing, however long they are, and the others take a few kilobytes each.
 //!
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use crate::memory::{FactLedger, Memory, PackedHistory};
 use crate::mutex::lock;
 
-/// What the conversation remembers, unpacked.
+/// The memory of a conversation, unpacked.
 #[derive(Debug)]
 pub(super) struct RememberedHistory {
     pub(super) memory: Memory,
@@ -124,7 +124,7 @@ impl HistoryForm {
     }
 }
 
-/// What one conversation remembers.
+/// The memory of one conversation between its events.
 #[derive(Debug)]
 pub(super) struct WaitingHistory {
     /// A panic while it is read changes nothing of it; one while it is changed ends its conversation's actor.
@@ -143,7 +143,8 @@ impl WaitingHistory {
         Self { form, open, place: 0 }
     }
 
-    /// What `use_it` makes of it, which may change it. `None` if it cannot be read: what this process has packed always can.
+    /// Returns what `use_it` makes of it, which may change it. `None` if it cannot be read: what this process has packed always
+    /// can.
     pub(super) fn with<T>(&mut self, use_it: impl FnOnce(&mut RememberedHistory) -> T) -> Option<T> {
         let (result, bytes) = {
             let mut form = lock(&self.form);
@@ -154,7 +155,8 @@ impl WaitingHistory {
         Some(result)
     }
 
-    /// What `read` makes of it, as [`WaitingHistory::with`], where it is not known to be in use: one that is packed stays so.
+    /// Returns what `read` makes of it, as [`WaitingHistory::with`], where it is not known to be in use: one that is packed stays
+    /// so.
     pub(super) fn read<T>(&self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
         match &*lock(&self.form) {
             HistoryForm::Open(history) => Some(read(history)),

@@ -8,7 +8,7 @@ use crate::planner::list_edits::{self, ListReading};
 use crate::planner::{ApproverChoice, consent};
 use crate::run::{ApprovalId, Fault, RequestOptions};
 
-/// Whether the words of a request may decide about a run that waits: a request with a plan of its own, one that only
+/// Returns whether the words of a request may decide about a run that waits: a request with a plan of its own, one that only
 /// plans and a dry run decide nothing.
 pub(crate) fn may_decide_by_words(has_plan: bool, plan_only: bool, options: RequestOptions) -> bool {
     !has_plan && !plan_only && !options.dry_run

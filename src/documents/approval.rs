@@ -66,7 +66,7 @@ pub struct ApprovalDecision {
     pub note: Option<String>,
 }
 
-/// What an approval is about.
+/// The subject of an approval.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubjectDocument {
     /// Whether a plan may be executed.

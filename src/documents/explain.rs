@@ -1,4 +1,4 @@
-//! What happened unexpectedly in a run, and what followed: a fold of its journal alone.
+//! The unexpected events of a run, and what followed: a fold of its journal alone.
 
 mod consulted;
 mod entries;
@@ -100,7 +100,7 @@ pub struct ExplainedEvent {
     pub cost: ExplainedCost,
 }
 
-/// What something unexpected is about.
+/// The subject of something unexpected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExplainedSubject {
@@ -124,7 +124,7 @@ pub enum ExplainedSubject {
     Forecast,
 }
 
-/// Who decided what followed.
+/// The author of the decision on what followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExplainedDecider {
@@ -151,7 +151,7 @@ pub struct ExplainedOption {
     pub why: String,
 }
 
-/// What came of a decision.
+/// The result of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExplainedResult {
@@ -189,7 +189,7 @@ pub enum ExplainedResult {
     Told,
 }
 
-/// What something unexpected cost.
+/// The cost of something unexpected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedCost {
     /// How long the failed attempt took, in milliseconds.

@@ -314,7 +314,7 @@ pub(super) struct EngineParts {
     pub(super) traces: Option<RunTraces>,
 }
 
-/// What is made from the configuration, and replaced by a reload.
+/// The parts that are made from the configuration, and replaced by a reload.
 pub(super) struct ActiveConfig {
     pub(super) config: Config,
     pub(super) gateway: Gateway,

@@ -156,7 +156,7 @@ pub(super) async fn expire(
     documents.delete_unused_holding(since, hold).await
 }
 
-/// What the prompts of a run show of the documents that its request names, and that marks these as used.
+/// Returns what the prompts of a run show of the documents that its request names, and marks these as used.
 ///
 /// # Errors
 /// `request.documents` if there are too many; `document.unknown` if one does not exist or is another user's; errors of

@@ -1,4 +1,4 @@
-//! What the server and the command line read of the store: lists, owners, usage and keys.
+//! Reads of the store for the server and the command line: lists, owners, usage and keys.
 
 use jiff::Timestamp;
 
@@ -26,7 +26,7 @@ impl Engine {
         Ok(self.parts.store.runs(tenant, filter, page).await?)
     }
 
-    /// Who asked for a run; `None` if the tenant has no such run.
+    /// Returns who asked for a run; `None` if the tenant has no such run.
     pub(crate) async fn run_owner(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunOwner>, Fault> {
         Ok(self.parts.store.run_owner(tenant, run).await?)
     }
@@ -94,7 +94,7 @@ impl Engine {
         Ok(self.parts.store.session_owner(tenant, session).await?)
     }
 
-    /// What a conversation's model calls have cost so far, in billionths of a US dollar.
+    /// Returns what a conversation's model calls have cost so far, in billionths of a US dollar.
     pub(crate) async fn session_cost(&self, tenant: &TenantId, session: &SessionId) -> Result<u64, Fault> {
         Ok(self.parts.store.session_usage(tenant, session).await?.cost_nano_usd)
     }

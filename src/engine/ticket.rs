@@ -152,7 +152,7 @@ impl RunTicket {
     }
 }
 
-/// What is needed to accept a request, cloneable for tasks that outlive their caller.
+/// The parts that accept a request, cloneable for tasks that outlive their caller.
 #[derive(Clone)]
 pub(super) struct Intake {
     pub(super) registry: session_registry::Address,

@@ -1,4 +1,4 @@
-//! What earlier processes knew of the tools, from the end of the journal.
+//! The health of tools as earlier processes knew it, from the end of the journal.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -7,7 +7,7 @@ use super::Engine;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 use crate::store::{Record, StreamId};
 
-/// Whether a fault means that a run's events are damaged or of an unknown format.
+/// Returns whether a fault means that a run's events are damaged or of an unknown format.
 pub(super) fn is_unreadable(fault: &Fault) -> bool {
     matches!(fault.code.as_str(), "store.unreadable" | "store.gap")
 }

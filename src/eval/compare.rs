@@ -9,7 +9,7 @@ use super::report::{EvalReport, RequestReport};
 /// What is less likely is not put down to chance.
 const CHANCE: f64 = 0.05;
 
-/// What has changed since an earlier evaluation.
+/// The changes since an earlier evaluation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct EvalComparison {
     /// Requests that were right and are wrong now, or that wrote what they did not write before.
@@ -79,7 +79,7 @@ impl EvalComparison {
         comparison
     }
 
-    /// Whether something that was right is wrong now.
+    /// Returns whether something that was right is wrong now.
     pub fn is_regression(&self) -> bool {
         !self.regressions.is_empty() || self.fallen.is_some()
     }

@@ -76,7 +76,7 @@ impl ExecutedRequest {
         completed.map(|step| step.scene.clone()).collect()
     }
 
-    /// Whether it ended with a question.
+    /// Returns whether it ended with a question.
     pub fn asked(&self) -> bool {
         self.status == Some(RunStatus::NeedsInput)
     }

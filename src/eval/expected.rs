@@ -27,7 +27,7 @@ fn range(from: Option<&Value>, to: Option<&Value>) -> Option<BTreeSet<Date>> {
     Some(days.collect()).filter(|days: &BTreeSet<Date>| (1..=MAX_DAYS).contains(&days.len()))
 }
 
-/// Whether a value is a day between the first and the last day of a labelled call.
+/// Returns whether a value is a day between the first and the last day of a labelled call.
 pub(super) fn covers(call: &LabelledCall, value: &Value) -> bool {
     let day = value.as_str().and_then(|text| text.parse::<Date>().ok());
     let days = range(call.arguments.get("from"), call.arguments.get("to"));
@@ -49,7 +49,7 @@ impl<'a> ExpectedCall<'a> {
             })
     }
 
-    /// Whether it was not executed, or not completely. Missing non-working days are no loss.
+    /// Returns whether it was not executed, or not completely. Missing non-working days are no loss.
     pub(super) fn is_left(&self) -> bool {
         let working = |day: &Date| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday);
         self.days.as_ref().map_or(!self.done, |days| days.iter().any(working))

@@ -1,4 +1,4 @@
-//! What is not as labelled in an executed request.
+//! Compares an executed request with its labels.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::labels::{ExpectedTool, LabelledCall, LabelledRequest};
 use super::mentions;
 use crate::run::RunStatus;
 
-/// What is not as labelled.
+/// A difference from the labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalFault {
     /// The kind.
@@ -104,7 +104,7 @@ pub(super) fn forbidden(never: &str) -> Option<ForbiddenThing<'_>> {
 }
 
 impl LabelledRequest {
-    /// Whether it has a label that is judged.
+    /// Returns whether it has a label that is judged.
     pub fn is_judged(&self) -> bool {
         self.scenes.is_some()
             || self.completes.is_some()
@@ -127,7 +127,7 @@ impl LabelledRequest {
 }
 
 impl Judgement {
-    /// Whether everything is as labelled; a further read is allowed.
+    /// Returns whether everything is as labelled; a further read is allowed.
     pub fn is_right(&self) -> bool {
         self.faults.iter().all(|fault| fault.kind == EvalFaultKind::OtherRead)
     }
@@ -418,7 +418,7 @@ impl Judge<'_> {
 }
 
 impl ExpectedTool {
-    /// Whether the arguments of a call match: each equals one of the alternatives, or is the next date from `today` on
+    /// Returns whether the arguments of a call match: each equals one of the alternatives, or is the next date from `today` on
     /// that ends with it.
     pub fn fits(&self, arguments: &Value, today: Date) -> bool {
         self.args.iter().all(|(name, meant)| {

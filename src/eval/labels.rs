@@ -175,7 +175,7 @@ impl LabelledRequest {
         HEXLOWER.encode(&hash[..8])
     }
 
-    /// Whether no scene serves it.
+    /// Returns whether no scene serves it.
     pub fn is_out_of_scope(&self) -> bool {
         self.class.as_deref() == Some(OUT_OF_SCOPE)
     }

@@ -1,4 +1,4 @@
-//! Whether a value is mentioned in some words, and whether two values are equivalent.
+//! Mentions of values in words, and the equivalence of values.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn content(text: &str) -> Vec<String> {
     if left.is_empty() { all } else { left }
 }
 
-/// Whether an argument matches the label. `|` in the label separates alternatives; a text of several words
+/// Returns whether an argument matches the label. `|` in the label separates alternatives; a text of several words
 /// may contain more of the request's words.
 pub(super) fn matches_label(labelled: &Value, actual: &Value, words: &str) -> bool {
     match (labelled, actual) {
@@ -77,7 +77,7 @@ fn same_text(expected: &str, actual: &str, words: &str) -> bool {
         && actual.iter().all(|token| all.contains(token))
 }
 
-/// Whether a value derives from the words: from the numbers, days, times, names or enumeration values in
+/// Returns whether a value derives from the words: from the numbers, days, times, names or enumeration values in
 /// them. `schema` is the argument's schema, `today` the day of the clock.
 pub(super) fn is_mentioned(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
     match value {

@@ -1,4 +1,4 @@
-//! What an evaluation found, as a document that later evaluations are compared with.
+//! The result of an evaluation, as a document that later evaluations are compared with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl JudgedRequest {
     }
 }
 
-/// What was evaluated.
+/// The subject of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalSubject {
     /// The models that could be asked; none: the embedded rules.
@@ -59,7 +59,7 @@ impl EvalSubject {
     }
 }
 
-/// What an evaluation found.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalReport {
     /// [`REPORT_FORMAT`].
@@ -196,7 +196,7 @@ impl EvalReport {
         }
     }
 
-    /// Whether every request was executed, and each time as labelled.
+    /// Returns whether every request was executed, and each time as labelled.
     pub fn is_right(&self) -> bool {
         self.requests.iter().all(RequestReport::is_right)
     }
@@ -256,17 +256,17 @@ impl RequestReport {
             .then(|| self.right_repetitions() as f64 / self.repetitions.len() as f64)
     }
 
-    /// Whether it was left out.
+    /// Returns whether it was left out.
     pub fn is_left_out(&self) -> bool {
         self.repetitions.is_empty()
     }
 
-    /// Whether it was executed, and each time as labelled, if it is judged.
+    /// Returns whether it was executed, and each time as labelled, if it is judged.
     pub fn is_right(&self) -> bool {
         !self.is_left_out() && (!self.judged || self.share() == Some(1.0))
     }
 
-    /// Whether a write in any of its executions was not asked for.
+    /// Returns whether a write in any of its executions was not asked for.
     pub fn has_wrong_write(&self) -> bool {
         let mut faults = self.repetitions.iter().flat_map(|repetition| &repetition.faults);
         faults.any(|fault| fault.kind == EvalFaultKind::WrongWrite)

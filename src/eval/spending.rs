@@ -28,8 +28,8 @@ impl SpendingLimits {
         Self { cost_usd: limits.into_iter().flatten().reduce(f64::min), ..self }
     }
 
-    /// Whether models that may cost something could be called without an end. The embedded rules cost nothing, and neither do
-    /// models on this machine without a price.
+    /// Checks that models that may cost something cannot be called without an end. The embedded rules cost nothing, and neither
+    /// do models on this machine without a price.
     ///
     /// # Errors
     /// `eval.unbounded_cost`, with the models that need a limit.
@@ -74,7 +74,7 @@ fn is_priced(model: &ModelOptions) -> bool {
     model.input_usd_per_million > 0.0 || model.output_usd_per_million > 0.0
 }
 
-/// What was spent, and what requests in progress may spend.
+/// The spending of an evaluation so far, and what requests in progress may spend.
 #[derive(Debug, Default)]
 pub(super) struct EvalSpending {
     limits: SpendingLimits,
@@ -104,13 +104,13 @@ impl EvalSpending {
         Self { limits, cap: limits.cost_usd.map(|usd| SpendingCap::new(nano(usd))), ..Self::default() }
     }
 
-    /// What all engines of the evaluation have to keep to together.
+    /// Returns what all engines of the evaluation have to keep to together.
     pub(super) fn cap(&self) -> Option<SpendingCap> {
         self.cap.clone()
     }
 
-    /// Whether what is left did not cover a call to a model: requests that were in progress then were not executed as they
-    /// would be, and none further begins.
+    /// Returns whether what is left did not cover a call to a model: requests that were in progress then were not executed as
+    /// they would be, and none further begins.
     pub(super) fn is_exhausted(&self) -> bool {
         self.cap.as_ref().is_some_and(SpendingCap::has_refused)
     }
@@ -163,7 +163,7 @@ impl EvalSpending {
         self.lock().cut_off_usd += cost_usd;
     }
 
-    /// What such requests have spent, in US dollars.
+    /// Returns what such requests have spent, in US dollars.
     pub(super) fn cut_off_usd(&self) -> f64 {
         self.lock().cut_off_usd
     }

@@ -33,7 +33,7 @@ fn write_report(to: &mut String, report: &EvalReport, failures: usize) -> fmt::R
     write_usage(to, report)
 }
 
-/// What has changed since an earlier report; at most `most` requests of a kind are named.
+/// Words what has changed since an earlier report; at most `most` requests of a kind are named.
 pub fn comparison_text(comparison: &EvalComparison, most: usize) -> String {
     let mut text = String::new();
     let _ = write_comparison(&mut text, comparison, most);

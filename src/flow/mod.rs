@@ -122,7 +122,7 @@ pub struct ValueTest {
     pub test: Comparison,
 }
 
-/// What a value is compared with. A value that does not exist is null.
+/// The right side of a comparison. A value that does not exist is null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
@@ -136,7 +136,7 @@ pub enum Comparison {
     Exists(bool),
 }
 
-/// What executes a node.
+/// The executor of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum NodeKind {
@@ -196,7 +196,7 @@ pub enum NodeKind {
     Condition,
 }
 
-/// Who gives the approval of a node.
+/// The person who gives the approval of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
@@ -207,7 +207,7 @@ pub enum Decider {
     User,
 }
 
-/// What holds for every execution of a flow.
+/// A condition on every execution of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "rule", rename_all = "snake_case")]
 pub enum Invariant {
@@ -242,7 +242,7 @@ pub struct FlowProblem {
     pub remedy: String,
 }
 
-/// Who planned a path.
+/// The maker of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathMaker {
@@ -275,7 +275,7 @@ impl Flow {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Whether the nodes of a path can be executed where no model is asked, with or without the functions that stand in
+    /// Returns whether the nodes of a path can be executed where no model is asked, with or without the functions that stand in
     /// for one.
     pub(crate) fn works_without_model(&self, path: &[String], with_functions: bool) -> bool {
         path.iter().filter_map(|name| self.node(name)).all(|node| match &node.kind {
@@ -343,7 +343,7 @@ impl Node {
         }
     }
 
-    /// Whether the flow ends with it.
+    /// Returns whether the flow ends with it.
     pub fn is_end(&self) -> bool {
         self.possible_next_nodes.is_empty()
     }
@@ -384,7 +384,7 @@ impl Node {
 }
 
 impl Decider {
-    /// Whether it is an approver.
+    /// Returns whether it is an approver.
     pub fn is_approver(&self) -> bool {
         *self == Decider::Approver
     }
@@ -411,7 +411,7 @@ impl ValueTest {
         Self { value: value.to_owned(), test: Comparison::Exists(false) }
     }
 
-    /// Whether it holds for these values.
+    /// Returns whether it holds for these values.
     pub fn holds(&self, values: &Map<String, Value>) -> bool {
         let value = value_at(values, &self.value).unwrap_or(&Value::Null);
         match &self.test {

@@ -1,4 +1,4 @@
-//! Whether a part of a request stands by itself, so that a flow is given it alone. The lists of words are of English, Italian,
+//! Parts of a request that stand by themselves, so that a flow is given one alone. The lists of words are of English, Italian,
 //! French, German and Spanish.
 
 /// Words that may stand between the parts of a request.
@@ -46,7 +46,7 @@ struct RequestWord {
     sentence: usize,
 }
 
-/// Whether `purpose` is one of `parts`, and these are the whole request but for connectives. A part that points to
+/// Returns whether `purpose` is one of `parts`, and these are the whole request but for connectives. A part that points to
 /// another does not stand by itself, nor does one for which what another part says may hold as well: the end of its
 /// sentence, a restriction, where or when its sentence begins, or a figure in its sentence.
 pub(crate) fn is_part(request: &str, purpose: &str, parts: &[&str]) -> bool {
@@ -80,8 +80,8 @@ pub(crate) fn is_part(request: &str, purpose: &str, parts: &[&str]) -> bool {
         && (has_figure || !others.iter().filter(in_sentence).any(|word| is_figure(&word.text)))
 }
 
-/// Whether `part` is the end of a sentence of the request: nothing follows there that may hold for it, too, as in "how many
-/// orders were placed and how much was paid in Milan".
+/// Returns whether `part` is the end of a sentence of the request: nothing follows there that may hold for it, too, as in "how
+/// many orders were placed and how much was paid in Milan".
 pub(crate) fn ends_sentence(request: &str, part: &str) -> bool {
     let (all, own) = (words(request), texts(part));
     let Some(start) = place(&all, &vec![false; all.len()], &own) else { return false };
@@ -89,23 +89,23 @@ pub(crate) fn ends_sentence(request: &str, part: &str) -> bool {
     rest.split_at_checked(own.len()).is_some_and(|(own, after)| is_end(own, after))
 }
 
-/// Whether words have one that restricts, excludes or corrects something: their parts do not stand by themselves then.
+/// Returns whether words have one that restricts, excludes or corrects something: their parts do not stand by themselves then.
 pub(crate) fn restricts(text: &str) -> bool {
     let words = texts(text);
     restrict(words.iter().map(String::as_str))
 }
 
-/// Whether words begin with where, when or of what they and perhaps the following ones ask.
+/// Returns whether words begin with where, when or of what they and perhaps the following ones ask.
 pub(crate) fn begins_with_frame(text: &str) -> bool {
     texts(text).first().is_some_and(|word| is_frame(word))
 }
 
-/// Whether words point to what was said before.
+/// Returns whether words point to what was said before.
 pub(crate) fn points_back(text: &str) -> bool {
     texts(text).iter().any(|word| POINTING.split_whitespace().any(|other| word == other))
 }
 
-/// Whether a purpose names nothing that the user's texts do not name, in whatever form of the word.
+/// Returns whether a purpose names nothing that the user's texts do not name, in whatever form of the word.
 pub(crate) fn says_no_more<'a>(users: impl IntoIterator<Item = &'a str>, purpose: &str) -> bool {
     let said: Vec<String> = users.into_iter().flat_map(texts).collect();
     let names = |word: &&String| {

@@ -37,7 +37,7 @@ pub struct LeftPath {
     pub why: String,
 }
 
-/// What follows in an execution of a flow.
+/// The next node in an execution of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextNode {
     /// This node.
@@ -72,7 +72,7 @@ pub fn path_index(path: &[String], entered: &[String]) -> Option<usize> {
 }
 
 impl Walk<'_> {
-    /// What follows. A planned edge is taken unless a condition speaks against it: its own does not hold, or that of
+    /// Returns what follows. A planned edge is taken unless a condition speaks against it: its own does not hold, or that of
     /// another edge does. Edges that would break an invariant or a bound, or lead to a node without its inputs, are
     /// never taken.
     pub fn next_node(&self) -> NextNode {

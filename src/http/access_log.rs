@@ -31,7 +31,7 @@ const CLIENT_GONE: u16 = 499;
 /// The status in the line of a request whose handler panicked, which ends its connection without a reply.
 const PANICKED: u16 = 500;
 
-/// What is known of a request while it is worked on, for its line.
+/// Notes about a request while it is worked on, for its line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestNotes(Rc<RefCell<NotedIds>>);
 

@@ -107,7 +107,7 @@ fn require_json(request: &HttpRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a parameter of a media type names no other character set than UTF-8.
+/// Returns whether a parameter of a media type names no other character set than UTF-8.
 pub(super) fn is_utf8(parameter: &str) -> bool {
     match parameter.split_once('=') {
         Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
@@ -118,7 +118,7 @@ pub(super) fn is_utf8(parameter: &str) -> bool {
     }
 }
 
-/// Whether the body is sent as it is: no request is decompressed, since a small one could become a large one.
+/// Returns whether the body is sent as it is: no request is decompressed, since a small one could become a large one.
 pub(super) fn is_uncompressed(request: &HttpRequest) -> bool {
     let encoding = request.headers().get(header::CONTENT_ENCODING);
     encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))

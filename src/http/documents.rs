@@ -228,7 +228,7 @@ pub(crate) async fn content(
     Ok(response.no_chunking(length).streaming(Box::pin(pieces)))
 }
 
-/// What was deleted with a document.
+/// The data that was deleted with a document.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct DeletedView {
     /// The runs that named it, which are erased with their events.

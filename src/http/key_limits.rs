@@ -23,7 +23,7 @@ const MANY_KEYS: usize = 1024;
 /// Open streams by the id of their key.
 type StreamCounts = Arc<Mutex<HashMap<String, u32>>>;
 
-/// What each key uses of its limits.
+/// The use that each key makes of its limits.
 #[derive(Debug, Default)]
 pub(crate) struct KeyLimits {
     rate: Mutex<Option<KeyRate>>,

@@ -61,7 +61,7 @@ impl RequestPrincipal {
         }
     }
 
-    /// What a request says about its plan; `None` if nothing.
+    /// Returns what a request says about its plan; `None` if nothing.
     pub(crate) fn guidance(
         &self,
         constraints: Option<PlanConstraints>,
@@ -174,7 +174,7 @@ impl RequestPrincipal {
         }
     }
 
-    /// Whether the principal may read everything of its tenant.
+    /// Returns whether the principal may read everything of its tenant.
     pub(crate) fn reads_everything(&self) -> bool {
         may(self.role, AccessAction::Read, Ownership::Others) == AccessVerdict::Allowed
     }

@@ -92,7 +92,7 @@ impl RunView {
     }
 }
 
-/// What a parked run waits for.
+/// The matter that a parked run waits for.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct WaitsFor {
     /// The approval, for `POST /api/approvals/{approval_id}`.

@@ -43,7 +43,7 @@ impl JournaledRun {
         document.ok_or_else(unknown)
     }
 
-    /// What happened unexpectedly, with the messages of faults or only with the users' sentences.
+    /// Explains what happened unexpectedly, with the messages of faults or only with the users' sentences.
     pub(crate) fn explanation(&self, with_messages: bool) -> Explanation {
         Explanation::new(&self.events, &self.state, with_messages)
     }

@@ -1,4 +1,4 @@
-//! Whether somebody's words name an action.
+//! Actions that somebody's words name.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::{lexicon, pattern};
 /// From this similarity on, two words mean the same.
 const SAME: f64 = 0.8;
 
-/// Whether a word of `said` means one of the actions that `about` names: a tool by its name, description and examples.
+/// Returns whether a word of `said` means one of the actions that `about` names: a tool by its name, description and examples.
 /// Where no word of it is known to be an action, any of its words will do.
 pub(crate) fn names_action<'a>(said: &str, name: &str, about: impl Iterator<Item = &'a str>) -> bool {
     let words = |text: &str| -> Vec<Rc<Features>> {

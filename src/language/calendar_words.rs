@@ -87,7 +87,7 @@ pub(crate) fn possible_weekday(norm: &str) -> Option<Weekday> {
     WEEKDAYS_BY_NAME.get(norm).map(|(day, _)| *day)
 }
 
-/// Whether the word is the usual name of a month or a weekday.
+/// Returns whether the word is the usual name of a month or a weekday.
 pub(crate) fn is_calendar_word(norm: &str) -> bool {
     month(norm).is_some() || weekday(norm).is_some()
 }

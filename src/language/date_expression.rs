@@ -100,7 +100,7 @@ fn subtract_range(run: DayRun, from: Date, to: Date) -> Vec<DayRun> {
     before.into_iter().chain(after).collect()
 }
 
-/// Whether two dates are too far apart for an expression without a year.
+/// Returns whether two dates are too far apart for an expression without a year.
 pub(crate) fn is_too_far_apart(from: Date, to: Date) -> bool {
     from.saturating_add(MAX_YEARLESS_GAP_DAYS.days()) < to
 }

@@ -233,7 +233,7 @@ impl DateReader<'_> {
         said
     }
 
-    /// Whether the number at `i` counts something ("from 15 people") and so is not a day.
+    /// Returns whether the number at `i` counts something ("from 15 people") and so is not a day.
     pub fn is_counted(&self, i: usize) -> bool {
         self.tokens.get(i + 1).is_some_and(|t| {
             t.word && !super::lexicon::is_stop_word(&t.norm) && month(&t.norm).is_none() && !t.is(TO)

@@ -1,4 +1,4 @@
-//! Whether a text denies something or says that something failed, and what an answer says of an act.
+//! Denials and reports of failure in a text, and what an answer says of an act.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -52,8 +52,8 @@ const COURTESIES: [&[&str]; 5] = [
     &["non", "c", "e", "problema"],
 ];
 
-/// Whether some word denies something or says that something failed; what is denied is not read. The "no." before a number is no
-/// such word.
+/// Returns whether some word denies something or says that something failed; what is denied is not read. The "no." before a
+/// number is no such word.
 pub(crate) fn denies(text: &str) -> bool {
     let tokens = text::tokens(text);
     has_denial(&tokens, 0..tokens.len(), |_| true)
@@ -72,7 +72,7 @@ fn has_denial(tokens: &[Token], part: Range<usize>, counts: impl Fn(&Token) -> b
     })
 }
 
-/// What an answer says of an act.
+/// The report of an answer about an act.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ActReport {
     /// Some clause says that something was done.
@@ -111,7 +111,7 @@ impl ActReport {
         report
     }
 
-    /// Whether it says that the act was not done, and nowhere that it was.
+    /// Returns whether it says that the act was not done, and nowhere that it was.
     pub(crate) fn is_denied(self) -> bool {
         self.denies && !self.claims
     }

@@ -47,7 +47,7 @@ impl Entities {
         found
     }
 
-    /// Whether some date expression is unclear.
+    /// Returns whether some date expression is unclear.
     pub fn has_unclear_days(&self) -> bool {
         self.date_expressions.iter().any(|expr| {
             matches!(expr.kind, DateExpressionKind::Unclear | DateExpressionKind::BeforeOrAfter(..))

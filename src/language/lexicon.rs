@@ -156,22 +156,22 @@ pub(crate) fn pair_meaning(first: &str, second: &str) -> Option<&'static str> {
     WORD_PAIRS.iter().find(|(a, b, _)| *a == first && *b == second).map(|p| p.2)
 }
 
-/// Whether the word is a unit of time, which occurs in every domain and is the subject of none.
+/// Returns whether the word is a unit of time, which occurs in every domain and is the subject of none.
 pub(crate) fn is_time_unit(norm: &str) -> bool {
     TIME_UNIT_SET.contains(norm)
 }
 
-/// Whether every meaning of the word is an action.
+/// Returns whether every meaning of the word is an action.
 pub(crate) fn is_action(concepts: &[u16]) -> bool {
     !concepts.is_empty() && concepts.iter().all(|c| DICTIONARY.actions.contains(c))
 }
 
-/// Whether some meaning of the word is an action.
+/// Returns whether some meaning of the word is an action.
 pub(crate) fn may_be_action(concepts: &[u16]) -> bool {
     concepts.iter().any(|c| DICTIONARY.actions.contains(c))
 }
 
-/// Whether the word is an action that users always state explicitly: to cancel, to change, to pay.
+/// Returns whether the word is an action that users always state explicitly: to cancel, to change, to pay.
 pub(crate) fn is_special_action(concepts: &[u16]) -> bool {
     const SPECIAL: &[&str] =
         &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
@@ -180,28 +180,28 @@ pub(crate) fn is_special_action(concepts: &[u16]) -> bool {
     })
 }
 
-/// Whether the word is a lookup action, which changes nothing.
+/// Returns whether the word is a lookup action, which changes nothing.
 pub(crate) fn is_lookup(concepts: &[u16]) -> bool {
     const LOOKING: &[&str] = &["list", "search", "track", "check", "translate", "download"];
     concepts.iter().any(|c| concept_words(*c).first().is_some_and(|w| LOOKING.contains(w)))
 }
 
-/// Whether the word is a common first name.
+/// Returns whether the word is a common first name.
 pub(crate) fn is_first_name(norm: &str) -> bool {
     FIRST_NAME_SET.contains(norm)
 }
 
-/// Whether the word is a function word.
+/// Returns whether the word is a function word.
 pub(crate) fn is_stop_word(norm: &str) -> bool {
     STOP_WORD_SET.contains(norm)
 }
 
-/// Whether the word is a question word.
+/// Returns whether the word is a question word.
 pub(crate) fn is_question_word(norm: &str) -> bool {
     QUESTION_WORD_SET.contains(norm)
 }
 
-/// Whether the word is a greeting, thanks or approval.
+/// Returns whether the word is a greeting, thanks or approval.
 pub(crate) fn is_pleasantry(norm: &str) -> bool {
     PLEASANTRY_SET.contains(norm)
 }

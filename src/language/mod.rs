@@ -44,7 +44,7 @@ pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], lang
     questions::ask_for_missing(&missing, Lang::of(language))
 }
 
-/// Whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
+/// Returns whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
 /// name it, … The content of that text is then not a request.
 pub fn is_background_task(request: &str, instructions: &str) -> bool {
     text_task::detect_text_task(request, instructions).is_some()

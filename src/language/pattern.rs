@@ -362,17 +362,17 @@ static VERB_SET: WordSet = LazyLock::new(|| VERBS.iter().copied().collect());
 static PAST_SET: WordSet = LazyLock::new(|| PAST.iter().copied().collect());
 static PARTICIPLE_SET: WordSet = LazyLock::new(|| PARTICIPLES.iter().copied().collect());
 
-/// Whether a word is a verb of action.
+/// Returns whether a word is a verb of action.
 pub(crate) fn is_verb(token: &Token) -> bool {
     is_verb_form(&token.norm) || lexicon::may_be_action(&token.features().concepts)
 }
 
-/// Whether a normalised word is one of the verbs of everyday orders.
+/// Returns whether a normalised word is one of the verbs of everyday orders.
 pub(crate) fn is_verb_form(norm: &str) -> bool {
     VERB_SET.contains(norm)
 }
 
-/// Whether a word is an English past form.
+/// Returns whether a word is an English past form.
 pub(crate) fn is_past(norm: &str) -> bool {
     PAST_SET.contains(norm)
         || norm.len() > 4
@@ -381,14 +381,14 @@ pub(crate) fn is_past(norm: &str) -> bool {
             && norm.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// Whether a word is an Italian participle.
+/// Returns whether a word is an Italian participle.
 pub(crate) fn is_participle(norm: &str) -> bool {
     const ENDS: &[&str] =
         &["ato", "ata", "ati", "ate", "uto", "uta", "uti", "ute", "ito", "ita", "iti", "ite"];
     PARTICIPLE_SET.contains(norm) || norm.len() > 4 && ENDS.iter().any(|end| norm.ends_with(end))
 }
 
-/// Whether a word is an Italian infinitive, also with suffixed pronouns.
+/// Returns whether a word is an Italian infinitive, also with suffixed pronouns.
 pub(crate) fn is_infinitive(norm: &str) -> bool {
     const CLITICS: &[&str] = &[
         "", "melo", "mela", "meli", "mele", "glielo", "gliela", "glieli", "gliele", "mi", "ti", "ci", "vi",

@@ -97,12 +97,12 @@ impl ArgumentField {
         best(&self.cues).max(0.6 * best(&self.hints))
     }
 
-    /// Whether its name or description has one of these words.
+    /// Returns whether its name or description has one of these words.
     pub fn mentions(&self, words: &[&str]) -> bool {
         self.cues.iter().chain(&self.hints).any(|f| words.contains(&f.norm.as_str()))
     }
 
-    /// Whether it identifies one thing of several: a code, or the number of something.
+    /// Returns whether it identifies one thing of several: a code, or the number of something.
     pub fn identifies(&self) -> bool {
         // "Number of seats" is a count.
         let number = matches!(self.kind, ArgumentKind::Number(_))
@@ -111,19 +111,19 @@ impl ArgumentField {
         self.kind == ArgumentKind::Id || number
     }
 
-    /// Whether a lookup may find it: an internal identifier, or the identifier of an existing thing to cancel
+    /// Returns whether a lookup may find it: an internal identifier, or the identifier of an existing thing to cancel
     /// or change (`verb` is the first word of the tool's name). The values of a new thing only the user knows.
     pub fn findable(&self, verb: &str) -> bool {
         self.identifies() && (self.named(&["id"]) || lexicon::is_special_action(&features(verb).concepts))
     }
 
-    /// Whether it is a name or title: `song_name`, "Title of the book".
+    /// Returns whether it is a name or title: `song_name`, "Title of the book".
     pub fn is_name(&self) -> bool {
         const NAME: &[&str] = &["name", "nome", "title", "titolo", "nominativo"];
         self.named(NAME) || self.hints.first().is_some_and(|f| NAME.contains(&f.norm.as_str()))
     }
 
-    /// Whether its name has one of these words.
+    /// Returns whether its name has one of these words.
     pub fn named(&self, words: &[&str]) -> bool {
         self.cues.iter().any(|f| words.contains(&f.norm.as_str()))
     }

@@ -1,4 +1,4 @@
-//! What a user states in a request: sentences that tell something about the user, and sentences with values.
+//! The statements of a user in a request: sentences that tell something about the user, and sentences with values.
 //!
 //! Conservative: a question, a condition, a quotation and the object of a task on a text state nothing.
 

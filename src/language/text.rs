@@ -69,22 +69,22 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Whether it begins with a capital.
+    /// Returns whether it begins with a capital.
     pub fn capital(&self) -> bool {
         self.raw.chars().next().is_some_and(char::is_uppercase)
     }
 
-    /// Whether it contains a digit.
+    /// Returns whether it contains a digit.
     pub fn digit(&self) -> bool {
         self.raw.chars().any(|c| c.is_ascii_digit())
     }
 
-    /// Whether it is one of these (without accents).
+    /// Returns whether it is one of these (without accents).
     pub fn is(&self, words: &[&str]) -> bool {
         words.contains(&self.norm.as_str())
     }
 
-    /// Whether it is one of these words, separated by blanks (without accents).
+    /// Returns whether it is one of these words, separated by blanks (without accents).
     pub fn among(&self, words: &str) -> bool {
         // Most words are not even a part of the list, which is soon told.
         words.contains(self.norm.as_str()) && words.split_whitespace().any(|word| word == self.norm)
@@ -142,13 +142,13 @@ impl Features {
         })
     }
 
-    /// Whether both are forms of one word in French, German or Spanish: "ferme" and "fermer".
+    /// Returns whether both are forms of one word in French, German or Spanish: "ferme" and "fermer".
     pub fn shares_foreign_stem(&self, other: &Features) -> bool {
         let stems = self.foreign_stems().iter().zip(other.foreign_stems());
         stems.into_iter().any(|(own, other)| own.len() >= MIN_FOREIGN_STEM && own == other)
     }
 
-    /// Whether one of the two words reverses the other by its prefix: block and unblock, "attiva" and
+    /// Returns whether one of the two words reverses the other by its prefix: block and unblock, "attiva" and
     /// "disattiva".
     pub fn reverses(&self, other: &Features) -> bool {
         const UNDOING: &[&str] = &["un", "dis", "de", "s"];
@@ -244,7 +244,7 @@ pub(crate) fn first_sentence(text: &str) -> &str {
 const MAX_VALUE_CHARS: usize = 80;
 const MAX_VALUE_WORDS: usize = 8;
 
-/// Whether a text is somebody's words, and no value such as a name, a day or a code.
+/// Returns whether a text is somebody's words, and no value such as a name, a day or a code.
 pub(crate) fn is_prose(text: &str) -> bool {
     text.chars().count() > MAX_VALUE_CHARS
         || text.split_whitespace().count() > MAX_VALUE_WORDS

@@ -1,4 +1,4 @@
-//! What the end of a run says about the plan of its template.
+//! The lesson of a run's end for the plan of its template.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::run::{
 };
 use crate::scene::Catalogue;
 
-/// What `ending`, the run's last event, says about its plan. `None` where it says nothing: learning is off, a person, the
+/// Returns what `ending`, the run's last event, says about its plan. `None` where it says nothing: learning is off, a person, the
 /// embedded rules or the conversation had a part in the plan, a value cannot be traced, or the tools refused for reasons
 /// of their own.
 pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
@@ -52,13 +52,13 @@ pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) ->
     Some(PlanLesson { words: template.words(), template: template.id, plan, result, user })
 }
 
-/// Whether anything is learned at the end of the run: its first one, which nobody asked for.
+/// Returns whether anything is learned at the end of the run: its first one, which nobody asked for.
 pub(super) fn teaches(state: &RunState) -> bool {
     let is_first_end = state.usage_at_last_end.is_none() && state.cancel.is_none();
     state.settings().learn != LearnMode::Off && is_first_end
 }
 
-/// Whether nothing was said before that may have had a part in what was planned.
+/// Returns whether nothing was said before that may have had a part in what was planned.
 pub(super) fn is_without_memory(state: &RunState) -> bool {
     let context = state.started.as_ref().map(|started| &started.context);
     context.is_some_and(|context| {
@@ -66,12 +66,12 @@ pub(super) fn is_without_memory(state: &RunState) -> bool {
     })
 }
 
-/// Whether a tool or a model was out of service.
+/// Returns whether a tool or a model was out of service.
 pub(super) fn is_outage(class: FaultClass) -> bool {
     matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
 }
 
-/// Whether what was called did not suit the request.
+/// Returns whether what was called did not suit the request.
 pub(super) fn is_misfit(class: FaultClass) -> bool {
     matches!(class, FaultClass::BadData | FaultClass::NotFound)
 }

@@ -90,7 +90,7 @@ fn part_of(template: &RequestTemplate, made: &PlanMade, step: &StepState) -> Opt
     Some((!is_all).then_some((first, last)))
 }
 
-/// What `ending`, the run's last event, says about the paths of its flows, by the step's number; each template once.
+/// Returns what `ending`, the run's last event, says about the paths of its flows, by the step's number; each template once.
 pub(crate) fn path_lessons(
     state: &RunState,
     catalogue: &Catalogue,
@@ -228,8 +228,8 @@ fn possible<'a>(
     (name == flow.name && state.may_follow(number, flow, path)).then_some(path)
 }
 
-/// What follows for a flow's step from what is known of its template, with the rule of [`proven`]. The path is one that may
-/// be followed.
+/// Returns what follows for a flow's step from what is known of its template, with the rule of [`proven`]. The path is one that
+/// may be followed.
 pub(crate) fn recalled_path(
     state: &RunState,
     catalogue: &Catalogue,

@@ -1,4 +1,4 @@
-//! Whether a learned plan may be used now.
+//! The rule by which a learned plan may be used now.
 
 use jiff::Timestamp;
 use strum::VariantArray as _;
@@ -11,7 +11,7 @@ use crate::run::{Demotion, LearnedPlan, PlanRecall, RecallOutcome, RunState};
 use crate::scene::Catalogue;
 use crate::store::LearnedCount;
 
-/// What the store knows of a template's plan.
+/// The store's knowledge of a template's plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanHistory {
     pub(crate) plan: LearnedPlan,
@@ -68,7 +68,7 @@ pub(crate) fn counted(counts: &[LearnedCount]) -> Vec<(&'static str, u64)> {
     LearnedStanding::VARIANTS.iter().map(|state| <&'static str>::from(*state)).zip(found).collect()
 }
 
-/// What is known of a template, if it is proven at `now` and this user may profit from it.
+/// Returns what is known of a template, if it is proven at `now` and this user may profit from it.
 pub(super) fn proven(
     known: Option<&PlanHistory>,
     (after, now): (u32, Timestamp),
@@ -82,7 +82,7 @@ pub(super) fn proven(
     }
 }
 
-/// What follows for a run from what is known of its template, at `now`. The plan is one that may be executed.
+/// Returns what follows for a run from what is known of its template, at `now`. The plan is one that may be executed.
 pub(crate) fn recalled(
     state: &RunState,
     catalogue: &Catalogue,

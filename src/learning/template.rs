@@ -56,7 +56,7 @@ pub(crate) struct TemplateSpan {
     pub(crate) value: SpanValue,
 }
 
-/// What the words of a placeholder mean.
+/// The meaning of a placeholder's words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum SpanValue {
     /// A day.

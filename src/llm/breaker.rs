@@ -55,7 +55,7 @@ pub(super) struct Pass {
     probe: bool,
 }
 
-/// What an attempt reports about its model.
+/// The report of an attempt about its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptReport {
     /// The model responded, with a reply or a refusal.
@@ -142,7 +142,7 @@ impl Breaker {
         Self { options, failures: 0, until: None, probing: false }
     }
 
-    /// Whether an attempt is allowed, or the delay until the next request for one.
+    /// Returns a pass if an attempt is allowed, or the delay until the next request for one.
     pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, Duration> {
         let Some(until) = self.until else { return Ok(Pass { probe: false }) };
         if now < until {

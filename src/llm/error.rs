@@ -228,7 +228,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the model never started to work, so that the call is free.
+    /// Returns whether the model never started to work, so that the call is free.
     pub fn is_free(&self) -> bool {
         matches!(
             self,
@@ -294,7 +294,7 @@ impl Error {
         self.usage
     }
 
-    /// Whether the same model may be retried: the request did no harm and the error may be transient.
+    /// Returns whether the same model may be retried: the request did no harm and the error may be transient.
     pub fn is_retryable(&self) -> bool {
         match &self.kind {
             ErrorKind::Connect { .. }
@@ -310,7 +310,7 @@ impl Error {
         }
     }
 
-    /// Whether another model may be called instead.
+    /// Returns whether another model may be called instead.
     pub fn may_hand_over(&self) -> bool {
         match &self.kind {
             ErrorKind::Cancelled | ErrorKind::Timeout { .. } | ErrorKind::Internal { .. } => false,

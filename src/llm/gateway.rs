@@ -344,7 +344,7 @@ impl Gateway {
         })
     }
 
-    /// Whether the circuit breaker of each configured model is open.
+    /// Returns the state of the circuit breaker of each configured model.
     pub fn breakers(&self) -> Vec<(String, breaker::BreakerState)> {
         let state = |model: &GatewayModel| (model.provider.name().to_owned(), model.breaker.state());
         self.core.models.iter().map(state).collect()
@@ -363,13 +363,13 @@ impl Gateway {
         self.core.models.iter().map(count).collect()
     }
 
-    /// Whether a model is configured, so that the offline model are the fallback and not the model.
+    /// Returns whether a model is configured, so that the offline model are the fallback and not the model.
     pub fn has_models(&self) -> bool {
         self.core.models.iter().any(|model| !model.embeddings)
     }
 
-    /// What the vectors of a text depend on: the server of the model that serves embeddings, its id there, and its window,
-    /// to which texts are cut. `None` without such a model.
+    /// Returns what the vectors of a text depend on: the server of the model that serves embeddings, its id there, and its
+    /// window, to which texts are cut. `None` without such a model.
     pub fn embedding_model(&self) -> Option<String> {
         let name = self.core.models_for(Purpose::Embedding).next()?.provider.name();
         let model = self.core.options.models.iter().find(|model| model.name == name)?;

@@ -33,7 +33,7 @@ pub struct Guards {
 pub struct DisabledModels(Arc<ArcSwap<BTreeSet<String>>>);
 
 impl DisabledModels {
-    /// Whether the model is switched off.
+    /// Returns whether the model is switched off.
     pub fn contains(&self, model: &str) -> bool {
         self.0.load().contains(model)
     }

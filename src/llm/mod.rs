@@ -135,7 +135,7 @@ pub struct ToolSpec {
     pub strict: bool,
 }
 
-/// Whether a model must call a function.
+/// The calls that a model may or must make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {

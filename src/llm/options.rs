@@ -286,7 +286,7 @@ impl Options {
         windows.min().unwrap_or(0)
     }
 
-    /// Whether a configured model, and not only the embedded one, may answer for `purpose`.
+    /// Returns whether a configured model, and not only the embedded one, may answer for `purpose`.
     pub fn has_model_for(&self, purpose: Purpose) -> bool {
         match self.purposes.get(&purpose) {
             Some(names) => names.iter().any(|name| name != OFFLINE),
@@ -297,7 +297,7 @@ impl Options {
         }
     }
 
-    /// Whether a configured model offers embeddings.
+    /// Returns whether a configured model offers embeddings.
     pub fn offers_embeddings(&self) -> bool {
         self.models.iter().any(|model| model.embeddings)
     }

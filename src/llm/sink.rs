@@ -41,17 +41,17 @@ impl Sink {
         Self { listener: Some(listener), begun: Arc::default() }
     }
 
-    /// Whether there is a receiver.
+    /// Returns whether there is a receiver.
     pub fn is_live(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// Whether the reply is read as it arrives.
+    /// Returns whether the reply is read as it arrives.
     pub(super) fn is_read(&self) -> bool {
         self.listener.as_ref().is_some_and(|listener| listener.has_reader())
     }
 
-    /// Whether a piece of the reply has arrived.
+    /// Returns whether a piece of the reply has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Whether each accepted request was executed once and ended: what replies said, compared with the server's list of runs.
+//! The check that each accepted request was executed once and ended: what replies said, compared with the server's list of runs.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -55,7 +55,7 @@ enum ListedState {
     Ended,
 }
 
-/// What became of the requests of a load, as far as the server's list of runs tells.
+/// The ends of a load's requests, as far as the server's list of runs tells.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunEnds {
     /// Runs that were accepted: a reply named them, or the list has them in a conversation of this load.
@@ -162,7 +162,7 @@ impl RunLedger {
         self.runs.iter().filter(|(_, run)| !is_settled(run)).map(|(id, _)| *id).min()
     }
 
-    /// Whether no reply named a run: then the list cannot be compared with anything.
+    /// Returns whether no reply named a run: then the list cannot be compared with anything.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -180,7 +180,7 @@ impl RunLedger {
         ended.into_iter().step_by(every).collect()
     }
 
-    /// What became of the requests.
+    /// Returns what became of the requests.
     pub fn ends(&self) -> RunEnds {
         let count = |state: ListedState| self.runs.values().filter(|run| run.state == state).count() as u64;
         let mut ends = RunEnds {

@@ -15,7 +15,7 @@ pub struct LatencyHistogram {
     micros: Option<Histogram<u64>>,
 }
 
-/// What a histogram says, in milliseconds.
+/// The percentiles of a histogram, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyPercentiles {
     /// How many durations were recorded.

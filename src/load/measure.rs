@@ -1,4 +1,4 @@
-//! What a load test measures, by name: for thresholds and comparisons.
+//! The measurements of a load test, by name: for thresholds and comparisons.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ pub fn measures() -> Vec<LoadMeasure> {
     FAMILIES.into_iter().flat_map(of).chain(single).collect()
 }
 
-/// Whether a measure exists only after the load: the ends of runs, and what server and loader used.
+/// Returns whether a measure exists only after the load: the ends of runs, and what server and loader used.
 pub fn is_final(name: &str) -> bool {
     matches!(name, "lost" | "duplicates" | "waiting" | "cache_hit_rate")
         || name.starts_with("server_memory")
@@ -115,7 +115,7 @@ pub fn is_final(name: &str) -> bool {
         || name.starts_with("loader_")
 }
 
-/// Whether only answer documents have a measure. They are read after the load where answers are streamed or of the
+/// Returns whether only answer documents have a measure. They are read after the load where answers are streamed or of the
 /// OpenAI protocol.
 pub fn is_of_documents(name: &str) -> bool {
     name.starts_with("cost") || name.ends_with("overhead") || name == "llm_calls_per_answer"

@@ -1,4 +1,4 @@
-//! What is asked: conversations from a file of scenarios.
+//! The requests of a load test: conversations from a file of scenarios.
 //!
 //! It is the file that `eval` reads, too. A load test sends the words and judges no answer, so only these fields count here:
 //!
@@ -40,7 +40,7 @@ pub struct RequestMix {
     up_to: Vec<u64>,
 }
 
-/// What one conversation asks, in order.
+/// The requests of one conversation, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MixConversation {
     /// Its name in the file.
@@ -188,7 +188,7 @@ impl RequestMix {
         Ok(mix)
     }
 
-    /// What conversation number `n` asks: chosen by weight, the same for the same seed.
+    /// Returns conversation number `n`: chosen by weight, the same for the same seed.
     pub fn conversation(&self, seed: u64, n: u64) -> &MixConversation {
         let last = self.up_to.len() - 1;
         let chosen = random(seed, n) % self.up_to[last];

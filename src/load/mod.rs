@@ -22,7 +22,7 @@ pub mod threshold;
 pub mod timeline;
 pub mod usage;
 
-/// What is wrong with a file or an argument of a load test.
+/// A problem of a file or an argument of a load test.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LoadFault {

@@ -1,4 +1,4 @@
-//! What came of one request.
+//! The outcome of one request.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub enum RequestEnd {
     },
 }
 
-/// What an answer says about its making; absent figures are zero or `None`.
+/// The figures of an answer about its making; absent ones are zero or `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RequestUsage {
     /// Calls of models.
@@ -70,8 +70,8 @@ pub struct ServerTimes {
 }
 
 impl ServerTimes {
-    /// What of a latency that a client saw is no wait for a model, a tool or a person: also the time on the way, before
-    /// acceptance and after the answer, which the server does not see.
+    /// Returns the part of a latency that a client saw that is no wait for a model, a tool or a person: also the time on the way,
+    /// before acceptance and after the answer, which the server does not see.
     pub fn seen_overhead(&self, latency: Duration) -> Duration {
         let waited =
             Duration::try_from_secs_f64((self.total_ms - self.overhead_ms) / 1000.0).unwrap_or_default();
@@ -102,17 +102,17 @@ impl RequestOutcome {
         Self::of(RequestEnd::Failed { code: code.into() })
     }
 
-    /// Whether the answer arrived.
+    /// Returns whether the answer arrived.
     pub fn is_answered(&self) -> bool {
         matches!(self.end, RequestEnd::Answered { .. })
     }
 
-    /// Whether it took as long as it took because no answer came: it counts among the latencies.
+    /// Returns whether it took as long as it took because no answer came: it counts among the latencies.
     pub fn is_unanswered(&self) -> bool {
         matches!(&self.end, RequestEnd::Failed { code } if code == TIMEOUT || code == CUT)
     }
 
-    /// Whether it is unknown whether the server accepted the request: no reply says so.
+    /// Returns whether it is unknown whether the server accepted the request: no reply says so.
     pub fn is_silent(&self) -> bool {
         matches!(&self.end, RequestEnd::Failed { code } if code.starts_with("client.") && code != CONNECT)
     }

@@ -160,7 +160,7 @@ impl LoadRecorder {
         }
     }
 
-    /// Whether at least so many requests have ended, and every key that was used was refused each time.
+    /// Returns whether at least so many requests have ended, and every key that was used was refused each time.
     pub fn is_denied(&self, least: u64) -> bool {
         let mut used = self.keys.iter().filter(|key| key.counts.sent > 0);
         self.counts.are_denied(least) && used.all(|key| key.counts.are_denied(1))
@@ -213,7 +213,7 @@ impl LoadRecorder {
         self.keys.iter().map(report).collect()
     }
 
-    /// What can be measured while the load runs, `elapsed` after its start.
+    /// Returns what can be measured while the load runs, `elapsed` after its start.
     pub fn measured(&self, elapsed: Duration) -> MeasuredValues {
         let mut values = MeasuredValues::new();
         for (family, histogram) in [

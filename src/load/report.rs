@@ -72,7 +72,7 @@ pub struct LoadReport {
     pub thresholds: Vec<CheckedThreshold>,
 }
 
-/// What was sent, and where.
+/// The requests that were sent, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSettings {
     /// The address.
@@ -147,7 +147,7 @@ pub struct RequestCounts {
 }
 
 impl RequestCounts {
-    /// Whether at least so many requests have ended, and all of them were refused for their API key.
+    /// Returns whether at least so many requests have ended, and all of them were refused for their API key.
     pub fn are_denied(&self, least: u64) -> bool {
         self.denied >= least && self.answered + self.shed == 0 && self.errors == self.denied
     }
@@ -195,7 +195,7 @@ impl LoadUsage {
 }
 
 impl LoadReport {
-    /// Whether there are as many durations as a percentile takes; true for other measures.
+    /// Returns whether there are as many durations as a percentile takes; true for other measures.
     pub(super) fn has_enough_for(&self, measure: &str) -> bool {
         let Some(least) = least_durations(measure) else { return true };
         let family = measure.split_once('_').map_or("", |(_, family)| family);
@@ -267,7 +267,7 @@ impl LoadReport {
         add("cache_hit_rate", lookups.map(|(hits, misses)| hits / (hits + misses)));
     }
 
-    /// Whether the load ran to its end and all requirements hold.
+    /// Returns whether the load ran to its end and all requirements hold.
     pub fn holds(&self) -> bool {
         matches!(self.ended, LoadEnd::Duration | LoadEnd::Requests)
             && self.thresholds.iter().all(|threshold| threshold.holds)

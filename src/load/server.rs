@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the server's metrics say at one moment; `None` for what it does not export.
+/// The server's metrics at one moment; `None` for what it does not export.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ServerSample {
     /// Resident memory in bytes.
@@ -15,7 +15,7 @@ pub struct ServerSample {
     pub cache_misses: Option<f64>,
 }
 
-/// What the server used during the load.
+/// The resources that the server used during the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerFigures {
     /// Why there are no figures, such as `HTTP 403`; absent if the metrics were read.

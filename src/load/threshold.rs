@@ -20,7 +20,7 @@ pub struct Threshold {
     bound: f64,
 }
 
-/// Whether a requirement holds.
+/// A requirement, with the value that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckedThreshold {
     /// The requirement, as it is written.

@@ -1,4 +1,4 @@
-//! What happened when: intervals of equal length, as many as a plot shows, whatever the length of the load.
+//! The course of a load test: intervals of equal length, as many as a plot shows, whatever the length of the load.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Timeline {
     intervals: Vec<TimelineInterval>,
 }
 
-/// What happened in one interval.
+/// The events of one interval.
 #[derive(Debug, Clone)]
 pub struct TimelineInterval {
     /// Requests that were sent.

@@ -1,4 +1,4 @@
-//! What a conversation forgets with a document: a rule over the events of its stream.
+//! The part of a conversation that is forgotten with a document: a rule over the events of its stream.
 //!
 //! - A turn that named the document keeps the user's words and the calls that owe nothing to documents. Its answer, what it
 //!   quotes, the results of the other calls and the question that it ended with are gone. Of a write, which may have been

@@ -74,7 +74,7 @@ impl KeptTurn {
         self.size
     }
 
-    /// What was said: the request and the answer.
+    /// Returns the request and the answer.
     pub(super) fn said(&self) -> (&str, &str) {
         (&self.request, &self.answer)
     }

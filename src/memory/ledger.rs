@@ -177,7 +177,7 @@ pub struct FactCounts {
 }
 
 impl FactCounts {
-    /// What was recorded since `earlier`, a state of the same ledger.
+    /// Returns what was recorded since `earlier`, a state of the same ledger.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut recorded = self.recorded;
         for (count, before) in recorded.iter_mut().zip(earlier.recorded) {

@@ -85,16 +85,16 @@ pub(crate) struct MemoryFill {
 }
 
 impl MemoryFill {
-    /// Whether the memory plus one more turn like the last would exceed its share of a window of `window` tokens, or hold more
-    /// turns than a prompt may.
+    /// Returns whether the memory plus one more turn like the last would exceed its share of a window of `window` tokens, or hold
+    /// more turns than a prompt may.
     pub(crate) fn needs_summary(&self, options: &Options, window: usize) -> bool {
         let limit = options.budget(window).saturating_mul(4);
         let is_full = self.held + self.last > limit || self.turns >= options.max_turns_in_prompt.max(1);
         is_full && self.turns > options.keep_turns.max(1)
     }
 
-    /// Whether a summary is needed before the next request: the memory exceeds its share of a window of `window` tokens, or holds
-    /// more than a quarter more turns than a prompt may. Then it also [needs](Self::needs_summary) one.
+    /// Returns whether a summary is needed before the next request: the memory exceeds its share of a window of `window` tokens,
+    /// or holds more than a quarter more turns than a prompt may. Then it also [needs](Self::needs_summary) one.
     pub(crate) fn is_overdue(&self, options: &Options, window: usize) -> bool {
         let limit = options.budget(window).saturating_mul(4);
         let most = options.max_turns_in_prompt.max(1);
@@ -190,7 +190,7 @@ impl Memory {
         }
     }
 
-    /// Whether there is a last list of documents that [`Memory::listing_again`] asks about.
+    /// Returns whether there is a last list of documents that [`Memory::listing_again`] asks about.
     pub(crate) fn may_list_again(&self) -> bool {
         self.pending.is_none() && self.listing.is_some()
     }
@@ -257,7 +257,7 @@ impl Memory {
         (turns.into(), room - rest)
     }
 
-    /// What to summarise now: `Some` if the memory plus one more turn like the last would exceed its share of
+    /// Returns what to summarise now: `Some` if the memory plus one more turn like the last would exceed its share of
     /// a window of `window` tokens, or hold more turns than a prompt may. The newest `keep_turns` are kept. A
     /// job never exceeds the memory's share; if more must be summarised, call this again after `Summarised`.
     pub fn needs_summary(&self, window: usize) -> Option<SummaryJob> {

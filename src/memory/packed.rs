@@ -1,4 +1,4 @@
-//! What a conversation remembers, as compressed bytes. Of ten thousand conversations that are awake, a few hundred have a request
+//! The memory of a conversation as compressed bytes. Of ten thousand conversations that are awake, a few hundred have a request
 //! at a time; the others wait for their users.
 //!
 //! **Invariant:** what is unpacked equals what was packed.

@@ -1,4 +1,4 @@
-//! What a run's summaries quote: each sentence of a summary with the place in a document that it rests on.
+//! The quotations in a run's summaries: each sentence of a summary with the place in a document that it rests on.
 
 use super::ledger::MAX_CLAIM_CHARS;
 use crate::language::text;

@@ -18,7 +18,7 @@ impl DependsOn {
         self.0.iter().copied()
     }
 
-    /// Whether `step` is among the dependencies.
+    /// Returns whether `step` is among the dependencies.
     pub fn contains(&self, step: u32) -> bool {
         self.0.contains(&step)
     }

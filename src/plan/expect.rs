@@ -1,4 +1,4 @@
-//! What a step expects of the results of its tools: postconditions that the author of a plan states.
+//! Expectations of a step about the results of its tools: postconditions that the author of a plan states.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const MAX_EXPECTATIONS: usize = 8;
 /// The largest expectation, in bytes of JSON.
 const MAX_EXPECTATION_BYTES: usize = 4096;
 
-/// What a step expects of each result of one of its tools. A read whose result is not so has failed; a write was done,
+/// The expectation of a step about each result of one of its tools. A read whose result is not so has failed; a write was done,
 /// and the answer says that its result is not as expected. Places are JSON Pointers (RFC 6901) into the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepExpectation {
@@ -48,7 +48,7 @@ pub struct ExpectedRange {
 }
 
 impl StepExpectation {
-    /// What is expected, as one line of JSON.
+    /// Returns the expectation as one line of JSON.
     pub fn describe(&self) -> String {
         let mut all = serde_json::to_value(self).unwrap_or_default();
         if let Some(map) = all.as_object_mut() {
@@ -90,7 +90,7 @@ impl StepExpectation {
 }
 
 impl Step {
-    /// What it expects of the results of `tool`.
+    /// Returns what it expects of the results of `tool`.
     pub fn expectation_of(&self, tool: &str) -> Option<&StepExpectation> {
         self.expect.iter().find(|expected| expected.tool == tool)
     }

@@ -1,4 +1,4 @@
-//! What a plan does, whatever its steps are numbered, in which order they are written, and how their purposes are worded.
+//! The effect of a plan, however its steps are numbered and ordered, and however their purposes are worded.
 
 use std::collections::{BTreeMap, BTreeSet};
 

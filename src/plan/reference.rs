@@ -26,7 +26,7 @@ impl Reference {
         serde_json::from_value(map.get(KEY)?.clone()).ok()
     }
 
-    /// Whether a value contains what was meant as a reference and is none: inside an argument, or not well formed.
+    /// Returns whether a value contains what was meant as a reference and is none: inside an argument, or not well formed.
     pub fn is_misplaced_in(argument: &Value) -> bool {
         match argument {
             Value::Object(map) => {

@@ -63,7 +63,7 @@ impl PlanStatus {
         }
     }
 
-    /// Whether `to` may follow. Keeping the status is always allowed.
+    /// Returns whether `to` may follow. Keeping the status is always allowed.
     pub fn can_become(self, to: PlanStatus) -> bool {
         self == to || self.successors().contains(&to)
     }
@@ -98,7 +98,7 @@ impl PlanStatus {
         name.parse().ok()
     }
 
-    /// Whether the plan has ended.
+    /// Returns whether the plan has ended.
     pub fn is_terminal(self) -> bool {
         matches!(self, PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled)
     }
@@ -147,7 +147,7 @@ impl StepStatus {
         self.into()
     }
 
-    /// Whether the step has ended.
+    /// Returns whether the step has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, StepStatus::Pending | StepStatus::Running)
     }

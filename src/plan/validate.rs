@@ -333,7 +333,7 @@ fn check_references(plan: &Plan, step: &Step, finished: &BTreeSet<u32>, problems
     }
 }
 
-/// Whether the step `number` depends on `earlier`, directly or through other steps of the plan.
+/// Returns whether the step `number` depends on `earlier`, directly or through other steps of the plan.
 pub fn depends_on(plan: &Plan, number: u32, earlier: u32) -> bool {
     let mut open = vec![number];
     let mut seen = BTreeSet::new();

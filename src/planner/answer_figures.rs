@@ -1,4 +1,4 @@
-//! What an answer is based on: figures of an answer that its sources contain, and the days that people named.
+//! The basis of an answer: figures of an answer that its sources contain, and the days that people named.
 //!
 //! **Invariant:** pure and text-based: it checks only figures and days, no words.
 

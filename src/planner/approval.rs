@@ -375,7 +375,7 @@ fn changed_tools(before: &BTreeMap<String, String>, now: &BTreeMap<String, Strin
     lines
 }
 
-/// Whether a plan expects a write.
+/// Returns whether a plan expects a write.
 pub fn expects_writes(catalogue: &Catalogue, plan: &Plan) -> bool {
     writes(catalogue, plan).next().is_some()
 }

@@ -127,7 +127,7 @@ const LATER: [&str; 14] = [
 const BUT: [&str; 12] =
     ["but", "only", "except", "ma", "però", "solo", "aber", "nur", "mais", "seulement", "pero", "sino"];
 
-/// Whether a message replies to a question without deciding it: "not yet", or a yes or no with a condition.
+/// Returns whether a message replies to a question without deciding it: "not yet", or a yes or no with a condition.
 pub fn is_undecided(message: &str) -> bool {
     let lower = message.to_lowercase().replace('’', "'");
     let text = lower.trim().trim_end_matches(['.', '!', '…', ' ']);

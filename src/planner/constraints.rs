@@ -78,7 +78,7 @@ pub fn check_constraints(catalogue: &Catalogue, asked: &PlanConstraints) -> Resu
     Ok(())
 }
 
-/// What a plan contains that the request's constraints do not allow.
+/// Returns what a plan contains that the request's constraints do not allow.
 pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan: &Plan) -> Vec<PlanProblem> {
     let Some(constraints) = constraints(state) else { return Vec::new() };
     let mut problems = Vec::new();

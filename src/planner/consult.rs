@@ -99,7 +99,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
     Request { max_output_tokens: Some(MAX_OUTPUT_TOKENS), ..request }
 }
 
-/// What failed, as one line of JSON.
+/// Returns what failed, as one line of JSON.
 pub(super) fn failure(
     state: &RunState,
     catalogue: &Catalogue,

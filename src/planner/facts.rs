@@ -42,8 +42,8 @@ pub(super) fn fact_lines(context: &Context) -> String {
     context.facts.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What the facts contribute to the sources of a write's arguments: what was given, and what was verified and not found anew
-/// in this run.
+/// Returns what the facts contribute to the sources of a write's arguments: what was given, and what was verified and not found
+/// anew in this run.
 pub(super) fn evidence(state: &RunState) -> impl Iterator<Item = &FactEvidence> {
     let facts = state.started.iter().flat_map(|started| &started.context.facts);
     let trusted = facts.filter(|fact| fact.kind.may_ground()).filter_map(|fact| fact.evidence.as_ref());

@@ -35,7 +35,7 @@ pub struct FailedCall {
     pub others_succeeded: bool,
 }
 
-/// Whether a call was tried more than once.
+/// The attempts of a call: one, or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallAttempts {

@@ -52,7 +52,7 @@ pub(super) fn flow_problems(state: &RunState, catalogue: &Catalogue, plan: &Plan
     problems
 }
 
-/// Whether a node of the path calls a tool that writes.
+/// Returns whether a node of the path calls a tool that writes.
 pub fn path_writes(catalogue: &Catalogue, flow: &Flow, path: &[String]) -> bool {
     let writes = |node: &NodeKind| match node {
         NodeKind::Tool { scene, tool, .. } => {

@@ -52,7 +52,7 @@ const MAX_DEPTH: u8 = 12;
 /// Words that are numbers or months in other languages, but not in English.
 const OTHER_IN_ENGLISH: &[&str] = &["due", "once", "sei", "dix", "elf", "mil", "mai"];
 
-/// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
+/// Returns whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
 pub fn is_optional_text(parameters: &Value, name: &str) -> bool {
     let property = Property::of(parameters, parameters, name);
     !property.required && property.kind() == PropertyKind::Free

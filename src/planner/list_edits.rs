@@ -21,7 +21,7 @@ const SHORT: usize = 4;
 /// The same, if it also has a word for a list or what it contains.
 const SHORT_ABOUT_LIST: usize = 8;
 
-/// What a message says about lists that wait for approval.
+/// The meaning of a message for lists that wait for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListReading {
     /// It approves these arguments, whose lists are changed.
@@ -38,7 +38,7 @@ enum Part {
     Name { at: usize, is_place: bool },
 }
 
-/// What `message` says about the lists. The caller has excluded a plain yes or no.
+/// Reads what `message` says about the lists. The caller has excluded a plain yes or no.
 pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
     let words = words_and_pauses(without_refusal(message));
     let spoken = words.iter().filter(|word| *word != PAUSE).count();

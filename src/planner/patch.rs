@@ -88,7 +88,7 @@ fn pending_line(state: &RunState, state_of: &StepState) -> String {
     line.to_string()
 }
 
-/// What a reply says about the plan.
+/// The content of a reply about the plan.
 pub(crate) enum PatchReply {
     /// It stays as it is.
     Unchanged {

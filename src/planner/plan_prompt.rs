@@ -189,7 +189,7 @@ pub(super) fn known(state: &RunState, catalogue: &Catalogue, version: u32, shape
     data
 }
 
-/// What plan `version` may contain.
+/// Returns what plan `version` may contain.
 pub(super) fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> PlanShape {
     let changes = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
     PlanShape {
@@ -212,7 +212,7 @@ fn offers_synthesis(state: &RunState, catalogue: &Catalogue) -> bool {
         && catalogue.get(SYNTHESIS).is_none()
 }
 
-/// Whether planners are offered steps of kind code: programs may be written and executed, and no scene has their name.
+/// Returns whether planners are offered steps of kind code: programs may be written and executed, and no scene has their name.
 pub(super) fn offers_programs(state: &RunState, catalogue: &Catalogue) -> bool {
     state.settings().maker != PlanningMaker::Scenes
         && state.settings().program_model == Some(true)

@@ -298,7 +298,7 @@ pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) 
     Some(format!("{why} {} does", tool.name))
 }
 
-/// Whether words name what a tool does.
+/// Returns whether words name what a tool does.
 pub(super) fn names_action(scene: &Scene, tool: &SceneTool, said: &str) -> bool {
     let examples = scene.examples.iter().filter(|example| example.tool.as_ref() == Some(&tool.name));
     let about = examples.map(|example| example.say.as_str()).chain([tool.description.as_str()]);

@@ -33,7 +33,7 @@ const SHOWN_CHANGES: usize = 20;
 pub(super) const BOTH_KINDS: &str = "a program either stages changes of tables or calls functions that change something, not both, \
      unless the scenes allow it (`mixed_writes`)";
 
-/// What a program has staged, and what it sees of its calls.
+/// The staged changes of a program, and what it sees of its calls.
 pub(super) struct StagedProgram<'a> {
     sets: BTreeMap<String, (&'a Scene, WriteSet)>,
     /// Its calls without commits, with what it gets of them.
@@ -50,7 +50,7 @@ fn table_function<'a, 'n>(catalogue: &'a Catalogue, name: &'n str) -> Option<(&'
     (is_one && scene.tool(function).is_none()).then_some((&**scene, function))
 }
 
-/// What the program of a step has staged; `None` while a call has no outcome.
+/// Returns what the program of a step has staged; `None` while a call has no outcome.
 pub(super) fn staged<'a>(
     state: &RunState,
     catalogue: &'a Catalogue,
@@ -138,7 +138,7 @@ fn offered(state: &RunState, scene: &Scene) -> Vec<&'static str> {
     TableCall::FUNCTIONS.into_iter().filter(is_offered).filter(reads).collect()
 }
 
-/// What is said to the model about the tables of a scene, after the stub of its tools; empty without tables.
+/// Returns what is said to the model about the tables of a scene, after the stub of its tools; empty without tables.
 pub(super) fn stub(state: &RunState, scene: &Scene) -> String {
     if offered(state, scene).is_empty() {
         return String::new();
@@ -245,7 +245,7 @@ pub(super) fn table_call(
     Ok(Some(requested(state, scene, function, arguments, problem)))
 }
 
-/// Whether the program has called a write of its own.
+/// Returns whether the program has called a write of its own.
 pub(super) fn has_written(state: &RunState, work: &CodeWork) -> bool {
     state.writes_of_program(work).next().is_some()
 }
@@ -259,7 +259,7 @@ fn written_scenes<'a>(
     state.writes_of_program(work).filter_map(move |(_, call)| Some(&**catalogue.get(&call.scene)?))
 }
 
-/// Whether the program has staged changes beside which it may not call a write of `scene`.
+/// Returns whether the program has staged changes beside which it may not call a write of `scene`.
 pub(super) fn rules_out_write(catalogue: &Catalogue, work: &CodeWork, scene: Option<&Scene>) -> bool {
     let staged =
         work.program_calls.iter().filter_map(|made| table_function(catalogue, &made.written.function));
@@ -294,7 +294,7 @@ fn requested(
     }
 }
 
-/// What follows at the end of a program that fulfilled its contract.
+/// The consequence of a program's end that fulfilled its contract.
 pub(super) enum EndOfProgram {
     /// It has ended: nothing was staged, or everything is committed.
     Ended,
@@ -306,7 +306,7 @@ pub(super) enum EndOfProgram {
     Fault(&'static str, String),
 }
 
-/// What follows at the end of a program with this result.
+/// Returns what follows at the end of a program with this result.
 pub(super) fn end_of_program(
     state: &RunState,
     catalogue: &Catalogue,

@@ -24,7 +24,7 @@ use crate::scene::Catalogue;
 /// The code of a reply without text and without calls.
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
 
-/// Whether a reply was usable, so that the cache may serve it for an equal request.
+/// Returns whether a reply was usable, so that the cache may serve it for an equal request.
 pub(crate) fn is_usable_reading(read: &Event) -> bool {
     match read {
         Event::ReplyRejected { .. } => false,
@@ -151,7 +151,7 @@ fn read_verdict(
 /// An answer with fewer words may consist of words of the request only ("to Rome or to Milan?").
 const MIN_ECHO_WORDS: usize = 6;
 
-/// Whether `answer` echoes the request: the same words, or a sentence without a new word.
+/// Returns whether `answer` echoes the request: the same words, or a sentence without a new word.
 pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
     let asked: Vec<Cow<'_, str>> = parts(request).map(in_lower_case).collect();
     let (mut count, mut is_same) = (0, true);

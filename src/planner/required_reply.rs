@@ -1,4 +1,4 @@
-//! What the next reply of a scene's model must be: usually anything; but after a reply that omits what the
+//! The form that the next reply of a scene's model must have: usually any; but after a reply that omits what the
 //! plan expects, or only repeats earlier calls, something specific.
 //!
 //! **Invariant:** only reads are forced by name. A write is forced only after the model itself has chosen
@@ -11,7 +11,7 @@ use super::scene_reply::EXPECTED_CALL_MISSING;
 use crate::run::{AskStatus, CallStatus, Effect, Outcome, RunState, StepState, Subject};
 use crate::scene::{Catalogue, Scene, SceneTool};
 
-/// What the next question to a step's model requires.
+/// The requirement of the next question to a step's model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequiredReply {
     /// Anything: calls, a question to the user, or a final text.
@@ -24,7 +24,7 @@ pub(super) enum RequiredReply {
     Call(String),
 }
 
-/// What the step's question that is due, or in flight, requires.
+/// Returns what the step's question that is due, or in flight, requires.
 pub(super) fn required_reply(state: &RunState, catalogue: &Catalogue, number: u32) -> RequiredReply {
     let Some(step) = state.steps.get(&number).filter(|_| !state.is_last_round(number)) else {
         return RequiredReply::Move;
@@ -45,7 +45,7 @@ pub(super) fn required_reply(state: &RunState, catalogue: &Catalogue, number: u3
     due.unwrap_or(RequiredReply::Move)
 }
 
-/// Whether the plan expects a write of the step, no expected call has succeeded so far, and its model has
+/// Returns whether the plan expects a write of the step, no expected call has succeeded so far, and its model has
 /// not decided against the write.
 ///
 /// A step may end once an expected call succeeded, since plans often name a write that is only possibly
@@ -86,7 +86,7 @@ fn required_writes<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<I
     writes.filter(|tool| !step.step.if_needed.contains(&tool.name))
 }
 
-/// Whether a reply to the question that is due was rejected because it omitted what the plan expects.
+/// Returns whether a reply to the question that is due was rejected because it omitted what the plan expects.
 pub(super) fn was_sent_back(state: &RunState, step: &StepState) -> bool {
     let tries = state
         .tries(Subject::Scene { step: step.step.step_number })

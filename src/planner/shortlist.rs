@@ -26,12 +26,12 @@ const RECENT_TURNS: usize = 2;
 /// Most scenes that a ranking by embeddings names: later ones would hardly count.
 pub const MAX_RANKED: usize = 100;
 
-/// Whether the prompts of this run describe only some scenes in full.
+/// Returns whether the prompts of this run describe only some scenes in full.
 pub(super) fn is_shortlisted(state: &RunState, catalogue: &Catalogue) -> bool {
     needs_shortlist(state.settings(), catalogue)
 }
 
-/// Whether prompts with these settings describe only some scenes in full.
+/// Returns whether prompts with these settings describe only some scenes in full.
 pub fn needs_shortlist(settings: &Settings, catalogue: &Catalogue) -> bool {
     let most = settings.shortlist as usize;
     most > 0 && catalogue.len() > most

@@ -1,4 +1,4 @@
-//! What the steps of a plan expect of their tools' results: checked with the catalogue, and handed to each call.
+//! The expectations of a plan's steps about their tools' results: checked with the catalogue, and handed to each call.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) fn expectation_problems(catalogue: &Catalogue, plan: &Plan) -> Vec<Pl
     problems
 }
 
-/// What the call's step expects of its result, if anything. Nothing is expected of what undoes a write.
+/// Returns what the call's step expects of its result, if anything. Nothing is expected of what undoes a write.
 pub fn step_expectations(
     state: &RunState,
     catalogue: &Catalogue,

@@ -1,4 +1,4 @@
-//! What a run freezes of the catalogue, and what happens to a call whose tool has changed between two attempts.
+//! The part of the catalogue that a run freezes, and what happens to a call whose tool has changed between two attempts.
 
 use std::collections::BTreeMap;
 

@@ -543,7 +543,7 @@ pub fn nullable(parameters: &Value) -> Value {
     schema
 }
 
-/// Whether the schema `parameters` requires the property `name`.
+/// Returns whether the schema `parameters` requires the property `name`.
 pub fn is_required(parameters: &Value, name: &str) -> bool {
     let required = parameters.get("required").and_then(Value::as_array);
     required.is_some_and(|all| all.iter().any(|one| one == name))

@@ -31,7 +31,7 @@ const MAX_ROWS_BYTES: usize = 32 * 1024;
 /// How much of an unusable value its message shows, in characters.
 const SHOWN_CHARS: usize = 80;
 
-/// What a program came to, as the contract has it.
+/// The result of a program, as the contract has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {
     /// `STATUS`: one of the declared words.
@@ -119,7 +119,7 @@ fn without_fence(source: &str) -> &str {
     inner.split_once('\n').map_or(source, |(_, code)| code)
 }
 
-/// What a program that came to its end has left, if that fulfils the contract with these words for `STATUS`.
+/// Returns what a program that came to its end has left, if that fulfils the contract with these words for `STATUS`.
 ///
 /// # Errors
 /// Everything that is missing or wrong, for the author of the program.

@@ -102,7 +102,7 @@ pub struct ProgramCall {
     pub arguments: Map<String, Value>,
 }
 
-/// What a call came to, as the program sees it.
+/// The outcome of a call, as the program sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PastOutcome {
@@ -129,7 +129,7 @@ pub enum Stop {
     Fault(ProgramFault),
 }
 
-/// What a program left when it ended.
+/// The values that a program left when it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// What it printed, within the bound.
@@ -166,7 +166,7 @@ pub struct ProgramFault {
     pub printed: String,
 }
 
-/// What an execution came to.
+/// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutedProgram {
     /// Where it stopped.

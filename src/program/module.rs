@@ -1,8 +1,8 @@
-//! What is known of a Python file without executing it.
+//! The outline of a Python file, known without executing it.
 
 use serde::{Deserialize, Serialize};
 
-/// What a file has, or why the interpreter does not take it.
+/// The outline of a file, or why the interpreter does not take it.
 pub type ReadModule = Result<PythonModule, ModuleProblem>;
 
 /// A file of functions that an author of a scene wrote.

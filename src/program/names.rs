@@ -21,7 +21,7 @@ fn python_name(name: &str) -> String {
     out
 }
 
-/// Whether Python takes a name as it is.
+/// Returns whether Python takes a name as it is.
 pub fn is_python_name(name: &str) -> bool {
     python_name(name) == name
 }
@@ -46,7 +46,7 @@ pub fn parameters(schema: &Value) -> Vec<(&str, String)> {
     found
 }
 
-/// Whether a JSON Schema of arguments requires this one.
+/// Returns whether a JSON Schema of arguments requires this one.
 pub fn is_required(schema: &Value, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|all| all.iter().any(|one| one == name))

@@ -120,7 +120,7 @@ pub struct PublicEvent {
 }
 
 impl PublicEvent {
-    /// Whether the stream ends with it, unless the run is resumed or decided about just then.
+    /// Returns whether the stream ends with it, unless the run is resumed or decided about just then.
     pub fn is_last(&self) -> bool {
         matches!(self.name, "run_completed" | "run_failed" | "run_cancelled" | "run_waiting")
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::run::Event;
 
-/// Whether two events are equal, except for the wording of faults: a fault is identified by its code, so an
+/// Returns whether two events are equal, except for the wording of faults: a fault is identified by its code, so an
 /// improved message is no difference.
 pub(super) fn is_same(recorded: &Event, today: &Event) -> bool {
     if recorded == today {

@@ -1,4 +1,4 @@
-//! Whether an event comes from outside, or is a decision that the current code can make again.
+//! The origin of an event: from outside, or a decision that the current code can make again.
 
 use crate::run::{CallStatus, Event, Origin, RunState};
 

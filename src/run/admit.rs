@@ -157,7 +157,7 @@ impl RunState {
         require(!self.is_plan_only() && !self.plans.is_empty(), "there is no plan to resume")
     }
 
-    /// Whether the state machine requests the recording of exactly this event.
+    /// Checks that the state machine requests the recording of exactly this event.
     pub(super) fn is_requested(&self, event: &Event) -> Result<(), String> {
         require(self.asks_for(|a| matches!(a, Action::Record { event: e } if e == event)), "it is not due")
     }
@@ -477,7 +477,7 @@ impl RunState {
         }
     }
 
-    /// Whether a person may change the plan in force into version `version` now.
+    /// Checks that a person may change the plan in force into version `version` now.
     pub(super) fn may_change(&self, version: u32) -> Result<(), String> {
         require(!self.plans.is_empty(), "there is no plan yet")?;
         require(self.planning.is_none(), "the plan is being changed already")?;

@@ -497,7 +497,7 @@ impl RunState {
         self.end_calls();
     }
 
-    /// Whether the event is progress: a model or a tool has replied. The cost of an interrupted question is
+    /// Returns whether the event is progress: a model or a tool has replied. The cost of an interrupted question is
     /// not progress.
     pub fn is_progress(&self, event: &Event) -> bool {
         match event {
@@ -507,7 +507,7 @@ impl RunState {
         }
     }
 
-    /// Whether a question was in flight when its driver or process ended.
+    /// Returns whether a question was in flight when its driver or process ended.
     pub fn is_cut_off(&self, call: u32) -> bool {
         self.asks.get(&call).is_some_and(|ask| ask.status == AskStatus::Lost)
     }

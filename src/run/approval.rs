@@ -59,7 +59,7 @@ pub struct RequiredApproval {
 }
 
 impl RequiredApproval {
-    /// Whether a call's arguments may be approved as `after`, where they were `before`. Where the approval is the
+    /// Checks that a call's arguments may be approved as `after`, where they were `before`. Where the approval is the
     /// user's, or declares lists, only these may change, and none of them becomes empty.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ pub struct ListChangeWords {
 }
 
 impl Approval {
-    /// Whether a person can still decide it.
+    /// Returns whether a person can still decide it.
     pub fn is_open(&self) -> bool {
         self.decided.is_none() && !self.lapsed
     }
@@ -213,7 +213,7 @@ pub struct ApprovableLists {
     pub lists: BTreeMap<String, Vec<String>>,
 }
 
-/// Whether a plan or a call may proceed.
+/// The state of an approval: whether the plan or the call may proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ApprovalGate {
     /// It may proceed.
@@ -251,7 +251,7 @@ impl RunState {
         self.approvals.keys().next_back().copied().unwrap_or(0) + 1
     }
 
-    /// Whether the approval of its plan covers a call, because the plan showed it with exactly these
+    /// Returns whether the approval of its plan covers a call, because the plan showed it with exactly these
     /// arguments.
     pub fn is_shown(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step).map(|step| &step.step);
@@ -267,13 +267,13 @@ impl RunState {
         self.approval_of_version(self.plan()?.version)
     }
 
-    /// Whether the approval about `matter` that was requested last is the user's.
+    /// Returns whether the approval about `matter` that was requested last is the user's.
     pub(super) fn is_asked_of_user(&self, matter: ApprovalSubject) -> bool {
         let last = self.approvals.values().rev().find(|approval| approval.matter == matter);
         last.is_some_and(|approval| approval.needed.by_user)
     }
 
-    /// Whether a program made the call, so that it goes on with a refusal.
+    /// Returns whether a program made the call, so that it goes on with a refusal.
     pub(super) fn is_of_program(&self, matter: ApprovalSubject) -> bool {
         let ApprovalSubject::Call { call } = matter else { return false };
         self.calls.get(&call).is_some_and(|call| self.is_program(call.step))
@@ -305,7 +305,7 @@ impl RunState {
         })
     }
 
-    /// Whether the plan in force was approved but not released yet.
+    /// Returns whether the plan in force was approved but not released yet.
     pub fn is_held(&self) -> bool {
         !self.released
             && !self.has_begun()
@@ -314,12 +314,12 @@ impl RunState {
                 .is_some_and(|(_, a)| matches!(a.decided, Some((Decision::Yes { hold: true }, _))))
     }
 
-    /// Whether a step of the plan in force has begun or ended.
+    /// Returns whether a step of the plan in force has begun or ended.
     pub fn has_begun(&self) -> bool {
         self.has_begun_version(self.plans.len() as u32)
     }
 
-    /// Whether a call may be executed. Its own decision counts first, then a refusal of an equal call, then
+    /// Decides whether a call may be executed. Its own decision counts first, then a refusal of an equal call, then
     /// the approval of a call with exactly the same arguments and tool. A decided question is not asked
     /// again.
     pub(super) fn call_gate(&self, number: u32) -> ApprovalGate {
@@ -353,7 +353,7 @@ impl RunState {
         if granted { ApprovalGate::Granted } else { ApprovalGate::Ask(needed.clone()) }
     }
 
-    /// Whether `matter` is a write that has not begun, has no approval of its own, and may be covered by
+    /// Returns whether `matter` is a write that has not begun, has no approval of its own, and may be covered by
     /// the approval of its plan or of an equal call.
     pub(super) fn is_covered_unasked(&self, matter: ApprovalSubject) -> bool {
         let ApprovalSubject::Call { call: number } = matter else { return false };
@@ -365,7 +365,7 @@ impl RunState {
             && !self.call_approvals().any(|(about, _)| about == number)
     }
 
-    /// Whether the call's approval was requested and not decided yet.
+    /// Returns whether the call's approval was requested and not decided yet.
     pub(super) fn is_awaiting_approval(&self, number: u32) -> bool {
         self.call_approvals().any(|(about, approval)| about == number && approval.decided.is_none())
     }
@@ -382,8 +382,8 @@ impl RunState {
         Event::ApprovalRequired { approval: self.next_approval(), matter, needed }
     }
 
-    /// Whether the run itself is ended because of `fault`: an event of it was invalid or could not be stored, and the journal
-    /// takes others.
+    /// Returns whether the run itself is ended because of `fault`: an event of it was invalid or could not be stored, and the
+    /// journal takes others.
     pub fn is_ended_by_force(&self, fault: &Fault) -> bool {
         !self.status.is_terminal() && matches!(fault.code.as_str(), "run.illegal_event" | "store.bad_record")
     }
@@ -430,7 +430,7 @@ impl RunState {
         ))
     }
 
-    /// Whether the run waits for a person's decision.
+    /// Returns whether the run waits for a person's decision.
     pub(super) fn waits_for_a_person(&self) -> bool {
         self.is_held()
             || self
@@ -439,7 +439,7 @@ impl RunState {
                 .any(|a| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. }))
     }
 
-    /// Whether a question or a call is in flight, or a timer runs.
+    /// Returns whether a question or a call is in flight, or a timer runs.
     pub fn has_work_in_flight(&self) -> bool {
         !self.open_asks.is_empty()
             || self.next_timer().is_some()
@@ -452,7 +452,7 @@ fn shows(shown: &CallState, call: &CallState) -> bool {
     exact_json(&shown.requested.arguments) == exact_json(&call.requested.arguments)
 }
 
-/// Whether a step shows more than `occurrence` calls of `tool` with exactly these arguments.
+/// Returns whether a step shows more than `occurrence` calls of `tool` with exactly these arguments.
 pub fn shows_call(step: &Step, tool: &str, arguments: &Value, occurrence: u32) -> bool {
     let known = exact_json(arguments);
     let prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);

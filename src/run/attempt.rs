@@ -68,7 +68,7 @@ impl Attempt {
     /// The reply is that of an equal question that was in flight.
     pub const JOINED: &str = "joined";
 
-    /// Whether a model was asked.
+    /// Returns whether a model was asked.
     pub fn was_sent(&self) -> bool {
         self.outcome != Self::CACHED && self.outcome != Self::JOINED
     }

@@ -75,7 +75,7 @@ impl Calls {
         self.get_all(Some(&self.open))
     }
 
-    /// Whether a call has not ended.
+    /// Returns whether a call has not ended.
     pub(super) fn is_open(&self, number: u32) -> bool {
         self.open.contains(&number)
     }

@@ -10,7 +10,7 @@ use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// What is left to undo before the run ends; `None` if nothing is, or if compensation is not enabled.
+    /// Returns what is left to undo before the run ends; `None` if nothing is, or if compensation is not enabled.
     pub(super) fn compensation(&self) -> Option<Vec<Action>> {
         if !self.settings().compensate || self.is_dry_run() {
             return None;
@@ -19,7 +19,7 @@ impl RunState {
             .or_else(|| self.next_compensation().map(|event| vec![Action::Record { event }]))
     }
 
-    /// What is left of a compensation that has begun: it is completed whatever else happens.
+    /// Returns what is left of a compensation that has begun: it is completed whatever else happens.
     pub(super) fn compensation_in_progress(&self) -> Option<Vec<Action>> {
         for (number, call) in self.calls.undos() {
             match call.status {
@@ -39,7 +39,7 @@ impl RunState {
         None
     }
 
-    /// Whether the run counts as failed for compensation: a step of the last plan did not achieve its
+    /// Returns whether the run counts as failed for compensation: a step of the last plan did not achieve its
     /// purpose. A question to the user is not a failure.
     pub(super) fn has_failed(&self) -> bool {
         // A refused call is omitted, and is not a failure of the rest.
@@ -54,13 +54,13 @@ impl RunState {
         !asks && steps.any(|step| !refused(step) && (failed(step.status) || self.is_unserved(step)))
     }
 
-    /// Whether the write was undone.
+    /// Returns whether the write was undone.
     pub fn is_undone(&self, call: &CallState) -> bool {
         let by = call.undone_by.and_then(|by| self.calls.get(&by));
         by.is_some_and(|by| self.is_undone_by(by))
     }
 
-    /// Whether a call has undone a write.
+    /// Returns whether a call has undone a write.
     pub(super) fn is_undone_by(&self, call: &CallState) -> bool {
         call.undoes.is_some() && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
     }
@@ -76,7 +76,7 @@ impl RunState {
         })
     }
 
-    /// Whether any write was undone, or its undo attempted, and it was not done again since.
+    /// Returns whether any write was undone, or its undo attempted, and it was not done again since.
     pub(super) fn has_undone(&self) -> bool {
         self.undone_writes().next().is_some()
     }
@@ -90,7 +90,7 @@ impl RunState {
         })
     }
 
-    /// Whether the call succeeded, by itself or by the call whose outcome counts for it, and was not undone.
+    /// Returns whether the call succeeded, by itself or by the call whose outcome counts for it, and was not undone.
     pub(super) fn is_effective(&self, number: u32) -> bool {
         self.calls.get(&self.resolved(number)).is_some_and(|call| {
             call.undoes.is_none()

@@ -13,7 +13,7 @@ pub const UNCONFIRMED: &str = "confirm.required";
 const LIMIT_CODE_PREFIX: &str = "bound.";
 
 impl RunState {
-    /// Whether the request is a plain yes to calls that the user was asked to confirm. The run executes
+    /// Returns whether the request is a plain yes to calls that the user was asked to confirm. The run executes
     /// these and nothing else.
     pub fn is_confirmation(&self) -> bool {
         self.started.as_ref().is_some_and(|started| !started.confirmed.is_empty())
@@ -82,7 +82,7 @@ impl RunState {
         Event::StepFailed { step: number, status: StepStatus::Failed, error }
     }
 
-    /// Whether every executed call has a sentence for its result.
+    /// Returns whether every executed call has a sentence for its result.
     pub(super) fn is_phrased(&self) -> bool {
         self.calls.values().all(|call| match &call.status {
             CallStatus::Done { outcome: Outcome::Ok { say, .. } } => say.is_some(),
@@ -90,7 +90,7 @@ impl RunState {
         })
     }
 
-    /// Whether `call` repeats what `earlier` did in the same step, or in an earlier step of the same plan,
+    /// Returns whether `call` repeats what `earlier` did in the same step, or in an earlier step of the same plan,
     /// so that the user has to confirm the repetition.
     pub(super) fn is_repeat(&self, call: &CallState, earlier: &CallState) -> bool {
         call.requested.effect == Effect::Write
@@ -98,7 +98,7 @@ impl RunState {
             && self.precedes(earlier.step, call.step)
     }
 
-    /// Whether `earlier` is `step`, or a step of the same plan that it depends on.
+    /// Returns whether `earlier` is `step`, or a step of the same plan that it depends on.
     pub fn precedes(&self, earlier: u32, step: u32) -> bool {
         let version = self.steps.get(&step).map(|s| s.version);
         let mut open = vec![step];
@@ -115,7 +115,7 @@ impl RunState {
         false
     }
 
-    /// Whether a plan names a write of `tool` and was made before the first tool result, or was written or
+    /// Returns whether a plan names a write of `tool` and was made before the first tool result, or was written or
     /// changed by a person.
     pub fn foresees(&self, scene: &str, tool: &str) -> bool {
         let before = self.plans_before_results.map_or(self.plans.len(), |plans| plans as usize);
@@ -173,7 +173,8 @@ impl RunState {
         parts.filter(move |part| self.unavailable().all(|off| off != *part)).map(String::as_str)
     }
 
-    /// What the answer to a request without steps says was not done: what its constraints do not allow, and what is switched off.
+    /// Returns what the answer to a request without steps says was not done: what its constraints do not allow, and what is
+    /// switched off.
     pub(super) fn refused_without_steps(&self) -> Vec<String> {
         let forbidden: Vec<&str> = self.forbidden_parts().collect();
         let unavailable: Vec<&str> = self.unavailable().filter(|_| self.steps.is_empty()).collect();
@@ -204,7 +205,7 @@ impl RunState {
         step.calls.iter().filter_map(|call| self.calls.get(call)).filter(cut)
     }
 
-    /// Whether a limit kept a step from calls that its scene requested.
+    /// Returns whether a limit kept a step from calls that its scene requested.
     pub fn is_cut(&self, step: &StepState) -> bool {
         self.cut_calls(step).next().is_some()
     }

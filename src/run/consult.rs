@@ -84,7 +84,7 @@ impl RunState {
         self.consultations.keys().next_back().copied().unwrap_or(0) + 1
     }
 
-    /// What a consultation is due to do: ask, read, or end without a choice.
+    /// Returns what a consultation is due to do: ask, read, or end without a choice.
     pub(super) fn consultation_actions(&self, number: u32) -> Vec<Action> {
         let Some(consultation) = self.consultations.get(&number) else { return Vec::new() };
         if let Some(due) = Self::mapping_due(consultation) {
@@ -312,7 +312,7 @@ impl RunState {
         })
     }
 
-    /// Whether any question of the consultation was replied to.
+    /// Returns whether any question of the consultation was replied to.
     pub(super) fn is_replied(&self, number: u32) -> bool {
         let tries = self.tries.iter().filter(|(subject, _)| subject.consultation() == Some(number));
         let asked = tries.flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call));

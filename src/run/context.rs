@@ -1,4 +1,4 @@
-//! What a run knows of its conversation. `memory` limits its size; `run_started` freezes it.
+//! The context that a run gets of its conversation. `memory` limits its size; `run_started` freezes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

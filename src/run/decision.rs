@@ -6,7 +6,7 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::{self, AskingFacts, CallFailure, Capabilities, PolicyAction, PolicyChoice, ToolPolicies};
 
 impl RunState {
-    /// Whether a model chooses the alternative, where predefined logic would call the first one that is open. Once for
+    /// Returns whether a model chooses the alternative, where predefined logic would call the first one that is open. Once for
     /// each call: where that one fails, too, the others follow in their order. `decided`: something else ended the call's
     /// step, or the call takes the place of another.
     pub(super) fn asks_for_choice(

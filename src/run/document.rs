@@ -23,7 +23,7 @@ impl std::str::FromStr for DocumentId {
     }
 }
 
-/// What a document is, as its media type says.
+/// The kind of a document, as its media type says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr, utoipa::ToSchema)]
 pub enum DocumentMedia {
@@ -43,7 +43,7 @@ impl DocumentMedia {
         self.into()
     }
 
-    /// What a file with this name is: Markdown by its ending, and text otherwise.
+    /// Returns the kind of a file with this name: Markdown by its ending, and text otherwise.
     pub fn of_file(name: &str) -> Self {
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
         match ending.as_deref() {

@@ -51,7 +51,7 @@ pub use upcast::{SCHEMA, parse_event};
 /// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.
 pub const NO_APPROVAL: u32 = 0;
 
-/// What an [`Event::Unexpected`] is about.
+/// The subject of an [`Event::Unexpected`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum UnexpectedSubject {
@@ -74,7 +74,7 @@ pub enum UnexpectedSubject {
     },
 }
 
-/// What a timer of a run is for.
+/// The purpose of a run's timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum TimerSubject {
@@ -87,7 +87,7 @@ pub enum TimerSubject {
     },
 }
 
-/// What can happen to a run. Names in `snake_case` are the journal's; those that clients see on a
+/// An event of a run. Names in `snake_case` are the journal's; those that clients see on a
 /// stream are listed by [`Event::public_name`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "type", rename_all = "snake_case")]

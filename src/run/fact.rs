@@ -39,7 +39,7 @@ impl FactKind {
         self.into()
     }
 
-    /// Whether the arguments of a write may come from such facts without a person's confirmation.
+    /// Returns whether the arguments of a write may come from such facts without a person's confirmation.
     pub fn may_ground(self) -> bool {
         matches!(self, FactKind::Given | FactKind::Verified)
     }
@@ -141,7 +141,7 @@ pub struct KnownFact {
     pub evidence: Option<FactEvidence>,
 }
 
-/// What a fact contributes to the sources of a write's arguments.
+/// The contribution of a fact to the sources of a write's arguments.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactEvidence {
     /// What the user said, without the days in it.
@@ -155,7 +155,7 @@ pub struct FactEvidence {
     pub read: Option<String>,
 }
 
-/// What the turn of a run does not say about itself, and facts need.
+/// The origin of a run's turn that the turn does not say itself, and facts need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnOrigin {
     /// The frozen local time of the request.

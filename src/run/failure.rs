@@ -1,4 +1,4 @@
-//! What predefined logic is asked about a failed attempt of a call, and the event that records its answer.
+//! The question to predefined logic about a failed attempt of a call, and the event that records its answer.
 
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, Repeat, UnexpectedSubject};
 use super::state::{CallState, CallStatus, RunState};
@@ -17,7 +17,7 @@ const UNSENT: [&str; 4] = ["scene.busy", "http.unreachable", "tool.disabled", "t
 const BARRED: [&str; 2] = ["tool.disabled", "tool.breaker_open"];
 
 impl RunState {
-    /// Whether predefined logic answers what is unexpected: the run has a mode.
+    /// Returns whether predefined logic answers what is unexpected: the run has a mode.
     pub(super) fn adapts(&self) -> bool {
         self.settings().mode.is_some()
     }

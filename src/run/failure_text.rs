@@ -1,4 +1,4 @@
-//! What end users read about a failure. The codes and messages of faults are for developers and operators: they name
+//! Sentences for end users about a failure. The codes and messages of faults are for developers and operators: they name
 //! addresses, responses and schemas.
 
 use super::event::{Fault, Outcome};
@@ -54,7 +54,7 @@ impl Fault {
         self.say.clone().or_else(neutral)
     }
 
-    /// What users read about it.
+    /// Returns what users read about it.
     pub fn user_text(&self, language: Option<&str>) -> String {
         self.user_sentence(language).unwrap_or_else(|| self.message.clone())
     }
@@ -76,7 +76,7 @@ impl Outcome {
         }
     }
 
-    /// What users read about a call without a result; empty for a result.
+    /// Returns what users read about a call without a result; empty for a result.
     pub fn user_text(&self, language: Option<&str>) -> String {
         match (self.user_sentence(language), self) {
             (Some(sentence), _) => sentence,

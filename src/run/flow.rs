@@ -35,7 +35,7 @@ impl StepState {
         }
     }
 
-    /// Whether it executes a node, so that it belongs to the step of a flow and to no plan.
+    /// Returns whether it executes a node, so that it belongs to the step of a flow and to no plan.
     pub fn is_node(&self) -> bool {
         self.node().is_some()
     }
@@ -58,7 +58,7 @@ impl RunState {
         made.flows.iter().find(|flow| flow.name == step.step.scene_name)
     }
 
-    /// Whether no paths are planned: flows follow their graphs by their conditions.
+    /// Returns whether no paths are planned: flows follow their graphs by their conditions.
     pub(super) fn follows_graphs(&self) -> bool {
         self.queued.as_ref().is_some_and(|queued| queued.options.unplanned)
     }
@@ -102,8 +102,8 @@ impl RunState {
         values
     }
 
-    /// What a flow's step serves of the user's text: all of it, or the step's purpose, where the steps of a plan of this run
-    /// divide the text among them word by word. What was a part in an earlier version stays one.
+    /// Returns what a flow's step serves of the user's text: all of it, or the step's purpose, where the steps of a plan of this
+    /// run divide the text among them word by word. What was a part in an earlier version stays one.
     pub(crate) fn request_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
         let purpose = step.step.purpose.trim();
         let divides = |made: &PlanMade| {
@@ -113,7 +113,7 @@ impl RunState {
         if self.plans.iter().any(divides) { purpose } else { self.request() }
     }
 
-    /// What a flow is told that its step is for. A model that plans with the results of a flow in view may follow an
+    /// Returns what a flow is told that its step is for. A model that plans with the results of a flow in view may follow an
     /// instruction that is hidden in them, so its purpose counts only as far as it says no more than the user did; else the
     /// user's text stands in its place.
     pub(crate) fn purpose_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
@@ -163,7 +163,7 @@ impl RunState {
         path_index(&work.planned.as_ref()?.path, &self.entered_nodes(work))
     }
 
-    /// What a flow's step keeps when it begins again: its path, and the nodes up to the first that did not complete or
+    /// Returns what a flow's step keeps when it begins again: its path, and the nodes up to the first that did not complete or
     /// whose write was undone. So no node that has completed is executed a second time with other values.
     pub(super) fn kept_flow(&self, number: u32) -> Option<FlowWork> {
         let mut work = self.steps.get(&number)?.flow()?.clone();
@@ -197,7 +197,7 @@ impl RunState {
         }
     }
 
-    /// Whether the node of a step has begun a write before, in the same execution of its flow.
+    /// Returns whether the node of a step has begun a write before, in the same execution of its flow.
     pub fn has_written_before(&self, step: &StepState) -> bool {
         let Some(own) = step.node() else { return false };
         let others = self.steps.values().filter(|other| {
@@ -215,7 +215,7 @@ impl RunState {
         self.path_index_of(work).map_or(0, |at| at + usize::from(is_done))
     }
 
-    /// What follows in a flow's step.
+    /// Returns what follows in a flow's step.
     pub(super) fn next_node_of(&self, number: u32, flow: &Flow, planned: &PlannedPath) -> NextNode {
         let work = self.steps.get(&number).and_then(StepState::flow);
         let entered = work.map(|work| self.entered_nodes(work)).unwrap_or_default();
@@ -223,7 +223,7 @@ impl RunState {
         Walk { flow, path: planned.followed(), entered: &entered, values: &values }.next_node()
     }
 
-    /// Whether a call is one of a flow's own functions or approvals. Its result grounds nothing: it may repeat what a
+    /// Returns whether a call is one of a flow's own functions or approvals. Its result grounds nothing: it may repeat what a
     /// model wrote.
     pub fn is_of_flow(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step);
@@ -231,12 +231,12 @@ impl RunState {
         parent.is_some_and(|parent| parent.step.scene_name == call.scene)
     }
 
-    /// Whether a model may be asked for the path of a flow's step.
+    /// Returns whether a model may be asked for the path of a flow's step.
     pub(crate) fn may_plan_path(&self, step: u32) -> bool {
         self.may_ask(Subject::Path { step })
     }
 
-    /// Whether a path of earlier executions may be followed in a flow's step: it is possible, and no node on it needs a
+    /// Returns whether a path of earlier executions may be followed in a flow's step: it is possible, and no node on it needs a
     /// model that is not asked.
     pub(crate) fn may_follow(&self, step: u32, flow: &Flow, path: &[String]) -> bool {
         let has_functions = self.settings().fallback_enabled;

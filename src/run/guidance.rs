@@ -1,11 +1,11 @@
-//! What the caller of a request tells the planner: constraints, and the state of things.
+//! The guidance of a request's caller for the planner: constraints, and the state of things.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::Effect;
 
-/// What a request says about its plan besides its words.
+/// The guidance of a request for its plan besides its words.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanGuidance {
@@ -22,7 +22,8 @@ pub struct PlanGuidance {
 }
 
 impl PlanGuidance {
-    /// What a request says; `None` if nothing. `is_user` says that the caller acts as the user and does not only name one.
+    /// Returns what a request says; `None` if nothing. `is_user` says that the caller acts as the user and does not only name
+    /// one.
     pub fn of(
         constraints: Option<PlanConstraints>,
         current_state: Option<Value>,
@@ -35,7 +36,7 @@ impl PlanGuidance {
     }
 }
 
-/// What every plan and call of a run has to keep to. All of it only narrows.
+/// The constraints that every plan and call of a run has to keep to. All of it only narrows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanConstraints {
@@ -61,19 +62,19 @@ pub struct PlanConstraints {
 }
 
 impl PlanConstraints {
-    /// Whether they demand nothing.
+    /// Returns whether they demand nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a scene may take part.
+    /// Returns whether a scene may take part.
     pub fn allows_scene(&self, scene: &str) -> bool {
         let is = |name: &String| name == scene;
         (self.only_scenes.is_empty() || self.only_scenes.iter().any(is))
             && !self.without_scenes.iter().any(is)
     }
 
-    /// Whether a tool of a scene may be called.
+    /// Returns whether a tool of a scene may be called.
     pub fn allows_tool(&self, scene: &str, tool: &str, effect: Effect) -> bool {
         let is = |name: &String| name.split_once('.') == Some((scene, tool));
         let writes = self.read_only && effect == Effect::Write;

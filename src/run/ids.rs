@@ -127,7 +127,7 @@ macro_rules! named {
 named!(SessionId, "session id");
 
 impl SessionId {
-    /// Whether the id is a dot segment of a URL path. Clients normalise `..` away, so such a conversation
+    /// Returns whether the id is a dot segment of a URL path. Clients normalise `..` away, so such a conversation
     /// could be neither read nor erased. Old journals may contain one.
     pub fn is_path_step(&self) -> bool {
         matches!(&*self.0, "." | "..")

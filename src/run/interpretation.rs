@@ -10,7 +10,7 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::{self, AskingFacts, Capabilities, MappedPlace, PolicyChoice};
 
 impl RunState {
-    /// Whether a model is asked where the expected values are in what the call returned, where predefined logic has
+    /// Returns whether a model is asked where the expected values are in what the call returned, where predefined logic has
     /// nothing better: a retry, an alternative or an earlier result. `decided`: something else ended the call's step.
     pub(super) fn asks_for_mapping(
         &self,
@@ -42,7 +42,7 @@ impl RunState {
         self.consultations.get(&number).and_then(ConsultationState::mapping)
     }
 
-    /// What is due once a mapping was chosen: it is applied.
+    /// Returns what is due once a mapping was chosen: it is applied.
     pub(super) fn mapping_due(consultation: &ConsultationState) -> Option<Action> {
         let call = consultation.subject.call()?;
         consultation.mapping().filter(|_| consultation.ended).map(|_| Action::Interpret { call })
@@ -99,7 +99,7 @@ impl RunState {
         self.close_call(call);
     }
 
-    /// Whether any result was found by a model in data of another shape.
+    /// Returns whether any result was found by a model in data of another shape.
     pub fn has_interpreted_result(&self) -> bool {
         self.calls.values().any(|call| call.interpreted)
     }

@@ -1,4 +1,4 @@
-//! What executions teach about requests of one kind: the events' payloads. The rules are in `learning`.
+//! Payloads of events about what executions teach for requests of one kind. The rules are in `learning`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::plan::{Plan, Reference};
 /// The most ratings of one plan; each person has one.
 pub const MAX_RATINGS: usize = 64;
 
-/// What is learned from executions (`planning.learn`). Each mode includes the ones before it.
+/// The lessons that are drawn from executions (`planning.learn`). Each mode includes the ones before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[derive(Serialize, Deserialize, utoipa::ToSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
@@ -172,7 +172,7 @@ pub enum RecallOutcome {
     Hints,
 }
 
-/// What is known of requests like this one.
+/// The knowledge about requests like this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRecall {
     /// How the look-up ended.
@@ -206,7 +206,7 @@ pub struct HintStep {
     pub tools: Vec<String>,
 }
 
-/// What is known of paths through a flow for requests like this one.
+/// The knowledge about paths through a flow for requests like this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathRecall {
     /// How the look-up ended.
@@ -231,7 +231,7 @@ pub struct PathHint {
     pub path: Vec<String>,
 }
 
-/// What the end of a run says about the plan of its template, or about the path of a flow's step.
+/// The lesson of a run's end for the plan of its template, or for the path of a flow's step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanLesson {
     /// The template, SHA-256 in hex.
@@ -247,7 +247,7 @@ pub struct PlanLesson {
     pub user: String,
 }
 
-/// What a plan did.
+/// The result of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LessonResult {

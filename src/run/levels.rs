@@ -33,12 +33,12 @@ impl RunState {
         self.started.as_ref().and_then(|started| started.levels.get(scene).copied())
     }
 
-    /// What may happen in the run.
+    /// Returns what may happen in the run.
     pub fn may(&self) -> Capabilities {
         capabilities(self.level(), self.settings().mode)
     }
 
-    /// What may happen in a step, the level of whose scene may be lower than the run's. A node has the lowest of the
+    /// Returns what may happen in a step, the level of whose scene may be lower than the run's. A node has the lowest of the
     /// levels of the run, its flow and its scene, and a program that of all its scenes.
     pub(super) fn may_in(&self, step: &StepState) -> Capabilities {
         let flow = step.node().and_then(|node| self.steps.get(&node.parent));
@@ -49,12 +49,12 @@ impl RunState {
         capabilities(level, self.settings().mode)
     }
 
-    /// Whether the step's scene may be asked: its level is not `basic`.
+    /// Returns whether the step's scene may be asked: its level is not `basic`.
     pub fn asks_scene(&self, step: &StepState) -> bool {
         self.may_in(step).asks_models
     }
 
-    /// Whether a model may be asked about `subject`.
+    /// Returns whether a model may be asked about `subject`.
     pub(super) fn may_ask(&self, subject: Subject) -> bool {
         match subject {
             // It precedes the plan.
@@ -100,7 +100,7 @@ impl RunState {
         self.settings().program_model != Some(false)
     }
 
-    /// Whether the call was left out after it failed.
+    /// Returns whether the call was left out after it failed.
     pub(super) fn is_left_out(&self, call: u32) -> bool {
         self.calls.get(&call).is_some_and(|call| call.left_out)
     }
@@ -126,7 +126,7 @@ impl RunState {
         }
     }
 
-    /// Whether a plan has to prepare every call, since the run or a scene is at `basic`.
+    /// Returns whether a plan has to prepare every call, since the run or a scene is at `basic`.
     pub fn prepares_everything(&self) -> bool {
         let basic = Some(ExecutionLevel::Basic);
         let scenes = self.started.iter().flat_map(|started| started.levels.values());

@@ -17,7 +17,7 @@ impl RunState {
         open.find_map(|(number, approval)| Some((*number, approval, approval.words.as_ref()?)))
     }
 
-    /// Whether a model may be asked what unclear words change, if a question about lists is all that waits.
+    /// Returns whether a model may be asked what unclear words change, if a question about lists is all that waits.
     pub fn may_read_list_change(&self) -> bool {
         let question = self.only_question_to_user().filter(|(_, needed)| !needed.lists.is_empty());
         self.settings().node_model == Some(true)
@@ -54,7 +54,7 @@ impl RunState {
         }
     }
 
-    /// What a model reads must be the reply that is due, and change only what the question lists.
+    /// Checks what a model read: it must be the reply that is due, and change only what the question lists.
     pub(super) fn admit_lapse_by_words(
         &self,
         event: &Event,

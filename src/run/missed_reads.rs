@@ -23,8 +23,8 @@ impl RunState {
         })
     }
 
-    /// Whether a step completed without the results of some reads that failed. That nothing was found, or that a tool refuses
-    /// for a reason of its own, is an answer.
+    /// Returns whether a step completed without the results of some reads that failed. That nothing was found, or that a tool
+    /// refuses for a reason of its own, is an answer.
     pub fn is_partly_read(&self, step: &StepState) -> bool {
         self.missed_reads(step).any(|(_, call)| match &call.status {
             CallStatus::Done { outcome: Outcome::Failed { error } } => error.class != FaultClass::NotFound,

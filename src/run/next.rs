@@ -448,7 +448,7 @@ impl RunState {
         }
     }
 
-    /// Whether a step did not achieve its purpose, whatever its scene's model says: none of its calls
+    /// Returns whether a step did not achieve its purpose, whatever its scene's model says: none of its calls
     /// succeeded, or a write was refused or failed and no other call did it.
     pub fn is_unserved(&self, step: &StepState) -> bool {
         let calls = || {
@@ -481,7 +481,7 @@ impl RunState {
         nothing || evaded || calls().any(undone)
     }
 
-    /// Whether there were steps and none led to a result, a write or a question.
+    /// Returns whether there were steps and none led to a result, a write or a question.
     pub(crate) fn has_no_results(&self) -> bool {
         let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
         !self.steps.is_empty() && !asks && !self.has_completed_work()
@@ -494,7 +494,7 @@ impl RunState {
         self.steps.values().any(|s| counts(s) || self.has_written(s))
     }
 
-    /// Whether the result of a call says anything: a lookup may find nothing.
+    /// Returns whether the result of a call says anything: a lookup may find nothing.
     pub(super) fn has_content(&self, call: u32) -> bool {
         match self.outcome(call) {
             Some(Outcome::Ok { result, .. }) => match result {
@@ -508,7 +508,7 @@ impl RunState {
         }
     }
 
-    /// Whether a call of the step has a result.
+    /// Returns whether a call of the step has a result.
     pub fn has_result(&self, step: &StepState) -> bool {
         step.calls.iter().any(|c| self.is_effective(*c))
     }

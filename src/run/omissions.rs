@@ -1,4 +1,4 @@
-//! What every answer has to mention: writes that were done, writes that the user has to confirm, and
+//! The lines that every answer has to contain: writes that were done, writes that the user has to confirm, and
 //! requested work that was not done.
 
 use std::cell::OnceCell;
@@ -270,7 +270,7 @@ impl RunState {
     }
 }
 
-/// What a reader sees of an answer shown as Markdown: without HTML comments and link references.
+/// Returns what a reader sees of an answer shown as Markdown: without HTML comments and link references.
 pub(crate) fn visible_text(answer: &str) -> String {
     let mut out = String::with_capacity(answer.len());
     let mut rest = answer;

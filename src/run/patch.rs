@@ -1,4 +1,4 @@
-//! What a patch may change: the part of the plan that has not begun and that no person has decided about, and the step
+//! The scope of a patch: the part of the plan that has not begun and that no person has decided about, and the step
 //! that failed.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ pub struct PatchScope {
 }
 
 impl RunState {
-    /// What a patch that is asked for because of the step `about` may change.
+    /// Returns what a patch that is asked for because of the step `about` may change.
     pub fn patch_scope(&self, about: u32) -> PatchScope {
         let numbers = |may: &dyn Fn(&StepState) -> bool| -> Vec<u32> {
             self.steps.values().filter(|step| may(step)).map(|step| step.step.step_number).collect()
@@ -31,7 +31,7 @@ impl RunState {
         }
     }
 
-    /// Whether a patch may take a step out, put another in its place, or change what it depends on: it has not begun,
+    /// Returns whether a patch may take a step out, put another in its place, or change what it depends on: it has not begun,
     /// and no person wrote or approved it.
     pub fn is_patchable(&self, step: &StepState) -> bool {
         let made = step.version.checked_sub(1).and_then(|at| self.plans.get(at as usize));
@@ -44,7 +44,7 @@ impl RunState {
             && self.approval_of_step(step.step.step_number).is_none()
     }
 
-    /// Whether a step of the plan in force ended without achieving its purpose, and no patch put another in its place.
+    /// Returns whether a step of the plan in force ended without achieving its purpose, and no patch put another in its place.
     pub fn is_replaceable(&self, step: &StepState) -> bool {
         let failed = match step.status {
             StepStatus::Failed => true,
@@ -54,7 +54,7 @@ impl RunState {
         failed && !step.is_node() && self.is_in_round(step) && step.replaced_by.is_none()
     }
 
-    /// Whether a step that a patch put in the place of this one, or of that one in turn, was completed.
+    /// Returns whether a step that a patch put in the place of this one, or of that one in turn, was completed.
     pub fn is_made_good(&self, step: &StepState) -> bool {
         let mut next = step.replaced_by;
         // Replacements have higher numbers, so this ends.
@@ -205,7 +205,7 @@ impl RunState {
         problems
     }
 
-    /// Whether a model may change the unfinished part of the plan.
+    /// Returns whether a model may change the unfinished part of the plan.
     pub fn may_patch(&self) -> bool {
         self.may().patches && !self.is_confirmation() && !self.is_dry_run() && !self.is_plan_only()
     }

@@ -29,7 +29,7 @@ impl StepState {
 }
 
 impl RunState {
-    /// Whether the first plan is one step of kind code, so that no planner is asked for it.
+    /// Returns whether the first plan is one step of kind code, so that no planner is asked for it.
     pub fn is_planned_as_program(&self) -> bool {
         let given = self.queued.as_ref().is_some_and(|queued| queued.plan.is_some());
         self.settings().maker == PlanningMaker::Code && !given && !self.is_confirmation()
@@ -43,7 +43,7 @@ impl RunState {
             .collect()
     }
 
-    /// What a program gets of a call. `None` while the call has no outcome, and where its outcome is unknown.
+    /// Returns what a program gets of a call. `None` while the call has no outcome, and where its outcome is unknown.
     pub(super) fn past_outcome(&self, call: u32) -> Option<PastOutcome> {
         match self.outcome(call)? {
             Outcome::Ok { result, whole: None, .. } if self.is_written(call) && is_truncated(result) => {
@@ -66,7 +66,7 @@ impl RunState {
         }
     }
 
-    /// Whether the program of a step was written before the first result of a tool and calls `tool` of `scene` by name.
+    /// Returns whether the program of a step was written before the first result of a tool and calls `tool` of `scene` by name.
     pub fn is_foreseen_by_program(&self, step: &StepState, scene: &str, tool: &str) -> bool {
         let program = step.code().and_then(|work| work.program.as_ref());
         let Some(program) = program.filter(|program| program.is_foreseen) else { return false };
@@ -79,7 +79,7 @@ impl RunState {
         })
     }
 
-    /// Whether nobody decided about a call in time: that is no answer that a program may go on with.
+    /// Returns whether nobody decided about a call in time: that is no answer that a program may go on with.
     pub(super) fn was_left_undecided(&self, call: u32) -> bool {
         let about = ApprovalSubject::Call { call };
         let expired =
@@ -87,8 +87,8 @@ impl RunState {
         self.approvals.values().any(|approval| approval.matter == about && expired(approval))
     }
 
-    /// Whether a question of the user's is open beside which the one about `call` cannot be answered in words: of any step if a
-    /// program asks this one, and of a program otherwise.
+    /// Returns whether a question of the user's is open beside which the one about `call` cannot be answered in words: of any
+    /// step if a program asks this one, and of a program otherwise.
     pub(super) fn has_open_question_beside(&self, call: u32) -> bool {
         let is_of_program = self.is_of_program(ApprovalSubject::Call { call });
         let asks = |approval: &Approval| approval.is_open() && approval.needed.by_user;
@@ -104,7 +104,7 @@ impl RunState {
         Some(result.text())
     }
 
-    /// Whether no check follows the steps: the plan in force is a program, or its program has answered.
+    /// Returns whether no check follows the steps: the plan in force is a program, or its program has answered.
     pub(super) fn is_answered_by_program(&self) -> bool {
         self.plan().is_some_and(|made| made.maker == PlanMaker::Code) || self.answer_of_program().is_some()
     }
@@ -194,10 +194,10 @@ impl RunState {
         keeps
     }
 
-    /// What a step of kind code keeps when it begins again: its program, unless it failed by itself before it changed anything,
-    /// and its calls up to the last write that took effect, or up to the first that was not done. A program that failed by
-    /// itself is kept with its fault: another one makes the same calls first. A program whose changes were committed, or may have
-    /// been, is kept as it ended: it is neither executed again nor replaced, so nothing is committed a second time.
+    /// Returns what a step of kind code keeps when it begins again: its program, unless it failed by itself before it changed
+    /// anything, and its calls up to the last write that took effect, or up to the first that was not done. A program that failed
+    /// by itself is kept with its fault: another one makes the same calls first. A program whose changes were committed, or may
+    /// have been, is kept as it ended: it is neither executed again nor replaced, so nothing is committed a second time.
     pub(super) fn kept_program(&self, number: u32) -> Option<CodeWork> {
         let work = self.steps.get(&number)?.code()?;
         let program = work.program.clone()?;
@@ -276,7 +276,7 @@ impl RunState {
         self.calls.get(&self.resolved(call)).is_some_and(|call| call.attempts > 0)
     }
 
-    /// Whether a program has changed something, or may have, so that it cannot begin again.
+    /// Returns whether a program has changed something, or may have, so that it cannot begin again.
     pub fn has_changed_by_program(&self, work: &CodeWork) -> bool {
         work.program_calls.iter().any(|written| {
             let nothing =
@@ -289,7 +289,7 @@ impl RunState {
         self.calls.get(&call).is_some_and(|call| call.requested.effect == Effect::Write)
     }
 
-    /// What an execution of a program came to must be due; a call has the next ordinal, and names its scene.
+    /// Checks that the outcome of a program's execution is due, and that a call has the next ordinal and names its scene.
     pub(super) fn admit_program_stop(&self, step: u32, stop: &ProgramStop) -> Result<(), String> {
         let ProgramStop::Call { requested, written, ends, .. } = stop else { return Ok(()) };
         if requested.call != self.next_call() {
@@ -310,7 +310,7 @@ impl RunState {
         }
     }
 
-    /// Whether a step executes a program.
+    /// Returns whether a step executes a program.
     pub fn is_program(&self, step: u32) -> bool {
         self.steps.get(&step).is_some_and(|step| step.step.kind == StepKind::Code)
     }

@@ -4,7 +4,7 @@ use super::event::Subject;
 use super::settings::CacheMode;
 use super::state::RunState;
 
-/// What the subject of a question decides about the call of the model.
+/// The terms of a model's call that follow from the subject of its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionTerms {
     /// How it uses the cache of replies; `None` for what is configured.

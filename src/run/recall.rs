@@ -7,7 +7,7 @@ use super::state::{CallStatus, RunState};
 use crate::adapt::PolicyChoice;
 
 impl RunState {
-    /// Whether the result of an earlier call, recorded at `at`, may be used for `call` now: one that is looked for, not
+    /// Returns whether the result of an earlier call, recorded at `at`, may be used for `call` now: one that is looked for, not
     /// too old, and not from the future.
     pub fn may_recall(&self, call: u32, at: Timestamp) -> bool {
         let Some(CallStatus::Failing { chosen: Some(PolicyChoice::Cached { max_age_s }), .. }) =
@@ -19,12 +19,12 @@ impl RunState {
         (SignedDuration::ZERO..=SignedDuration::from_secs((*max_age_s).into())).contains(&age)
     }
 
-    /// Whether a write was begun, so that what reads returned before may have changed.
+    /// Returns whether a write was begun, so that what reads returned before may have changed.
     pub(super) fn has_begun_a_write(&self) -> bool {
         self.calls.values().any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
     }
 
-    /// Whether any result is one of an earlier run.
+    /// Returns whether any result is one of an earlier run.
     pub fn has_earlier_result(&self) -> bool {
         self.calls.values().any(|call| call.stale_since.is_some())
     }

@@ -91,7 +91,7 @@ impl CrashHistory {
         self.running = false;
     }
 
-    /// Whether a run is to be quarantined.
+    /// Returns whether a run is to be quarantined.
     pub fn is_quarantined(&self, run: RunId) -> bool {
         self.aside.contains(&run)
     }
@@ -148,7 +148,7 @@ impl RecoveryAdmission {
         self.open = true;
     }
 
-    /// Whether a run is to be quarantined.
+    /// Returns whether a run is to be quarantined.
     pub fn is_quarantined(&self, run: RunId) -> bool {
         self.history.is_quarantined(run)
     }
@@ -191,7 +191,7 @@ impl RecoveryAdmission {
         Some((ticket, run))
     }
 
-    /// Whether the run still has to make progress.
+    /// Returns whether the run still has to make progress.
     pub fn is_suspect(&self, run: RunId) -> bool {
         self.suspects.contains(&run)
     }

@@ -1,4 +1,4 @@
-//! What a tool or a person refused, and a read that found nothing: answers about the request, and no failures of the server.
+//! Refusals of a tool or a person, and reads that found nothing: answers about the request, and no failures of the server.
 
 use super::event::{Effect, Fault, FaultClass, Outcome};
 use super::state::{CallState, CallStatus, RunState, StepState};
@@ -7,7 +7,7 @@ use super::state::{CallState, CallStatus, RunState, StepState};
 const NOT_APPROVED: &str = "approval.refused";
 
 impl CallState {
-    /// What the tool, its back end or a person said who refused the call. `None` where it was kept from being made by a
+    /// Returns what the tool, its back end or a person said who refused the call. `None` where it was kept from being made by a
     /// bound, a policy or its arguments.
     pub(super) fn refusal(&self) -> Option<&Fault> {
         match &self.status {
@@ -33,9 +33,9 @@ impl CallState {
 }
 
 impl RunState {
-    /// Whether one of these steps ended with what refused a call of it or of a node of its flow, or with a read that found
-    /// nothing. Before revision 10, and before revision 11 for reads, such a run has failed where no model was asked what its
-    /// answer is.
+    /// Returns whether one of these steps ended with what refused a call of it or of a node of its flow, or with a read that
+    /// found nothing. Before revision 10, and before revision 11 for reads, such a run has failed where no model was asked what
+    /// its answer is.
     pub(super) fn any_refused<'s>(&self, mut steps: impl Iterator<Item = &'s StepState>) -> bool {
         self.settings().has_rules(10) && steps.any(|step| self.is_refused(step))
     }

@@ -13,7 +13,7 @@ use super::state::{CallState, CallStatus, RunState};
 pub const RESTORED: &str = "run.restored";
 
 impl RunState {
-    /// Whether the run waits until a person resumes or cancels it, whatever is decided about it meanwhile.
+    /// Returns whether the run waits until a person resumes or cancels it, whatever is decided about it meanwhile.
     pub fn is_quarantined(&self) -> bool {
         self.aside.is_some() && (self.cancel.is_none() || self.copied.is_some())
     }

@@ -13,12 +13,12 @@ impl RunState {
         whole.map_or(0, |at| at as u32 + 1)
     }
 
-    /// Whether a step belongs to the plan in force, or to a version that it continues.
+    /// Returns whether a step belongs to the plan in force, or to a version that it continues.
     pub fn is_in_round(&self, step: &StepState) -> bool {
         step.version >= self.first_version_in_force()
     }
 
-    /// Whether a plan version changes the unfinished part of the version before it, and leaves the rest as it is.
+    /// Returns whether a plan version changes the unfinished part of the version before it, and leaves the rest as it is.
     pub fn is_patch(&self, version: u32) -> bool {
         let made = version.checked_sub(1).and_then(|at| self.plans.get(at as usize));
         made.is_some_and(|made| made.cause == PlanCause::Adaptation)
@@ -31,7 +31,7 @@ impl RunState {
         self.approvals.iter().rev().find(|(_, a)| about(a)).map(|(n, a)| (*n, a))
     }
 
-    /// Whether a plan version may be executed. Only the newest one can be held: an older one was released when a patch
+    /// Decides whether a plan version may be executed. Only the newest one can be held: an older one was released when a patch
     /// was made.
     pub(super) fn gate_of_version(&self, version: u32) -> ApprovalGate {
         let made = version.checked_sub(1).and_then(|at| self.plans.get(at as usize));
@@ -47,7 +47,7 @@ impl RunState {
         }
     }
 
-    /// Whether a person approved a version of the plan.
+    /// Returns whether a person approved a version of the plan.
     pub fn has_approved_plan(&self) -> bool {
         self.approvals.values().any(|approval| {
             matches!(approval.matter, ApprovalSubject::Plan { .. })
@@ -62,13 +62,13 @@ impl RunState {
         step.version.max(self.first_version_in_force())
     }
 
-    /// Whether a step begins with the newest version of the plan, and not with one that a patch continues.
+    /// Returns whether a step begins with the newest version of the plan, and not with one that a patch continues.
     pub fn begins_with_newest_version(&self, step: u32) -> bool {
         let newest = self.plans.len() as u32;
         self.steps.get(&step).is_some_and(|step| self.version_to_begin(step) == newest)
     }
 
-    /// Whether the approval of its plan lets a step begin.
+    /// Returns whether the approval of its plan lets a step begin.
     pub(super) fn may_begin(&self, step: &StepState) -> bool {
         let version = self.version_to_begin(step);
         self.closing
@@ -76,7 +76,7 @@ impl RunState {
             || self.gate_of_version(version) == ApprovalGate::Granted
     }
 
-    /// Whether a step of a plan version has begun or ended. What a patch waits for may fail meanwhile, so a step of one
+    /// Returns whether a step of a plan version has begun or ended. What a patch waits for may fail meanwhile, so a step of one
     /// may be blocked before the patch is approved.
     pub(super) fn has_begun_version(&self, version: u32) -> bool {
         let patch = self.is_patch(version);

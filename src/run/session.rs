@@ -8,7 +8,7 @@ use super::context::{PendingQuestion, Turn};
 use super::event::{Fault, Usage};
 use super::fact::{StatedFact, TurnOrigin};
 
-/// What can happen to a conversation. It is stored in the same envelope as a run's events (with `run`
+/// An event of a conversation. It is stored in the same envelope as a run's events (with `run`
 /// absent), and its memory is a fold over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -71,7 +71,7 @@ pub enum SessionEvent {
 }
 
 impl SessionEvent {
-    /// What it records as spent on models by itself, in nano-USD. What a turn cost is in the stream of its run.
+    /// Returns what it records as spent on models by itself, in nano-USD. What a turn cost is in the stream of its run.
     pub fn cost_nano_usd(&self) -> u64 {
         match self {
             Self::Summarised { usage, .. } | Self::SummaryFailed { usage, .. } => usage.cost_nano_usd,

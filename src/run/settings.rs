@@ -140,7 +140,7 @@ pub enum PrepareMode {
     Always,
 }
 
-/// Who makes the plan (`planning.maker`). Ordered by how much may be left to programs: where several settings differ, the
+/// The maker of plans (`planning.maker`). Ordered by how much may be left to programs: where several settings differ, the
 /// narrowest applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
@@ -275,13 +275,13 @@ impl Settings {
         self.confirm_at_least.map_or(configured, |least| configured.max(least))
     }
 
-    /// Whether the rules of `revision` or a later one apply.
+    /// Returns whether the rules of `revision` or a later one apply.
     pub fn has_rules(&self, revision: u16) -> bool {
         self.rules >= revision
     }
 }
 
-/// What to do with a request that no scene can serve (`planning.out_of_scope`).
+/// The treatment of a request that no scene can serve (`planning.out_of_scope`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfScope {
@@ -303,7 +303,7 @@ pub enum ReaderMode {
     Strict,
 }
 
-/// What makes two tool calls of a run duplicates (`execution.duplicates`).
+/// The rule by which two tool calls of a run are duplicates (`execution.duplicates`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duplicates {
@@ -330,12 +330,12 @@ pub enum CacheMode {
 }
 
 impl CacheMode {
-    /// Whether replies are read from the cache.
+    /// Returns whether replies are read from the cache.
     pub fn reads(self) -> bool {
         matches!(self, CacheMode::On | CacheMode::ReadOnly)
     }
 
-    /// Whether replies are written to the cache.
+    /// Returns whether replies are written to the cache.
     pub fn writes(self) -> bool {
         matches!(self, CacheMode::On | CacheMode::WriteOnly)
     }

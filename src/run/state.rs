@@ -309,8 +309,8 @@ impl RunState {
         context.pending.as_ref().filter(|_| context.names_deleted && names_nothing_else)
     }
 
-    /// Whether a read that is requested now may have its arguments from documents: a call has looked at some, or they were
-    /// summarised.
+    /// Returns whether a read that is requested now may have its arguments from documents: a call has looked at some, or they
+    /// were summarised.
     pub(super) fn follows_documents(&self, requested: &RequestedCall) -> bool {
         let is_summarised =
             |step: &StepState| matches!(&step.work, StepWork::Summary(work) if !work.parts.is_empty());
@@ -319,12 +319,12 @@ impl RunState {
                 || self.steps.values().any(is_summarised))
     }
 
-    /// Whether the request is only for a plan.
+    /// Returns whether the request is only for a plan.
     pub fn is_plan_only(&self) -> bool {
         self.queued.as_ref().is_some_and(|q| q.plan_only)
     }
 
-    /// Whether an event is about a write.
+    /// Returns whether an event is about a write.
     pub(crate) fn concerns_write(&self, event: &Event) -> bool {
         let call = match event {
             Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. } => Some(*call),
@@ -336,22 +336,23 @@ impl RunState {
         call.is_some_and(|call| call.requested.effect == Effect::Write)
     }
 
-    /// Whether what was in flight is still recorded when its run ends: the cost of a question, and the outcome of a write.
+    /// Returns whether what was in flight is still recorded when its run ends: the cost of a question, and the outcome of a
+    /// write.
     pub fn is_recorded_at_end(&self, event: &Event) -> bool {
         matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. }) || self.concerns_write(event)
     }
 
-    /// Whether something must happen now: the run has not ended and waits for nobody.
+    /// Returns whether something must happen now: the run has not ended and waits for nobody.
     pub fn is_unfinished(&self) -> bool {
         !self.status.is_terminal() && self.status != RunStatus::Waiting
     }
 
-    /// Whether writes are reported and not executed.
+    /// Returns whether writes are reported and not executed.
     pub fn is_dry_run(&self) -> bool {
         self.queued.as_ref().is_some_and(|q| q.options.dry_run)
     }
 
-    /// Whether plans of earlier executions are looked up now: once, before the first plan.
+    /// Returns whether plans of earlier executions are looked up now: once, before the first plan.
     pub(super) fn must_look_up_plan(&self) -> bool {
         self.settings().learn != LearnMode::Off && self.recall.is_none() && !self.is_plan_only()
     }
@@ -367,7 +368,7 @@ impl RunState {
         self.template.as_deref().or(recalled)
     }
 
-    /// Whether the plan that added `step`, or the path on which it is a node, comes from earlier executions.
+    /// Returns whether the plan that added `step`, or the path on which it is a node, comes from earlier executions.
     pub fn is_planned_by_learning(&self, step: u32) -> bool {
         let Some(step) = self.steps.get(&step) else { return false };
         let flow = step.node().and_then(|node| self.steps.get(&node.parent)?.flow());
@@ -463,7 +464,7 @@ impl RunState {
             .ok_or_else(|| format!("the result of {tool} in step {step} has nothing at {pointer:?}"))
     }
 
-    /// Whether a write is under way.
+    /// Returns whether a write is under way.
     pub fn write_in_flight(&self) -> bool {
         self.calls.open().any(|(_, call)| {
             call.requested.effect == Effect::Write && matches!(call.status, CallStatus::InFlight { .. })
@@ -492,13 +493,13 @@ impl RunState {
         self.status.reported_plan_status(self.plan_status)
     }
 
-    /// Whether the embedded rules made the plan that added `step` in place of failed models.
+    /// Returns whether the embedded rules made the plan that added `step` in place of failed models.
     pub fn is_planned_by_rules(&self, step: u32) -> bool {
         let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
         version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == PlanMaker::Fallback)
     }
 
-    /// Whether a write of `step` was done, or may have been, and was not undone.
+    /// Returns whether a write of `step` was done, or may have been, and was not undone.
     pub(super) fn has_written(&self, step: &StepState) -> bool {
         step.calls.iter().filter_map(|c| self.calls.get(c)).any(|c| {
             c.requested.effect == Effect::Write
@@ -512,7 +513,7 @@ impl RunState {
         })
     }
 
-    /// Whether a write that has not ended may have taken effect. From revision 6 on, one whose attempts all failed
+    /// Returns whether a write that has not ended may have taken effect. From revision 6 on, one whose attempts all failed
     /// without effect has not, although it is to be called again.
     pub(super) fn may_be_done(&self, call: &CallState) -> bool {
         call.requested.effect == Effect::Write
@@ -524,13 +525,13 @@ impl RunState {
             }
     }
 
-    /// Whether a tool was called in a step of the plan in force.
+    /// Returns whether a tool was called in a step of the plan in force.
     pub(super) fn has_run_a_call(&self) -> bool {
         let calls = self.steps.values().filter(|s| self.is_in_round(s)).flat_map(|s| &s.calls);
         calls.filter_map(|c| self.calls.get(c)).any(|c| c.attempts > 0)
     }
 
-    /// Whether the check may ask for another plan: bounded, and not after a round in which no new
+    /// Returns whether the check may ask for another plan: bounded, and not after a round in which no new
     /// call ran.
     pub fn may_replan(&self) -> bool {
         let bounded = self.rounds() <= self.settings().max_replans && self.may().check_replans;
@@ -542,7 +543,7 @@ impl RunState {
         self.steps.get(&step)?.scene()
     }
 
-    /// Whether the next question to a step's model is the last one: no tools are offered with it.
+    /// Returns whether the next question to a step's model is the last one: no tools are offered with it.
     pub fn is_last_round(&self, step: u32) -> bool {
         self.scene_work(step).is_some_and(|work| work.rounds + 1 >= self.settings().max_rounds)
     }

@@ -50,7 +50,7 @@ impl RunState {
         self.calls.get(&call).and_then(|state| state.replaces).unwrap_or(call)
     }
 
-    /// Whether the result of a call may be taken for one of its own tool.
+    /// Returns whether the result of a call may be taken for one of its own tool.
     pub(super) fn has_own_result(&self, number: u32) -> bool {
         let by = self.calls.get(&self.resolved(number));
         self.calls.get(&number).zip(by).is_some_and(|(call, by)| {
@@ -76,17 +76,17 @@ impl RunState {
         (0..).zip(declared).filter(|(_, by)| !is_used(&by.tool)).map(|(at, _)| at).collect()
     }
 
-    /// Whether a call that takes the place of this one has not ended.
+    /// Returns whether a call that takes the place of this one has not ended.
     pub(super) fn has_open_substitute(&self, call: &CallState) -> bool {
         call.replaced_by.is_some_and(|by| self.calls.is_open(by))
     }
 
-    /// Whether an alternative was called in place of the call, or it is called in place of another.
+    /// Returns whether an alternative was called in place of the call, or it is called in place of another.
     pub(super) fn has_used_alternative(&self, number: u32, call: &CallState) -> bool {
         call.replaces.is_some() || self.substitutes(number).next().is_some()
     }
 
-    /// Whether two calls are the same act: equal, or one takes the place of a call, or stands beside a substitute of it,
+    /// Returns whether two calls are the same act: equal, or one takes the place of a call, or stands beside a substitute of it,
     /// that equals the other.
     pub(super) fn is_same_act(&self, a: &CallState, b: &CallState) -> bool {
         let theirs = self.act_keys(b);

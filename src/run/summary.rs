@@ -29,7 +29,7 @@ impl StepState {
 }
 
 impl CallState {
-    /// Whether its result is a summary that leaves out chunks that nobody read.
+    /// Returns whether its result is a summary that leaves out chunks that nobody read.
     pub(super) fn is_partial_summary(&self) -> bool {
         let is_done = matches!(self.status, CallStatus::Done { outcome: Outcome::Ok { .. } });
         is_done && self.summary.as_ref().map(|work| work.coverage()).is_some_and(|(read, all)| read < all)
@@ -45,7 +45,7 @@ impl RunState {
         }
     }
 
-    /// Whether documents with so many `chunks` may be summarised beside those that the run has divided already.
+    /// Checks that documents with so many `chunks` may be summarised beside those that the run has divided already.
     ///
     /// # Errors
     /// `summary.too_large`.
@@ -61,7 +61,7 @@ impl RunState {
         Err(Fault::new("summary.too_large", what))
     }
 
-    /// What a summary is for: the purpose of its step, or that which its call names.
+    /// Returns the purpose of a summary: that of its step, or that which its call names.
     pub fn summary_purpose(&self, owner: SummaryOwner) -> &str {
         let call = owner.tool_call.and_then(|call| self.calls.get(&call));
         let named = call.and_then(|call| call.requested.arguments.get("purpose")?.as_str());
@@ -69,7 +69,7 @@ impl RunState {
         named.filter(|named| !named.trim().is_empty()).unwrap_or_else(step)
     }
 
-    /// Whether a summary is in progress.
+    /// Returns whether a summary is in progress.
     pub fn is_summarising(&self, owner: SummaryOwner) -> bool {
         match owner.tool_call {
             None => self.steps.get(&owner.step).is_some_and(|step| !step.status.is_terminal()),
@@ -77,7 +77,7 @@ impl RunState {
         }
     }
 
-    /// What is due for a call in flight that summarises documents; nothing for any other.
+    /// Returns what is due for a call in flight that summarises documents; nothing for any other.
     pub(super) fn summary_call_actions(&self, number: u32, call: &CallState) -> Vec<Action> {
         let owner = SummaryOwner { step: call.step, tool_call: Some(number) };
         let Some((work, due)) = call.summary.as_deref().and_then(|work| Some((work, work.due(self, owner)?)))
@@ -92,7 +92,7 @@ impl RunState {
         vec![record(Event::ToolCompleted { call: number, outcome, millis: 0, notes })]
     }
 
-    /// What is due for a question about a part of a summary. Where no model may be asked, or none is worth asking, the
+    /// Returns what is due for a question about a part of a summary. Where no model may be asked, or none is worth asking, the
     /// embedded rules are.
     pub(super) fn due_summary(&self, subject: Subject, by_rules: bool) -> DueQuestion {
         let begins = self.tries(subject).is_empty();
@@ -116,20 +116,20 @@ impl RunState {
         self.tries.range(all).flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call))
     }
 
-    /// Whether the models failed at so many parts of a summary that the rest is left to the embedded rules.
+    /// Returns whether the models failed at so many parts of a summary that the rest is left to the embedded rules.
     pub(super) fn summary_model_fails(&self, owner: SummaryOwner) -> bool {
         let work = self.summary_work(owner);
         work.is_some_and(|work| work.failures >= MAX_FAILURES) && self.settings().fallback_enabled
     }
 
-    /// What a step keeps of its summary when its run is resumed after its end: the parts that have facts.
+    /// Returns what a step keeps of its summary when its run is resumed after its end: the parts that have facts.
     pub(super) fn kept_summary(&self, step: u32) -> Option<SummaryWork> {
         let work = self.summary_work(SummaryOwner::step(step))?;
         let outline = work.outline.clone()?;
         Some(SummaryWork { outline: Some(outline), parts: work.read_chunks(), ..SummaryWork::default() })
     }
 
-    /// Whether an event about a summary can follow.
+    /// Checks that an event about a summary can follow.
     pub(super) fn admit_summary(&self, event: &Event) -> Result<(), String> {
         let (holds, why) = match event {
             Event::SummaryPlanned { step, tool_call, outline } => {
@@ -262,8 +262,8 @@ impl RunState {
         });
     }
 
-    /// Whether all that the run did is to summarise documents, or to ask which: its answer is what the steps made, since every
-    /// word of it was verified, and a list is shown as it is.
+    /// Returns whether all that the run did is to summarise documents, or to ask which: its answer is what the steps made, since
+    /// every word of it was verified, and a list is shown as it is.
     pub(super) fn is_only_summary(&self) -> bool {
         let mut done =
             self.plan_steps().map(|(_, step)| step).filter(|step| self.is_in_round(step)).peekable();
@@ -275,7 +275,7 @@ impl RunState {
         done.peek().is_some() && done.all(|step| step.step.kind == StepKind::Summary && is_told(step))
     }
 
-    /// Whether a summary leaves out chunks that nobody read.
+    /// Returns whether a summary leaves out chunks that nobody read.
     pub fn is_partial_summary(&self, step: &StepState) -> bool {
         step.status == StepStatus::Completed
             && step.summary().map(SummaryWork::coverage).is_some_and(|(read, all)| read < all)

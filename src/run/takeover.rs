@@ -1,4 +1,4 @@
-//! What is recorded when a run is taken over: from an earlier process, or from a driver that panicked.
+//! The records of a run that is taken over from an earlier process, or from a driver that panicked.
 
 use super::admit::Illegal;
 use super::event::{Event, Outcome};

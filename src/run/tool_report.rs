@@ -1,4 +1,4 @@
-//! What the outcome of a call says about its tool, and where the health of tools counts.
+//! The report of a call's outcome about its tool, and where the health of tools counts.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const SILENT: [&str; 7] = [
 ];
 
 impl CallState {
-    /// What an outcome of this call says about its tool; `None` if nothing.
+    /// Returns what an outcome of this call says about its tool; `None` if nothing.
     pub(crate) fn health_report(&self, outcome: &Outcome) -> Option<HealthReport> {
         // A dry run and a refusal by the state machine start nothing.
         let started = self.attempts > 0 || matches!(self.status, CallStatus::InFlight { .. });
@@ -31,8 +31,8 @@ impl CallState {
 }
 
 impl RunState {
-    /// Whether a call is refused while the breaker of its tool is open. What undoes a write is tried nevertheless, and so is
-    /// every call of a run without a mode.
+    /// Returns whether a call is refused while the breaker of its tool is open. What undoes a write is tried nevertheless, and so
+    /// is every call of a run without a mode.
     pub fn obeys_breakers(&self, call: &CallState) -> bool {
         self.settings().mode.is_some() && call.undoes.is_none()
     }

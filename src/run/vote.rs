@@ -9,7 +9,7 @@ use super::next::record;
 use super::state::{DueQuestion, RunState};
 use crate::adapt::{self, ConsultationOutcome};
 
-/// What one of several models chose.
+/// The choice of one of several models.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Vote {
     /// The alternative: its place among those that the tool declares, from 0.
@@ -29,8 +29,8 @@ impl RunState {
         limits.vote.min(limits.max_per_run.saturating_sub(self.consulted)).max(1)
     }
 
-    /// What is due in a decision in which several models vote: their questions and readings, or the end. A voter without a
-    /// usable reply abstains. Once more than half agree, the others are not waited for.
+    /// Returns what is due in a decision in which several models vote: their questions and readings, or the end. A voter without
+    /// a usable reply abstains. Once more than half agree, the others are not waited for.
     pub(super) fn vote_actions(&self, number: u32, consultation: &ConsultationState) -> Vec<Action> {
         if adapt::settled(&consultation.options_voted_for(), consultation.voters).is_some() {
             return vec![record(self.vote_end(number, consultation, None))];

@@ -68,7 +68,7 @@ impl StepWork {
         }
     }
 
-    /// What is due in a running step with no call open and no question to the user.
+    /// Returns what is due in a running step with no call open and no question to the user.
     pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
         match self {
             StepWork::Scene(work) => work.actions(run, number, step),

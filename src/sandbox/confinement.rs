@@ -1,4 +1,4 @@
-//! What a worker gives up before it reads its first program: files, network, other processes, and time and memory
+//! The rights that a worker gives up before it reads its first program: files, network, other processes, and time and memory
 //! beyond a bound. Each is taken by more than one means, as far as the kernel has them, and tried afterwards.
 
 use std::fs::File;

@@ -52,7 +52,7 @@ pub use pool::Pool;
 #[cfg(feature = "sandbox")]
 pub use worker::{WORKER_COMMAND, worker_main};
 
-/// What executes programs, with these settings. Processes are watched on `runtime`. None without a worker, and in a build
+/// Returns what executes programs, with these settings. Processes are watched on `runtime`. None without a worker, and in a build
 /// without the feature `sandbox`.
 pub fn interpreter(
     options: &Options,
@@ -72,8 +72,8 @@ pub fn interpreter(
     }
 }
 
-/// What a file of functions has, or why the interpreter does not take it. A worker reads it, and executes nothing of it; this waits
-/// for that.
+/// Reads what a file of functions has, or why the interpreter does not take it. A worker reads it, and executes nothing of it;
+/// this waits for that.
 ///
 /// # Errors
 /// `sandbox.unavailable` if there is no worker, and in a build without the feature `sandbox`.

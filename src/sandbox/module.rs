@@ -29,7 +29,7 @@ pub(super) fn check_size(source: &str) -> Result<(), ModuleProblem> {
     Err(ModuleProblem { line: None, message })
 }
 
-/// What a file has, or why the interpreter does not take it. Only for a worker: a file may end the process that reads it.
+/// Reads what a file has, or why the interpreter does not take it. Only for a worker: a file may end the process that reads it.
 pub(super) fn read(source: &str) -> ReadModule {
     check_size(source)?;
     check_depth(source)?;

@@ -18,7 +18,7 @@ use crate::program::module::{ModuleProblem, ReadModule};
 /// How long a worker is waited for.
 const DEADLINE: Duration = Duration::from_millis(READ_TIME_MS + WORKER_GRACE_MS + PARENT_GRACE_MS);
 
-/// What a file has, as a worker finds it. Waits for it.
+/// Reads what a file has, as a worker finds it. Waits for it.
 ///
 /// # Errors
 /// If there is no worker, or it does not reply in time.

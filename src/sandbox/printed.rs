@@ -1,4 +1,4 @@
-//! What is kept of what a program prints.
+//! The output of a program, as far as it is kept.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What a worker and its parent tell each other. Frames are in `frame`.
+//! The messages between a worker and its parent. Frames are in `frame`.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub(super) struct Hello {
     pub(super) missing: Vec<String>,
 }
 
-/// What became of a program.
+/// The outcome of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkerReply {

@@ -1,4 +1,4 @@
-//! What a program may not contain, whatever it does.
+//! The constructs that no program may contain, whatever it does.
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, ParseOptions, parse_unchecked};

@@ -45,7 +45,7 @@ pub(super) enum WorkerFailure {
     Garbled,
 }
 
-/// What a worker that did not reply used too much of.
+/// The resource of which a worker that did not reply used too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExceededLimit {
     /// Elapsed time, in which other processes may have used the processor.
@@ -57,7 +57,7 @@ pub(super) enum ExceededLimit {
 }
 
 impl WorkerFailure {
-    /// What it used too much of; nothing if it failed.
+    /// Returns what it used too much of; nothing if it failed.
     pub(super) fn exceeded_limit(&self) -> Option<ExceededLimit> {
         match self {
             Self::Late => Some(ExceededLimit::Time),
@@ -129,7 +129,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Whether the process ended while nothing was asked of it.
+    /// Returns whether the process ended while nothing was asked of it.
     pub(super) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

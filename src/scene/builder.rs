@@ -88,7 +88,7 @@ impl SceneBuilder {
         self
     }
 
-    /// What needs approval before its tools write; nothing by default.
+    /// Sets what needs approval before its tools write; nothing by default.
     pub fn approval(mut self, approval: ToolApproval) -> Self {
         self.draft.approval = Some(Located::without_line(approval));
         self
@@ -125,19 +125,19 @@ impl SceneBuilder {
         self
     }
 
-    /// Who may be asked about its steps when something unexpected happens; as configured by default, and never more.
+    /// Sets who may be asked about its steps when something unexpected happens; as configured by default, and never more.
     pub fn level(mut self, level: ExecutionLevel) -> Self {
         self.draft.level = Some(Located::without_line(level));
         self
     }
 
-    /// Whether programs take part: with `scenes` none calls its tools, with `code` its steps are programs.
+    /// Sets whether programs take part: with `scenes` none calls its tools, with `code` its steps are programs.
     pub fn maker(mut self, maker: PlanningMaker) -> Self {
         self.draft.maker = Some(Located::without_line(maker));
         self
     }
 
-    /// What `STATUS` may be in a program with this scene, in place of the built-in words.
+    /// Sets what `STATUS` may be in a program with this scene, in place of the built-in words.
     pub fn statuses(mut self, statuses: &[&str]) -> Self {
         self.draft.statuses = statuses.iter().map(|word| Located::without_line((*word).to_owned())).collect();
         self
@@ -161,7 +161,7 @@ impl SceneBuilder {
     }
 }
 
-/// What faults of a scene built in Rust name in place of a file.
+/// Returns what faults of a scene built in Rust name in place of a file.
 pub(super) fn label(name: &str) -> String {
     format!("scene {name:?}")
 }
@@ -246,7 +246,7 @@ impl ToolBuilder {
         self
     }
 
-    /// What needs approval before it writes; as in its scene by default.
+    /// Sets what needs approval before it writes; as in its scene by default.
     pub fn approval(mut self, approval: ToolApproval) -> Self {
         self.draft.approval = Some(Located::without_line(approval));
         self
@@ -279,7 +279,7 @@ impl ToolBuilder {
         self
     }
 
-    /// What is done about failures of one class, in a run with a level or a mode.
+    /// Sets what is done about failures of one class, in a run with a level or a mode.
     pub fn policy(mut self, class: FaultClass, policy: FaultPolicy) -> Self {
         let named = |action: PolicyAction| Located::without_line(action.name().to_owned());
         self.draft.policies.push(PolicyDraft {

@@ -1,4 +1,4 @@
-//! What the end of a tool's call is recorded as: its result, compared with what is expected and bounded, or its failure.
+//! The record of a tool call's end: its result, compared with what is expected and bounded, or its failure.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl From<Outcome> for CallEnd {
     }
 }
 
-/// What of a call decides about its result.
+/// The terms of a call that decide about its result.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultTerms<'a> {
     /// The call's arguments.

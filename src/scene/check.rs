@@ -53,7 +53,8 @@ const RESERVED: [&str; 10] = [
     REPORT_NODE,
 ];
 
-/// What scenes may refer to: native tools, the network and the environment; and what reads their files of functions.
+/// The surroundings that scenes may refer to: native tools, the network and the environment; and what reads their files of
+/// functions.
 pub(super) struct CheckContext<'a> {
     pub(super) natives: &'a NativeTools,
     pub(super) policy: NetworkPolicy,

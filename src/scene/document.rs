@@ -54,7 +54,7 @@ impl PointerLines {
     }
 }
 
-/// Whether a key may be absent.
+/// Required or optional, of a key in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Required,

@@ -71,7 +71,7 @@ pub(super) struct ToolDraft {
     pub(super) call: Option<CallDraft>,
 }
 
-/// What is done about failures of one class.
+/// A policy for failures of one class.
 pub(super) struct PolicyDraft {
     pub(super) class: FaultClass,
     pub(super) line: Option<u32>,
@@ -88,7 +88,7 @@ pub(super) struct CachedDraft {
     pub(super) max_age_s: Option<Located<u64>>,
 }
 
-/// What is expected of a tool's results.
+/// The expectations of a tool's results.
 #[derive(Default)]
 pub(super) struct ExpectDraft {
     pub(super) not_empty: Vec<Located<String>>,
@@ -112,7 +112,7 @@ pub(super) struct UndoDraft {
     pub(super) arguments: Option<Located<Value>>,
 }
 
-/// What a tool calls.
+/// The target of a tool.
 pub(super) enum CallDraft {
     /// A native tool by its registered name.
     Native(Located<String>),

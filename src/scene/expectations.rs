@@ -1,4 +1,4 @@
-//! What a tool declares about its results: postconditions, compared with each result before it is shortened.
+//! The expectations that a tool declares about its results: postconditions, compared with each result before it is shortened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MAX_SHOWN_SCHEMA_BYTES: usize = 8 * 1024;
 /// The longest text of a breach, in characters.
 const MAX_BREACH_CHARS: usize = 160;
 
-/// What the results of a tool are expected to be. Nothing by default. Places are JSON Pointers (RFC 6901) into the result.
+/// The expectations of a tool's results. Nothing by default. Places are JSON Pointers (RFC 6901) into the result.
 #[derive(Debug, Clone, Default)]
 pub struct ToolExpectations {
     /// Places that are not empty: neither absent or null, nor an empty string, list or object.
@@ -71,7 +71,7 @@ pub struct NumberRange {
 }
 
 impl ToolExpectations {
-    /// What a step expects of the results of `tool`.
+    /// Returns what a step expects of the results of `tool`.
     ///
     /// # Errors
     /// Why that cannot be compared.
@@ -125,12 +125,12 @@ impl ToolExpectations {
 }
 
 impl ToolExpectations {
-    /// Whether a result of another shape than the schema has may be interpreted by a model.
+    /// Returns whether a result of another shape than the schema has may be interpreted by a model.
     pub fn is_to_be_interpreted(&self, result: &Value) -> bool {
         self.interpret && self.schema.as_ref().is_some_and(|schema| !schema.validator.is_valid(result))
     }
 
-    /// What is expected at which places and does not hold for a result of a call with `arguments`, without any of its
+    /// Returns what is expected at which places and does not hold for a result of a call with `arguments`, without any of its
     /// values; empty if it is as expected.
     pub fn broken_places(&self, arguments: &Value, result: &Value) -> Vec<String> {
         let mut broken: Vec<String> = Vec::new();

@@ -84,7 +84,7 @@ impl FaultReport {
         Self { kind, file: file.into(), faults: RefCell::default() }
     }
 
-    /// What the file describes.
+    /// Returns what the file describes.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
@@ -133,7 +133,7 @@ impl FaultReport {
         self.faults.borrow_mut().extend(other.into_faults());
     }
 
-    /// Whether any error was found.
+    /// Returns whether any error was found.
     pub(crate) fn has_errors(&self) -> bool {
         self.faults.borrow().iter().any(|fault| fault.severity == Severity::Error)
     }

@@ -376,7 +376,7 @@ pub(super) fn check_questions(node: &str, question: &LocatedTexts, line: Option<
     }
 }
 
-/// What is approved is passed on, but not what only says what a list may contain (`values`, by list).
+/// Returns what is approved and passed on, but not what only says what a list may contain (`values`, by list).
 pub(super) fn outputs_of_approval(node: &mut Node, values: &BTreeMap<String, String>) {
     if node.outputs.is_empty() {
         let only_listed = |name: &String| !values.contains_key(name) && values.values().any(|of| of == name);
@@ -474,7 +474,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
     })
 }
 
-/// What the tool nodes of a flow call that is not there, as (node, key, message, remedy).
+/// Returns what the tool nodes of a flow call that is not there, as (node, key, message, remedy).
 pub(super) fn unlinked(flow: &Flow, scenes: &[Scene]) -> Vec<(String, &'static str, String, String)> {
     let mut faults = Vec::new();
     for node in &flow.nodes {

@@ -148,7 +148,7 @@ impl FlowBuilder {
         self
     }
 
-    /// Who may be asked about its nodes, if fewer than configured.
+    /// Sets who may be asked about its nodes, if fewer than configured.
     pub fn level(mut self, level: ExecutionLevel) -> Self {
         self.level = Some(level);
         self
@@ -196,7 +196,7 @@ impl FlowBuilder {
     }
 }
 
-/// What faults of a flow built in Rust name in place of a file.
+/// Returns what faults of a flow built in Rust name in place of a file.
 pub(super) fn label(name: &str) -> String {
     format!("flow {name:?}")
 }

@@ -40,7 +40,7 @@ pub struct LoadedScenes {
 }
 
 impl LoadedScenes {
-    /// Whether any scene is unusable.
+    /// Returns whether any scene is unusable.
     pub fn has_errors(&self) -> bool {
         self.faults.iter().any(|fault| fault.severity == Severity::Error)
     }
@@ -220,13 +220,13 @@ impl<'a> SceneLoader<'a> {
         }
     }
 
-    /// What reads files of functions (`tools.py`): the worker of these settings, for each file in a process of its own.
+    /// Sets what reads files of functions (`tools.py`): the worker of these settings, for each file in a process of its own.
     #[must_use]
     pub fn sandbox(self, options: sandbox::Options) -> Self {
         self.modules(move |source| sandbox::read_module(&options, source))
     }
 
-    /// What reads files of functions, in place of the worker of the sandbox.
+    /// Sets what reads files of functions, in place of the worker of the sandbox.
     #[must_use]
     pub fn modules(mut self, read: impl Fn(&str) -> Result<ReadModule, Unavailable> + 'a) -> Self {
         self.modules = Box::new(read);
@@ -240,7 +240,7 @@ impl<'a> SceneLoader<'a> {
         self
     }
 
-    /// What HTTP tools may reach.
+    /// Sets what HTTP tools may reach.
     #[must_use]
     pub fn network(mut self, policy: NetworkPolicy) -> Self {
         self.policy = policy;

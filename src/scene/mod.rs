@@ -183,7 +183,7 @@ pub struct SceneTool {
     pub validator: Arc<jsonschema::Validator>,
 }
 
-/// What needs approval before a tool writes (`approval` of a scene or a tool).
+/// The calls that need approval before a tool writes (`approval` of a scene or a tool).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolApproval {
@@ -207,12 +207,12 @@ impl ToolApproval {
         ("required", ToolApproval::Required),
     ];
 
-    /// Whether a plan that expects the tool needs approval.
+    /// Returns whether a plan that expects the tool needs approval.
     pub fn requires_plan_approval(self) -> bool {
         matches!(self, ToolApproval::Plan | ToolApproval::Required)
     }
 
-    /// Whether a call of the tool needs approval.
+    /// Returns whether a call of the tool needs approval.
     pub fn requires_call_approval(self) -> bool {
         matches!(self, ToolApproval::Call | ToolApproval::Required)
     }
@@ -245,7 +245,7 @@ pub struct Catalogue {
 /// A catalogue without the named tools.
 type CatalogueView = (Vec<String>, Catalogue);
 
-/// What the schema of plans depends on besides the catalogue.
+/// The facts that the schema of plans depends on besides the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlanShape {
     /// Which calls the plan prepares.
@@ -320,7 +320,7 @@ impl Catalogue {
         self.all().find(|scene| scene.name == name)
     }
 
-    /// Whether there is a tool of this name (`Scene.Tool`).
+    /// Returns whether there is a tool of this name (`Scene.Tool`).
     pub fn has_tool(&self, name: &str) -> bool {
         let tool = name.split_once('.').and_then(|(scene, tool)| self.get(scene)?.tool(tool));
         tool.is_some()
@@ -416,7 +416,7 @@ impl Catalogue {
         self.scenes.len()
     }
 
-    /// Whether there are no scenes.
+    /// Returns whether there are no scenes.
     pub fn is_empty(&self) -> bool {
         self.scenes.is_empty()
     }
@@ -462,7 +462,7 @@ impl Scene {
         self.tool(name).or_else(|| self.table_tools.iter().find(|tool| tool.name == name))
     }
 
-    /// What its embedding is made of: name, description, examples and tools. What says most comes first, since a long
+    /// Returns the text of its embedding: name, description, examples and tools. What says most comes first, since a long
     /// text is cut.
     pub fn embedded_text(&self) -> String {
         let mut text = format!("{}: {}", self.name, self.description);

@@ -38,7 +38,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What HTTP requests of tools may reach.
+    /// Sets what HTTP requests of tools may reach.
     pub fn network(&self) -> NetworkPolicy {
         NetworkPolicy { allow_private: self.allow_private_addresses, allow_hosts: self.allow_hosts.clone() }
     }

@@ -2,7 +2,7 @@
 
 use super::pick;
 
-/// What a failure means for the user.
+/// The meaning of a failure for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// What was asked for does not exist.

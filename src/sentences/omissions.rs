@@ -1,6 +1,6 @@
 //! Sentences about what an answer does not mention.
 
-/// What introduces or follows the lines that an answer lacks, in one language.
+/// The texts that introduce or follow the lines that an answer lacks, in one language.
 pub(crate) struct OmissionTexts {
     language: &'static str,
     /// Precedes a part of the request that no scene serves, and what users read about a write that failed.

@@ -1,4 +1,4 @@
-//! What the simulated model answers, and how often each question was asked.
+//! The answers of the simulated model, and how often each question was asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ const MAX_COUNTED: usize = 1_000_000;
 /// The reply to the question of a flow's node (`FLOW.NODE`) with this task; `None` where none is known.
 pub type NodeReply = fn(&str, &str) -> Option<Value>;
 
-/// What a request is for.
+/// The endpoint of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// `/v1/chat/completions`
@@ -107,7 +107,7 @@ impl Answers {
         Self { nodes, remembered, counted: Mutex::new(QuestionCounts::new(MAX_COUNTED)) }
     }
 
-    /// What an earlier request with this body was answered. The prompts of this program have the time, to the minute,
+    /// Returns what an earlier request with this body was answered. The prompts of this program have the time, to the minute,
     /// so no later reply depends on it.
     pub(super) fn remembered(&self, endpoint: Endpoint, body: &[u8]) -> Option<Arc<Answered>> {
         self.remembered.get(&key(endpoint, body))

@@ -1,4 +1,4 @@
-//! What the simulated model did, by its own count.
+//! The simulated model's own count of what it did.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -72,7 +72,7 @@ pub(super) struct Counts {
     gauges: [IntGauge; 2],
 }
 
-/// What the simulated model did since its start, as at `/counts`.
+/// The counts of the simulated model since its start, as at `/counts`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulatorCounts {
     /// Requests by the purpose of their question, as the product names it; `other` for those of other programs.

@@ -1,4 +1,4 @@
-//! What happens to a request: which fault it meets, and how long its reply takes.
+//! The fate of a request: which fault it meets, and how long its reply takes.
 //!
 //! The fate of a request follows from the seed, from what it asks and from how often that was asked before, not from
 //! what else arrives or when. So a run of load meets the same faults again; among equal requests that arrive
@@ -59,7 +59,7 @@ impl FaultKind {
     }
 }
 
-/// What happens to one request.
+/// The fate of one request.
 #[derive(Debug)]
 pub(super) struct Fate {
     /// The fault that it meets, if any.

@@ -8,7 +8,7 @@ use crate::run::{Reply, ReplyCall};
 /// How deep objects in objects are filled.
 const MAX_DEPTH: u8 = 16;
 
-/// What a model that is forced to call a function replies: the rules' reply if it calls that function, or else a call
+/// Returns what a model that is forced to call a function replies: the rules' reply if it calls that function, or else a call
 /// with the simplest arguments that the function's schema allows.
 pub(super) fn obeying(request: &Request, answer: Reply) -> Reply {
     let ToolChoice::Forced(name) = &request.choice else { return answer };

@@ -98,7 +98,7 @@ pub struct ScriptedFault {
 }
 
 impl ScriptedFault {
-    /// Whether it is about a question that is asked for the `nth` time.
+    /// Returns whether it is about a question that is asked for the `nth` time.
     pub(super) fn fits(&self, question: &QuestionFacts, nth: u64) -> bool {
         self.question.is_none_or(|kind| kind == question.kind)
             && question.words.contains(&self.contains)

@@ -42,7 +42,7 @@ const IDENTIFYING: [&str; 8] =
 /// The section with what a node has to do.
 const TASK: &str = "task";
 
-/// What the fate of a request depends on.
+/// The facts that the fate of a request depends on.
 #[derive(Debug, Clone)]
 pub(super) struct QuestionFacts {
     /// Its purpose; `None` for requests of other programs.
@@ -78,7 +78,7 @@ pub(super) struct WireQuestion {
     pub(super) node: Option<NodeTask>,
 }
 
-/// What a node of a flow has to do.
+/// The task of a node of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeTask {
     /// `FLOW.NODE`.

@@ -127,7 +127,7 @@ impl Simulator {
         self.addr
     }
 
-    /// What it did by now.
+    /// Returns what it did by now.
     pub fn counts(&self) -> SimulatorCounts {
         self.state.counts.document()
     }

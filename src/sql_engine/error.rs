@@ -72,7 +72,7 @@ impl SqlErrorCode {
         }
     }
 
-    /// Whether another statement may succeed where this one failed, so that it is worth writing one.
+    /// Returns whether another statement may succeed where this one failed, so that it is worth writing one.
     #[must_use]
     pub fn is_repairable(self) -> bool {
         match self {
@@ -97,7 +97,7 @@ impl SqlErrorCode {
         }
     }
 
-    /// Whether the same statement may succeed later.
+    /// Returns whether the same statement may succeed later.
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Connection | Self::Busy | Self::Timeout)

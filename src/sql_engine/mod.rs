@@ -126,7 +126,7 @@ impl SqlDatabase {
         &self.inner.settings.limits
     }
 
-    /// What it holds, as it was when the schema was read last.
+    /// Returns what it holds, as it was when the schema was read last.
     #[must_use]
     pub fn schema(&self) -> Arc<DatabaseSchema> {
         Arc::clone(&self.inner.schema.read().unwrap_or_else(PoisonError::into_inner))
@@ -171,7 +171,7 @@ impl SqlDatabase {
         self.execute(&approved.sql, set, limits, cancel, started).await
     }
 
-    /// Whether the database may be used as it is set up now: whether it can be opened and read, and what the role may do
+    /// Checks that the database may be used as it is set up now: that it can be opened and read, and what the role may do
     /// (PostgreSQL). Returns remarks for the person who runs the server: what is left out, and what to restrict further.
     ///
     /// # Errors

@@ -107,7 +107,7 @@ pub enum RowBound {
     Bytes,
 }
 
-/// What a statement returned.
+/// The rows that a statement returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SqlRows {
     /// The columns, in order.
@@ -141,7 +141,7 @@ impl<'a> BoundedRows<'a> {
         Self { limits, rows: Vec::new(), bytes: 0, cut_cells: 0, truncated: None }
     }
 
-    /// Whether a row of `width` cells would be one too many. Then it need not be read.
+    /// Returns whether a row of `width` cells would be one too many. Then it need not be read.
     pub(super) fn is_full(&mut self, width: usize) -> bool {
         let cells = (self.rows.len() + 1).saturating_mul(width);
         if self.rows.len() >= self.limits.max_rows {

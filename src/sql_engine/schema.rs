@@ -1,4 +1,4 @@
-//! What a database holds: tables and views that may be offered, and the sets that a statement may be approved for.
+//! The schema of a database: tables and views that may be offered, and the sets that a statement may be approved for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{SqlEngineError, SqlErrorCode};
 use crate::sql_guard::{ApprovedSet, ApprovedTable, Dialect, TableName};
 
-/// What a relation is.
+/// The kind of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RelationKind {
@@ -84,7 +84,7 @@ pub struct OmittedTable {
     pub why: String,
 }
 
-/// What a database holds, as it was when it was read.
+/// The relations of a database, as they were when they were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseSchema {
     /// The engine's SQL.

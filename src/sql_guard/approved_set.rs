@@ -61,7 +61,7 @@ impl ApprovedSet {
         self.tables.iter().map(|table| (key(table), table)).collect()
     }
 
-    /// Whether any name in the set is exactly `written`.
+    /// Returns whether any name in the set is exactly `written`.
     pub(super) fn names(&self, written: &str) -> bool {
         self.tables.iter().any(|table| {
             table.name.name == written

@@ -202,7 +202,7 @@ const POSTGRES: &[&str] = &[
     "width_bucket",
 ];
 
-/// Whether an expression may call `name` (lower case).
+/// Returns whether an expression may call `name` (lower case).
 #[must_use]
 pub fn is_allowed(dialect: Dialect, name: &str) -> bool {
     let own = match dialect {
@@ -246,12 +246,12 @@ pub(super) fn width_argument(dialect: Dialect, name: &str) -> Option<usize> {
     matches!((dialect, name), (Dialect::Postgres, "lpad" | "rpad")).then_some(1)
 }
 
-/// Whether the first argument of `name` is a format, which can ask for any width.
+/// Returns whether the first argument of `name` is a format, which can ask for any width.
 pub(super) fn takes_format(name: &str) -> bool {
     matches!(name, "format" | "printf")
 }
 
-/// Whether `format` asks for widths and precisions up to [`MAX_WIDTH`] only, none of them from an argument.
+/// Returns whether `format` asks for widths and precisions up to [`MAX_WIDTH`] only, none of them from an argument.
 pub(super) fn is_bounded_format(format: &str) -> bool {
     let runs = format.split(|character: char| !character.is_ascii_digit());
     !format.contains('*')

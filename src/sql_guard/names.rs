@@ -11,7 +11,7 @@ use super::outline::{Cte, Item, Leaf, Name, Query, QueryBody, Select, Source, So
 use super::refusal::{Code, Layer, Refusal, TextPosition};
 use super::{ApprovedSet, ApprovedTable, Dialect, TableName};
 
-/// What a query reads.
+/// The tables and columns that a query reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// The tables.

@@ -1,4 +1,4 @@
-//! What name resolution needs of a query: its scopes, the tables in them and the names that are used. The grammar layer
+//! The outline of a query for name resolution: its scopes, the tables in them and the names that are used. The grammar layer
 //! makes an outline of the syntax nodes on its allow-list only, so a name cannot hide in a node that nobody reads.
 
 use super::Dialect;
@@ -48,7 +48,7 @@ pub struct Cte {
     pub query: Query,
 }
 
-/// What gives the rows of a query.
+/// The source of a query's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryBody {
     /// `SELECT`.
@@ -98,7 +98,7 @@ pub struct Source {
     pub columns: Vec<Name>,
 }
 
-/// What a table in `FROM` is.
+/// The kind of a table in `FROM`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// A table, a view or a common table expression.

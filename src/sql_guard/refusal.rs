@@ -23,7 +23,7 @@ pub enum Layer {
     Rewrite,
 }
 
-/// What is wrong with a statement. Codes are stable: they are in journals and answers.
+/// The code of a refusal. Codes are stable: they are in journals and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumIter, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

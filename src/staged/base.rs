@@ -1,4 +1,4 @@
-//! What a set of staged changes rests on: the versions of the rows and ranges that were read.
+//! The base of a set of staged changes: the versions of the rows and ranges that were read.
 
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ impl ReadBase {
         Ok(read)
     }
 
-    /// What of this base is not as it was, where `current` is the same rows and ranges with their versions now. Empty
+    /// Returns what of this base is not as it was, where `current` is the same rows and ranges with their versions now. Empty
     /// exactly if each row that was read, and each range, is unchanged.
     pub fn conflicts(&self, current: &Self) -> Vec<BaseConflict> {
         let rows = self.rows.iter().filter(|(place, version)| current.rows.get(place) != Some(version));

@@ -33,7 +33,7 @@ pub enum TableCall {
     Delete(RowPlace),
 }
 
-/// What a call needs of the store.
+/// The data of the store that a call needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableReading {
     /// The rows of a table that pass a filter.
@@ -98,7 +98,7 @@ impl TableCall {
         }
     }
 
-    /// What it needs of the store before it can be performed.
+    /// Returns what it needs of the store before it can be performed.
     ///
     /// # Errors
     /// Faults of the key of a new row.
@@ -139,7 +139,7 @@ impl TableCall {
         }
     }
 
-    /// Whether it stages a change.
+    /// Returns whether it stages a change.
     pub fn stages(&self) -> bool {
         !matches!(self, Self::Find { .. } | Self::Get(_))
     }

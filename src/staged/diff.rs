@@ -58,7 +58,7 @@ struct GivenChange {
 }
 
 impl WriteDiff {
-    /// Whether nothing changes.
+    /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -94,7 +94,7 @@ impl WriteDiff {
         Ok(Self { changes })
     }
 
-    /// What a person approves, as a hash: exactly these changes of exactly this state.
+    /// Returns what a person approves, as a hash: exactly these changes of exactly this state.
     ///
     /// # Errors
     /// `staged.arguments` if they cannot be written.

@@ -46,7 +46,7 @@ impl RowFilter {
         Ok(Self(read.collect::<Result<_, StagedError>>()?))
     }
 
-    /// Whether a row passes.
+    /// Returns whether a row passes.
     pub fn matches(&self, row: &TableRow) -> bool {
         self.0.iter().all(|(name, test)| row.get(name).is_some_and(|cell| test.passes(cell)))
     }

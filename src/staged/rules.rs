@@ -1,4 +1,4 @@
-//! What holds for rows and for whole diffs.
+//! The rules for rows and for whole diffs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ static EXPRESSIONS: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// Whether `check` is an expression over the columns `names`; the error says why it is not.
+/// Checks that `check` is an expression over the columns `names`; the error says why it is not.
 ///
 /// # Errors
 /// A sentence.
@@ -42,8 +42,8 @@ pub fn check_expression(check: &str, names: &[&str]) -> Result<(), String> {
 /// The name under which checks of entries find the amounts of money in the user's words.
 const STATED: &str = "stated";
 
-/// Whether `check` is an expression over the columns `own` of an entry, the columns `of` of the other table, and `stated`; the
-/// error says why it is not.
+/// Checks that `check` is an expression over the columns `own` of an entry, the columns `of` of the other table, and `stated`;
+/// the error says why it is not.
 ///
 /// # Errors
 /// A sentence.
@@ -95,7 +95,7 @@ fn entry_holds(
     compiled.eval(variables).is_ok_and(|result| result == Variable::from(true))
 }
 
-/// Whether a row passes a check. One that cannot be computed is not passed.
+/// Returns whether a row passes a check. One that cannot be computed is not passed.
 pub(super) fn holds(check: &str, row: &TableRow) -> bool {
     let Ok(compiled) = EXPRESSIONS.compile_expression(check) else { return false };
     let used = compiled.undeclared_variables(false);
@@ -117,7 +117,7 @@ fn variable(cell: &CellValue) -> Variable {
 }
 
 impl SceneTables {
-    /// Whether a whole diff keeps to what the tables declare: checks of rows, rows that are only added, columns that the host
+    /// Checks that a whole diff keeps to what the tables declare: checks of rows, rows that are only added, columns that the host
     /// fills, and entries of changes. `stated` are the amounts of money in the user's words, where they are known.
     ///
     /// # Errors

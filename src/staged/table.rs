@@ -49,7 +49,7 @@ pub struct ColumnDefinition {
     pub filled: Option<FilledBy>,
 }
 
-/// What the host puts into a column of a new row.
+/// The value that the host puts into a column of a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilledBy {
@@ -120,7 +120,7 @@ impl SceneTables {
         })
     }
 
-    /// Whether no table is declared.
+    /// Returns whether no table is declared.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -213,7 +213,7 @@ impl TableDefinition {
         Ok(RowPlace { table: self.name.clone(), key: cells.collect::<Result<_, _>>()? })
     }
 
-    /// Whether a complete row passes every check.
+    /// Checks that a complete row passes every check.
     ///
     /// # Errors
     /// `staged.check` names the first that it does not pass.

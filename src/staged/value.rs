@@ -10,7 +10,7 @@ use crate::invisible::is_control_or_bidi;
 /// The longest text of a cell, in bytes.
 const MAX_TEXT: usize = 2_048;
 
-/// What a column holds.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
@@ -112,7 +112,7 @@ fn decimal_text(units: i64, scale: u8) -> String {
 }
 
 impl ColumnKind {
-    /// What a value of this kind is, for messages.
+    /// Describes a value of this kind, for messages.
     pub fn expected(self) -> String {
         match self {
             Self::Text => format!("a text on one line of at most {MAX_TEXT} bytes"),

@@ -12,7 +12,7 @@ use super::rules::append_only;
 use super::table::{FilledBy, RowPlace, SceneTables, StoredRow, TableDefinition, TableRow};
 use super::{StagedError, StagedLimits};
 
-/// What the host knows and puts into the columns that it fills.
+/// The values that the host knows and puts into the columns that it fills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostValues {
     /// What no other set of staged changes has: ids of new rows begin with it.
@@ -67,7 +67,7 @@ impl WriteSet {
         Self { stated: Some(amounts), ..self }
     }
 
-    /// What the host fills.
+    /// Returns what the host fills.
     pub fn host(&self) -> &HostValues {
         &self.host
     }
@@ -203,7 +203,7 @@ impl WriteSet {
         Ok(row)
     }
 
-    /// What was read, and what changes; checked as a whole.
+    /// Returns what was read, and what changes; checked as a whole.
     ///
     /// # Errors
     /// `staged.check`, `staged.append_only` and `staged.rule`.

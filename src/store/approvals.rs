@@ -212,7 +212,7 @@ pub(super) fn approval_row(row: &SqliteRow) -> Result<ApprovalRow, sqlx::Error> 
     })
 }
 
-/// What an event changes in the approvals of its run.
+/// The change of an event in the approvals of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalChange {
     /// A new approval is requested.

@@ -114,7 +114,7 @@ fn create_data_dir(path: &Path) -> Result<(), Error> {
     builder.create(path).map_err(|e| Error::io(path, "create the data directory", &e))
 }
 
-/// Whether the data directory exists. Fails if it does not exist and could not be created.
+/// Returns whether the data directory exists. Fails if it does not exist and could not be created.
 pub(super) fn exists_or_creatable(path: &Path) -> Result<bool, Error> {
     let cannot = |path: &Path, error: &std::io::Error| Error::io(path, "inspect the data directory", error);
     // Checks the directory itself, or else its nearest existing ancestor.

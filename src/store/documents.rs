@@ -34,7 +34,7 @@ pub(super) use upload::UploadBytes;
 pub use upload::{AddedDocument, DocumentLimits, DocumentUpload, NewDocument};
 pub(super) use uses::write_uses;
 
-/// What is known of a document.
+/// The stored facts of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentRow {
     /// The id.
@@ -62,7 +62,7 @@ pub struct DocumentRow {
 }
 
 impl DocumentRow {
-    /// What a run stores of it, for its prompts.
+    /// Returns what a run stores of it, for its prompts.
     pub fn named(&self) -> NamedDocument {
         NamedDocument {
             id: self.id,

@@ -108,7 +108,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Whether anything of a conversation is stored.
+    /// Returns whether anything of a conversation is stored.
     ///
     /// # Errors
     /// Database errors.

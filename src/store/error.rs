@@ -157,12 +157,12 @@ impl Error {
         self.code
     }
 
-    /// Whether an unchanged retry may succeed later, once the disk or another process has changed.
+    /// Returns whether an unchanged retry may succeed later, once the disk or another process has changed.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self.code, ErrorCode::Full | ErrorCode::Io | ErrorCode::Locked | ErrorCode::ReadOnly)
     }
 
-    /// Whether a stream's events are damaged or too new for this program, so that no retry can read them.
+    /// Returns whether a stream's events are damaged or too new for this program, so that no retry can read them.
     pub(crate) fn is_damaged_stream(&self) -> bool {
         matches!(self.code, ErrorCode::Gap | ErrorCode::Unreadable)
     }

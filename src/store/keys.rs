@@ -64,7 +64,7 @@ impl ApiKey {
         self.revoked.is_none() && !self.is_expired(Timestamp::now())
     }
 
-    /// Whether it has expired at `now`.
+    /// Returns whether it has expired at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
@@ -298,7 +298,7 @@ impl Store {
         names.into_iter().map(read).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Whether a key was ever created, including revoked ones.
+    /// Returns whether a key was ever created, including revoked ones.
     ///
     /// # Errors
     /// Database errors.

@@ -215,7 +215,7 @@ fn demotion(row: &SqliteRow) -> Result<Option<Demotion>, sqlx::Error> {
     name.map(|name| decode(name.parse())).transpose()
 }
 
-/// What an event teaches about the plan of a template.
+/// The lesson of an event for the plan of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LearnedChange {
     /// It succeeded. With a plan, that was made by a planner; with a flow, it is a path through that.

@@ -38,7 +38,7 @@ impl OwnerScope {
     }
 }
 
-/// What is stored of a conversation.
+/// The stored facts of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredSession {
     /// The user of its first request; `None` if none is stored.
@@ -84,7 +84,7 @@ impl Store {
         row.map(read).transpose().map_err(|e| self.list_error(&e))
     }
 
-    /// What is stored of a conversation, in one question.
+    /// Returns what is stored of a conversation, in one question.
     ///
     /// # Errors
     /// Database errors.

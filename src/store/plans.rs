@@ -170,7 +170,7 @@ fn status(row: &SqliteRow) -> Result<PlanStatus, sqlx::Error> {
     PlanStatus::from_name(row.try_get("plan")?).ok_or_else(|| sqlx::Error::Decode(UNKNOWN_STATUS.into()))
 }
 
-/// What an event changes in its run's plan.
+/// The change of an event in its run's plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PlanChange {
     new: Option<NewPlanRow>,

@@ -35,7 +35,7 @@ impl Store {
         Ok(found.iter().filter_map(|run| run.parse().ok()).collect())
     }
 
-    /// Whether the tenant sent a request, accepted at `since` or later, that answers the question of `run`.
+    /// Returns whether the tenant sent a request, accepted at `since` or later, that answers the question of `run`.
     ///
     /// # Errors
     /// Database errors.

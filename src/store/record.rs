@@ -65,7 +65,7 @@ pub(crate) struct JournalRow {
     pub(crate) change: ListChange,
 }
 
-/// What an event changes in the lists. A pure function of the event.
+/// The change of an event in the lists. A pure function of the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListChange {
     /// The change of the run's status.
@@ -98,7 +98,7 @@ pub(crate) struct ListChange {
 }
 
 impl JournalRow {
-    /// Whether the row is the first of a run, whose request counts as accepted only once it is stored.
+    /// Returns whether the row is the first of a run, whose request counts as accepted only once it is stored.
     pub(crate) fn starts_run(&self) -> bool {
         self.seq == 1 && matches!(self.stream, StreamId::Run(_))
     }

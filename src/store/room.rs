@@ -1,4 +1,4 @@
-//! What the data directory takes on its disk, and the free space there.
+//! The space that the data directory takes on its disk, and the free space there.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const MIN_FREE_BYTES: u64 = 64 * 1024;
 const ROOMY_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const ROOMY_TIME: Duration = Duration::from_millis(500);
 
-/// What the database takes on its disk, in bytes; `None` for what the file system does not say.
+/// The space that the database takes on its disk, in bytes; `None` for what the file system does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskUsage {
     /// The database without its write-ahead log.
@@ -27,7 +27,7 @@ pub struct DiskUsage {
 }
 
 impl Store {
-    /// What the database takes on its disk, and what is free there. Reads the sizes of two files.
+    /// Returns what the database takes on its disk, and what is free there. Reads the sizes of two files.
     pub fn disk_usage(&self) -> DiskUsage {
         let wal = std::fs::metadata(self.wal_path());
         DiskUsage {
@@ -40,7 +40,7 @@ impl Store {
         }
     }
 
-    /// Whether there is room for a run to begin. A file system that does not say has room.
+    /// Checks that there is room for a run to begin. A file system that does not say has room.
     ///
     /// # Errors
     /// `store.full`.

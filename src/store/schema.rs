@@ -32,7 +32,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0018_document_deletions.sql"),
 ];
 
-/// What a database file says about itself.
+/// The marks of a database file about itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DatabaseMarks {
     /// SQLite's `application_id`.

@@ -1,4 +1,4 @@
-//! What operators have switched off while the server runs: tools, models, and tenants that are drained.
+//! Switches of operators while the server runs: tools, models, and tenants that are drained.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::Store;
 use super::error::Error;
 use super::keys::{check_printable, nanoseconds};
 
-/// What a switch is about.
+/// The kind of thing that a switch turns off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -44,7 +44,7 @@ pub struct SwitchRow {
     pub at: Timestamp,
 }
 
-/// What is switched off, by kind and name.
+/// The things that are switched off, by kind and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SwitchedOff(BTreeMap<(SwitchKind, String), SwitchRow>);
 
@@ -63,7 +63,7 @@ impl SwitchedOff {
         self.0.values().filter(move |row| row.kind == kind)
     }
 
-    /// What is switched off here and not in `other`.
+    /// Returns what is switched off here and not in `other`.
     pub fn beyond<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a SwitchRow> {
         self.0.iter().filter(|(key, _)| !other.0.contains_key(*key)).map(|(_, row)| row)
     }
@@ -76,12 +76,12 @@ impl FromIterator<SwitchRow> for SwitchedOff {
     }
 }
 
-/// What is switched off, as this process knows it. Clones share it.
+/// The switches as this process knows them. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Switchboard(Arc<ArcSwap<SwitchedOff>>);
 
 impl Switchboard {
-    /// What is switched off now.
+    /// Returns what is switched off now.
     pub fn load(&self) -> arc_swap::Guard<Arc<SwitchedOff>> {
         self.0.load()
     }

@@ -40,7 +40,7 @@ pub(super) async fn subtract_erased(
     sqlx::query(AssertSqlSafe(sql)).bind(tenant.as_str()).bind(name).execute(tx).await.map(drop)
 }
 
-/// What tenants that start runs have stored, while a batch is checked.
+/// The bytes that tenants that start runs have stored, while a batch is checked.
 #[derive(Debug)]
 pub(super) struct StoredBytes {
     /// The quota; `None` if there is none.
@@ -93,7 +93,7 @@ pub(super) fn quota_error(tenant: &TenantId, used: u64, most: u64) -> Error {
     Error::new(ErrorCode::Quota, what)
 }
 
-/// What a tenant has stored.
+/// Returns what a tenant has stored.
 pub(super) async fn stored(connection: &mut SqliteConnection, tenant: &TenantId) -> Result<u64, sqlx::Error> {
     let bytes: Option<i64> =
         sqlx::query_scalar(STORED).bind(tenant.as_str()).fetch_optional(connection).await?;

@@ -2,7 +2,7 @@
 
 use super::ByteSpan;
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     /// A heading of this level, from 1.

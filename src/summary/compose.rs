@@ -18,7 +18,7 @@ pub fn quoted_bytes(text: u64) -> usize {
     usize::try_from(text / 4).unwrap_or(usize::MAX).clamp(LEAST_SUMMARY, MAX_SUMMARY)
 }
 
-/// What the document says at the place of a fact, read again.
+/// The document's text at the place of a fact, read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CitedText {
     /// The sentences around the fact's place.

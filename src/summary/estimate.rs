@@ -1,4 +1,4 @@
-//! What a summary asks of models, at most, before anything is asked.
+//! The upper bound of a summary's questions to models, before anything is asked.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ const QUESTION_BYTES: usize = 2_500;
 /// Bytes of what is read again for a fact, beside the fact itself, for each of its own bytes.
 const AGAIN: usize = 2;
 
-/// What a summary asks of models, at most, without repairs.
+/// The questions of a summary to models, at most, without repairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryEstimate {
     /// Questions.

@@ -1,4 +1,4 @@
-//! What sources state, and whether one states what a result says.
+//! The statements of sources, and whether one of them supports a result.
 //!
 //! A text is analysed once, when it is first asked about: the sources of a summary share the text around them, and most
 //! sentences rest on a few of them.
@@ -167,7 +167,7 @@ impl StatedTogether<'_> {
     }
 }
 
-/// What the sources of a summary state, each with the text around it.
+/// The statements of a summary's sources, each with the text around it.
 pub(super) struct SourceFigures<'s> {
     /// The language of the sources (ISO 639-1).
     language: Option<&'s str>,
@@ -209,7 +209,7 @@ impl<'s> SourceFigures<'s> {
         missing.map(|figure| figure.written).collect()
     }
 
-    /// Whether a source states the figure, with the text around it.
+    /// Returns whether a source states the figure, with the text around it.
     pub fn states(&mut self, source: usize, figure: &Figure) -> bool {
         let Some([own, around]) = self.sources.get(source).copied() else { return false };
         // What a text states by itself, it states together with another one.
@@ -221,12 +221,12 @@ impl<'s> SourceFigures<'s> {
         self.state_together(&[own, around], figure)
     }
 
-    /// Whether any source states the figure.
+    /// Returns whether any source states the figure.
     pub fn any_states(&mut self, figure: &Figure) -> bool {
         (0..self.sources.len()).any(|source| self.states(source, figure))
     }
 
-    /// Whether the word occurs without a capital in any source.
+    /// Returns whether the word occurs without a capital in any source.
     pub fn has_ordinary_word(&mut self, figure: &Figure) -> bool {
         let Self { texts, stems, .. } = self;
         let ordinary = self.ordinary.get_or_insert_with(|| {

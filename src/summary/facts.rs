@@ -34,7 +34,7 @@ impl QuotedFact {
         self.claim.as_ref().map_or(0, String::len) + self.span.len() + FRAME
     }
 
-    /// What is so, on one line.
+    /// Returns the claim on one line.
     pub fn said(&self, text: &str) -> String {
         let quote = || crate::language::text::one_line(self.span.of(text).unwrap_or_default());
         self.claim.clone().unwrap_or_else(quote)

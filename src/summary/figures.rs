@@ -1,4 +1,4 @@
-//! What a text states that can be looked up in its source: numbers, dates, codes and names.
+//! The parts of a text that can be looked up in its source: numbers, dates, codes and names.
 
 use super::decimal::{Decimal, DigitMarks, readings, scale};
 use crate::language::number_words::number_word;
@@ -13,7 +13,7 @@ const VAGUE: &[&str] = &[
 /// Words that join the parts of a date.
 const DATE_JOINTS: &[&str] = &["of", "the", "di", "de", "del", "dell"];
 
-/// What a number counts.
+/// The thing that a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Unit {
     /// Per cent.
@@ -36,13 +36,13 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// Whether it may be an ordinary word that begins a sentence.
+    /// Returns whether it may be an ordinary word that begins a sentence.
     pub fn leads(&self) -> bool {
         matches!(self.kind, FigureKind::Name { leads: true, .. })
     }
 }
 
-/// What a figure is.
+/// The kind of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FigureKind {
     /// A number.
@@ -387,7 +387,7 @@ pub(super) fn bare(norm: &str) -> String {
     norm.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// Whether a word carries no name: a function word, or one that opens sentences.
+/// Returns whether a word carries no name: a function word, or one that opens sentences.
 pub(super) fn is_function_word(norm: &str) -> bool {
     #[rustfmt::skip]
     const OPENERS: &[&str] = &[

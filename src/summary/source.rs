@@ -50,7 +50,7 @@ impl SummarisedText {
         self.index_at(span).and_then(|at| self.chunks.get(at))
     }
 
-    /// What the text says around the place of a fact, within its chunk.
+    /// Returns what the text says around the place of a fact, within its chunk.
     pub fn cited(&self, fact: &QuotedFact) -> CitedText {
         let chunk = self.chunk_at(fact.span);
         let within = |span: ByteSpan| match chunk {

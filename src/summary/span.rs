@@ -22,7 +22,7 @@ impl ByteSpan {
         usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(usize::MAX)
     }
 
-    /// Whether it has no byte.
+    /// Returns whether it has no byte.
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }

@@ -55,7 +55,7 @@ impl SummaryTree {
         self.starts.get(1).map_or(0, |end| end - 1)
     }
 
-    /// What a part is; `None` for a number that no part has.
+    /// Returns the part of this number; `None` for a number that no part has.
     pub fn part(&self, number: u32) -> Option<SummaryPart> {
         let level = self.starts.windows(2).position(|level| (level[0]..level[1]).contains(&number))?;
         let start = *self.starts.get(level)?;

@@ -130,7 +130,7 @@ pub(super) enum PlanOutcome {
     NotMade,
 }
 
-/// What a person edited.
+/// The kind of a person's edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum EditKind {
@@ -139,7 +139,7 @@ pub(super) enum EditKind {
     Arguments,
 }
 
-/// Who planned the path through a flow.
+/// The maker of the path through a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum PathLabel {

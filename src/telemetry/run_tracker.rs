@@ -121,7 +121,7 @@ impl RunTracker {
         self.set_state(state, to);
     }
 
-    /// Whether no more events are expected for now: the run ended or waits for a person.
+    /// Returns whether no more events are expected for now: the run ended or waits for a person.
     pub(super) fn is_idle(&self) -> bool {
         self.idle
     }

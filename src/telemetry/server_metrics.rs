@@ -66,7 +66,7 @@ impl Component {
     }
 }
 
-/// What became of a span.
+/// The fate of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum SpanFate {
@@ -115,7 +115,7 @@ struct ServerMetricsInner {
     dropped_log_lines: OnceLock<Arc<AtomicU64>>,
 }
 
-/// What the data directory held when it was last looked at.
+/// The sizes in the data directory when it was last looked at.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DataDirSizes {
     pub(super) disk: DiskUsage,

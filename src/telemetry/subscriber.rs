@@ -128,7 +128,7 @@ impl Subscriber {
         self.runs.len()
     }
 
-    /// Whether the run is tracked.
+    /// Returns whether the run is tracked.
     pub fn is_tracked(&self, run: RunId) -> bool {
         self.runs.contains_key(&run)
     }

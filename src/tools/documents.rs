@@ -82,7 +82,7 @@ pub struct ToolDocument {
 }
 
 impl ToolDocument {
-    /// What is known of it.
+    /// Returns what is known of it.
     pub fn about(&self) -> &NamedDocument {
         &self.about
     }

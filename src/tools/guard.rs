@@ -233,7 +233,7 @@ fn parse_address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Whether an address belongs to the public internet. An embedded IPv4 address is checked too.
+/// Returns whether an address belongs to the public internet. An embedded IPv4 address is checked too.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),

@@ -155,7 +155,7 @@ pub struct ToolError {
     pub retry_after: Option<Duration>,
 }
 
-/// Whether a failed tool call took effect.
+/// The kind of a tool's error: whether the failed call took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolErrorKind {
     /// The tool refused the call; it had no effect.
@@ -228,7 +228,7 @@ impl From<sqlx::Error> for ToolError {
     }
 }
 
-/// What the functions of a scene depend on, such as databases.
+/// The things that the functions of a scene depend on, such as databases.
 #[async_trait]
 pub trait Dependencies: Send + Sync {
     /// Tests each of them as `settings`, the scene's settings, say. It changes nothing.
@@ -271,7 +271,7 @@ impl NativeTools {
         self
     }
 
-    /// What `check --live` tests for this scene or flow.
+    /// Returns what `check --live` tests for this scene or flow.
     pub fn dependencies(&self, scene: &str) -> Option<Arc<dyn Dependencies>> {
         self.dependencies.get(scene).cloned()
     }

@@ -150,7 +150,7 @@ pub fn variables(template: &str) -> BTreeSet<String> {
     compiled.map(|compiled| compiled.undeclared_variables(true).into_iter().collect()).unwrap_or_default()
 }
 
-/// Whether `code` is a language of ISO 639-1, in lower case.
+/// Returns whether `code` is a language of ISO 639-1, in lower case.
 pub fn is_language(code: &str) -> bool {
     code.len() == 2 && LANGUAGES.split(' ').any(|known| known == code)
 }

@@ -48,7 +48,7 @@ pub struct TenantTables {
     has_initial: bool,
 }
 
-/// Who commits, when, and under which key.
+/// The committer, the time of the commit, and its key.
 #[derive(Debug, Clone, Copy)]
 pub struct CommitTerms<'a> {
     /// The idempotency key: the same key commits once.
@@ -206,7 +206,7 @@ impl TenantTables {
         found.map(|row| read_row(table, &row)).transpose()
     }
 
-    /// What was done under an idempotency key, if anything was.
+    /// Returns what was done under an idempotency key, if anything was.
     ///
     /// # Errors
     /// `store.error`.

@@ -1,4 +1,4 @@
-//! What the budget's actor granted, as its handles keep it: open reservations, held accounts, and charges that are not in
+//! The grants of the budget's actor, as its handles keep them: open reservations, held accounts, and charges that are not in
 //! the journal yet. A new actor fills its ledger from it.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +12,7 @@ use crate::llm::budget::{AccountKey, Ledger};
 /// Maximum number of accounts without holders that are kept for charges that are not in the journal.
 const MAX_UNHELD: usize = 4_096;
 
-/// What the actor granted and what it costs, for a new actor.
+/// The actor's grants and their cost, for a new actor.
 #[derive(Debug, Default)]
 pub(super) struct Granted {
     reservations: HashMap<u64, OpenReservation>,

@@ -19,7 +19,7 @@ const SUSPECT_WAIT: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct RunTimers(BTreeMap<TimerSubject, Instant>);
 
-/// What is known of the driver that arms the timers.
+/// The facts of the driver that arms the timers.
 #[derive(Clone, Copy)]
 pub(super) struct TimerDriver {
     pub(super) run: RunId,

@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// Whether the tool of a call summarises documents.
+    /// Returns whether the tool of a call summarises documents.
     pub(super) fn is_summary_tool(&self, call: u32) -> bool {
         let call = self.state.calls.get(&call);
         let tool = call.and_then(|call| self.shared.catalogue.get(&call.scene)?.tool(&call.requested.tool));

@@ -54,7 +54,7 @@ impl Driver {
         }
     }
 
-    /// Whether `events` are the first progress of a suspect run.
+    /// Returns whether `events` are the first progress of a suspect run.
     pub(super) fn clears_suspicion(&self, events: &[Event]) -> bool {
         self.suspect && events.iter().any(|event| self.state.is_progress(event))
     }

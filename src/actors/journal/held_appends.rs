@@ -24,12 +24,12 @@ pub(super) struct HeldAppends {
 }
 
 impl HeldAppends {
-    /// Whether an append of this stream is held.
+    /// Returns whether an append of this stream is held.
     pub(super) fn contains_stream(&self, stream: &StreamId) -> bool {
         self.batch.groups.iter().flatten().any(|row| row.stream == *stream)
     }
 
-    /// Whether the appends have been held for the maximum time.
+    /// Returns whether the appends have been held for the maximum time.
     pub(super) fn is_expired(&self) -> bool {
         self.since.is_some_and(|since| since.elapsed() >= MAX_HOLD_TIME)
     }

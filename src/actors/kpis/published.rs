@@ -1,4 +1,4 @@
-//! What the journal published and the actor has not counted: a bounded queue, and beyond its bound the places of the
+//! Published events that the actor has not counted: a bounded queue, and beyond its bound the places of the
 //! records in their streams.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +15,7 @@ pub(super) const MAX_MISSED_STREAMS: usize = 262_144;
 /// How many missed records are read at once.
 pub(super) const PAGE: u32 = 256;
 
-/// What was published and is not counted yet. It outlives a panic of the actor.
+/// Published events that are not counted yet. It outlives a panic of the actor.
 pub(super) struct PublishedQueue {
     capacity: usize,
     /// The current label names, also for the actor after a panic.

@@ -88,7 +88,7 @@ impl Drop for CallPlace {
     }
 }
 
-/// What a call holds until it has ended.
+/// The places that a call holds until it has ended.
 pub(super) struct HeldPlace {
     pub(super) _place: CallPlace,
     pub(super) _permit: FairPermit<TenantId>,

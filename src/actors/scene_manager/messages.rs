@@ -118,7 +118,7 @@ pub(crate) struct SessionDelivery {
     pub(crate) place: OwnedSemaphorePermit,
 }
 
-/// What can be delivered to a conversation.
+/// A message that can be delivered to a conversation.
 pub(crate) enum SessionMessage {
     Request(Box<RequestMessage>),
     Command(Box<CommandMessage>),

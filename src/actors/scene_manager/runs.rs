@@ -60,7 +60,7 @@ impl RunEntry {
         }
     }
 
-    /// Whether its whole answer was published, although its driver may not have left.
+    /// Returns whether its whole answer was published, although its driver may not have left.
     pub(super) fn is_answer_published(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.feed.is_closed())
     }

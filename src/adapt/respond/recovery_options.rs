@@ -1,4 +1,4 @@
-//! What a model may choose where predefined logic would give a failed call up. Both obey the same rules of safety.
+//! The options of a model where predefined logic would give a failed call up. Both obey the same rules of safety.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::fault::FaultClass;
 /// How many attempts beyond those of predefined logic a recovery may choose.
 const EXTRA_ATTEMPTS: u32 = 1;
 
-/// What a recovery can choose.
+/// An action that a recovery can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "action", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -47,7 +47,7 @@ impl RecoveryAction {
     }
 }
 
-/// What a recovery may choose where predefined logic would give up, in the order in which it is offered.
+/// Returns what a recovery may choose where predefined logic would give up, in the order in which it is offered.
 pub fn recovery_options(
     failure: &CallFailure<'_>,
     declared: Option<&ToolPolicies>,
@@ -91,7 +91,7 @@ pub fn recovery_refusal(
     }
 }
 
-/// Whether the tool declares that failures of this class end with `fail`, so that nobody is asked.
+/// Returns whether the tool declares that failures of this class end with `fail`, so that nobody is asked.
 pub fn is_final(class: FaultClass, declared: Option<&ToolPolicies>) -> bool {
     let policy = declared.and_then(|declared| declared.by_class.get(&class));
     policy

@@ -45,7 +45,7 @@ struct ListedRun {
     created: Timestamp,
 }
 
-/// What became of the accepted runs, at most `grace` after the load, which began at `began`.
+/// Returns what became of the accepted runs, at most `grace` after the load, which began at `began`.
 ///
 /// # Errors
 /// Why it cannot be said: the server names no runs, or does not list them.

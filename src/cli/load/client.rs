@@ -42,7 +42,7 @@ pub struct LoadRequest<'a> {
     pub history: &'a [(String, String)],
 }
 
-/// What came of a request, with the text of its answer.
+/// The outcome of a request, with the text of its answer.
 pub struct LoadReply {
     /// What came of it.
     pub outcome: RequestOutcome,

@@ -31,7 +31,7 @@ const LEAST_DENIED: u64 = 20;
 /// Most earlier turns that are sent to a server that keeps no conversations.
 const MAX_HISTORY: usize = 50;
 
-/// What is sent, and when.
+/// The requests to send, and when.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
     /// Conversations at once.

@@ -125,7 +125,7 @@ impl LoadWatch {
         }
     }
 
-    /// What the server used, with a last look at its metrics.
+    /// Returns what the server used, with a last look at its metrics.
     pub async fn server(&self, load: &LoadDriver) -> ServerFigures {
         let after = scrape(load.client(), load.keys()).await;
         match (&self.before, after) {

@@ -9,7 +9,7 @@ use super::{ARGUMENTS, Mark, NarrationLine, Narrator, RESULT, line};
 use crate::cli::text::{count, duration, json, one_line};
 
 impl Narrator {
-    /// What was unexpected, and what a model was asked about it.
+    /// Narrates what was unexpected, and what a model was asked about it.
     pub(super) fn narrate_failure(&self, event: &Event) -> Vec<NarrationLine> {
         match event {
             Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
@@ -62,7 +62,7 @@ impl Narrator {
         )
     }
 
-    /// What a mapping made of the result of a failed call.
+    /// Narrates what a mapping made of the result of a failed call.
     pub(super) fn interpreted(&mut self, call: u32, found: Option<&InterpretedResult>) -> Vec<NarrationLine> {
         let called = self.called(call);
         let Some(found) = found else {

@@ -152,7 +152,7 @@ impl Narrator {
         Some(line(Mark::Done, format!("{head}{} ({took})", short(did, room))))
     }
 
-    /// Whether the failure of a node was rendered with its call.
+    /// Returns whether the failure of a node was rendered with its call.
     pub(super) fn is_told_of_call(&mut self, step: u32, code: &str) -> bool {
         let Some(node) = self.nodes.get_mut(&step) else { return false };
         node.has_ended = true;

@@ -11,7 +11,7 @@ use crate::run::{
     ConsultationChoice, ConsultationSubject, Event, Fault, FaultClass, Reply, UnexpectedSubject,
 };
 
-/// Whether a model was consulted about something unexpected, and what it chose.
+/// The consultation of a model about something unexpected, if there was one, and what it chose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedConsultation {
     /// Whether a model was asked, or why not: `policy`, `cached`, `asked`, `over_budget`, `rate_limited`, `not_allowed`;
@@ -46,7 +46,7 @@ pub struct ExplainedConsultation {
 }
 
 impl Entries<'_> {
-    /// What a model may choose about the last failed attempt of the call, or why none is asked.
+    /// Returns what a model may choose about the last failed attempt of the call, or why none is asked.
     pub(super) fn offered(
         &mut self,
         call: u32,

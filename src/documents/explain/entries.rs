@@ -313,7 +313,7 @@ impl<'r> Entries<'r> {
         }
     }
 
-    /// What the questions about a subject cost.
+    /// Returns what the questions about a subject cost.
     pub(super) fn cost_of(&self, consultation: u32) -> (Usage, u64) {
         let (mut cost, mut took) = (Usage::default(), 0);
         for (_, usage, millis) in

@@ -77,7 +77,7 @@ pub(crate) struct CompletionRequest {
     pub(crate) audio: Option<Value>,
 }
 
-/// What a stream contains besides the answer.
+/// The further contents of a stream besides the answer.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct StreamOptions {
     /// Whether to send a last chunk with the usage.

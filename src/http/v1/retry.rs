@@ -59,7 +59,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of runs and rejections of this process; as many runs of earlier processes may be added.
 const MAX_ENTRIES: usize = earlier_requests::MAX_EARLIER_RUNS as usize;
 
-/// Whether the client marks this request as a retry.
+/// Returns whether the client marks this request as a retry.
 pub(crate) fn is_retry(request: &HttpRequest) -> bool {
     let tries = request.headers().get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
     tries.and_then(|tries| tries.trim().parse::<u32>().ok()).is_some_and(|tries| tries > 0)

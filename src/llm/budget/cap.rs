@@ -44,7 +44,7 @@ impl SpendingCap {
         }))
     }
 
-    /// Whether a call to a model was refused, because what is left did not cover it.
+    /// Returns whether a call to a model was refused, because what is left did not cover it.
     #[must_use]
     pub fn has_refused(&self) -> bool {
         self.0.has_refused.load(Ordering::Acquire)

@@ -113,7 +113,7 @@ pub struct AccountBalance {
     pub reserved: u64,
 }
 
-/// What happened since the start.
+/// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BudgetStats {
     /// Attempts that were refused.
@@ -313,7 +313,7 @@ impl Ledger {
         }
     }
 
-    /// What was spent by a process that has ended.
+    /// Charges what was spent by a process that has ended.
     pub(crate) fn charge(&mut self, keys: &[AccountKey], amount: u64) {
         for key in keys {
             let account = self.accounts.entry(key.clone()).or_default();
@@ -342,7 +342,7 @@ impl Ledger {
             .map_or_else(AccountBalance::default, |a| AccountBalance { spent: a.spent, reserved: a.reserved })
     }
 
-    /// What the account of each scope has spent that has spent most.
+    /// Returns, for each scope, the spending of the account that has spent most.
     pub(crate) fn most_spent(&self) -> [(BudgetScope, u64); 4] {
         let mut most = BudgetScope::ALL.map(|scope| (scope, 0));
         for (key, account) in &self.accounts {

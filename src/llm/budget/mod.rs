@@ -86,7 +86,7 @@ pub struct BudgetReport {
     pub limits: [(BudgetScope, Option<u64>); 4],
 }
 
-/// What reservations and holds report to. One-way: these are called in destructors.
+/// The receiver of reservations and holds that end. One-way: these are called in destructors.
 pub trait BudgetReturns: Send + Sync {
     /// The reservation ended and cost `actual` nano-USD.
     fn settle(&self, reservation: u64, actual: u64);

@@ -1,4 +1,4 @@
-//! What the reader of a reply found.
+//! The verdict of the reader of a reply.
 
 use std::sync::Arc;
 

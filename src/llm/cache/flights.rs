@@ -20,7 +20,7 @@ struct OpenFlight<R> {
     waiting: VecDeque<R>,
 }
 
-/// What a caller does whose question has no stored reply.
+/// The part of a caller whose question has no stored reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FlightTurn<R> {
     /// It waits for an equal question.
@@ -38,7 +38,7 @@ impl<R> FlightTable<R> {
         Self { flights: in_progress.into_iter().map(open).collect(), waiting: 0, capacity }
     }
 
-    /// Whether any caller waits.
+    /// Returns whether any caller waits.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }

@@ -52,7 +52,7 @@ pub trait ReplyCache: Send + Sync + std::fmt::Debug {
     async fn report(&self) -> Result<CacheReport, GuardUnavailable>;
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum CacheLookup {
     /// A stored reply.
@@ -66,7 +66,7 @@ pub enum CacheLookup {
 /// How a question to a model ended.
 pub type FlightResult = Result<Completion, Error>;
 
-/// What makes two questions equal.
+/// The key by which two questions are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
@@ -105,7 +105,7 @@ impl CachedReply {
     }
 }
 
-/// What happened since the start.
+/// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheReport {
     /// Questions answered with a stored reply.
@@ -166,7 +166,7 @@ impl std::fmt::Debug for Flight {
     }
 }
 
-/// What a reply that was there already would have cost.
+/// The cost that a reply saved which was there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CacheSaving {
     /// [`Attempt::CACHED`] or [`Attempt::JOINED`].

@@ -40,7 +40,7 @@ struct Credit {
     given: Duration,
 }
 
-/// What stands in the way of a call.
+/// The limit that stands in the way of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocked {
     /// Ask again after this long.
@@ -56,7 +56,7 @@ impl Bucket {
         Self { inner: Arc::new(BucketState { most, clock, rate, credit }) }
     }
 
-    /// Whether `amount` can ever be taken.
+    /// Checks that `amount` can ever be taken.
     pub(super) fn possible(&self, amount: u64) -> Result<(), Blocked> {
         let most = self.inner.most.get();
         if amount > u64::from(most) { Err(Blocked::Forever(most)) } else { Ok(()) }

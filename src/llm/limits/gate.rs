@@ -33,7 +33,7 @@ pub(super) struct GateRefusal {
     pub(super) may_shorten: bool,
 }
 
-/// What attempts need before a certain one.
+/// The needs of the attempts before a certain one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct QueuedNeeds {
     pub(super) requests: u64,
@@ -65,7 +65,7 @@ impl RateGate {
         }
     }
 
-    /// Whether so many tokens can pass at all.
+    /// Checks that so many tokens can pass at all.
     pub(super) fn check_possible(&self, tokens: u64) -> Result<(), LimitRefusal> {
         match &self.tokens {
             Some(bucket) if bucket.possible(tokens).is_err() => Err(self.refuse_tokens(tokens, None)),

@@ -1,4 +1,4 @@
-//! Who may call a model next. Pure, but for the clock of its rates.
+//! The order in which callers may call a model. Pure, but for the clock of its rates.
 //!
 //! An attempt first passes the limits of its tenant, in order of arrival, and then those of the model, where
 //! tenants are served in turn. So a tenant that waits for itself holds nothing of the model's, and a tenant with
@@ -29,7 +29,7 @@ pub(crate) struct AttemptRequest<R> {
     pub(crate) reply: R,
 }
 
-/// What a permit holds.
+/// The grants of a permit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PermitGrant {
     pub(crate) tenant: TenantId,
@@ -205,7 +205,7 @@ impl<R> Scheduler<R> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Whether an attempt waits.
+    /// Returns whether an attempt waits.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }

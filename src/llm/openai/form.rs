@@ -1,4 +1,4 @@
-//! Whether a reply is requested as a stream, and what is known of a server's support for streams.
+//! The form in which a reply is requested, as a stream or not, and what is known of a server's support for streams.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -41,7 +41,7 @@ const MAX_PAUSE: u32 = 1024;
 /// How many times an answer's time fits into the limit of a whole one, where answers that nobody reads are not streamed.
 const SOON: u32 = 4;
 
-/// What is known of the streams of one model, separately for questions with and without functions: some servers
+/// The state of one model's streams, separately for questions with and without functions: some servers
 /// stream only one of them. It is kept until the process ends or the configuration is reloaded.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
@@ -86,7 +86,7 @@ impl Streams {
         }
     }
 
-    /// Whether answers that nobody reads need not be streamed: the last one was complete so soon that a whole one will
+    /// Returns whether answers that nobody reads need not be streamed: the last one was complete so soon that a whole one will
     /// arrive in its time, too. A slow model's are streamed, which shows that it is at work.
     pub(super) fn is_soon_complete(&self, request: &Request) -> bool {
         self.of(request).is_soon_complete.load(Relaxed)

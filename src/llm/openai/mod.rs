@@ -94,7 +94,7 @@ impl OpenAi {
         other
     }
 
-    /// Whether it is a model of embeddings.
+    /// Returns whether it is a model of embeddings.
     pub fn offers_embeddings(&self) -> bool {
         self.model.embeddings
     }

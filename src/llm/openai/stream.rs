@@ -33,12 +33,12 @@ struct ToolCallParts {
 }
 
 impl Accumulator {
-    /// Whether the reply has no content yet.
+    /// Returns whether the reply has no content yet.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.calls.is_empty() && self.finish_reason.is_none()
     }
 
-    /// Whether the server gave a reason for the end.
+    /// Returns whether the server gave a reason for the end.
     pub(super) fn is_finished(&self) -> bool {
         self.finish_reason.is_some()
     }

@@ -48,7 +48,7 @@ impl Bounds {
     }
 }
 
-/// Whether a stream contained `[DONE]`, which the client crate drops.
+/// Notes that a stream contained `[DONE]`, which the client crate drops.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DoneWatch(Arc<AtomicBool>);
 

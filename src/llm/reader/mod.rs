@@ -279,7 +279,7 @@ fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, PlanProblem> {
     }
 }
 
-/// Whether a name as written means `tool`: case and a prefix such as `functions.` do not matter.
+/// Returns whether a name as written means `tool`: case and a prefix such as `functions.` do not matter.
 pub(crate) fn names_function(tool: &str, written: &str) -> bool {
     let written = written.trim();
     let bare = written.strip_prefix("functions.").unwrap_or(written);

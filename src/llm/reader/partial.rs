@@ -85,7 +85,7 @@ impl Partial {
         out
     }
 
-    /// Whether the object has ended and nothing followed it.
+    /// Returns whether the object has ended and nothing followed it.
     pub fn is_whole(&self) -> bool {
         self.at == ReadPosition::Behind
     }

@@ -62,7 +62,7 @@ pub(super) struct FoundFact {
     pub words: String,
 }
 
-/// What a user says in a sentence.
+/// A claim of a user in a sentence.
 pub(super) struct SaidClaim {
     /// The sentence, with the days that were meant.
     pub claim: String,

@@ -1,10 +1,10 @@
-//! Who may decide about requests and changes of their own.
+//! Decisions about requests and changes of one's own: who may make them.
 
 use super::refusal::refusal;
 use super::{ApproverChoice, Command, CommandAction, CommandRefusal};
 use crate::run::{ApprovalSubject, RunState};
 
-/// Whether the user requested the run.
+/// Returns whether the user requested the run.
 pub(super) fn is_requester(state: &RunState, user: &str) -> bool {
     state.queued.as_ref().is_some_and(|queued| queued.user == user)
 }

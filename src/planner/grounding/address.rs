@@ -4,7 +4,8 @@
 use super::Evidence;
 
 impl Evidence<'_> {
-    /// Whether every address in the text was said or found as it is, in upper or lower case or spelled out, or is the user's name.
+    /// Returns whether every address in the text was said or found as it is, in upper or lower case or spelled out, or is the
+    /// user's name.
     pub(super) fn has_its_addresses(&self, text: &str) -> bool {
         !self.sources.exact || addresses(text).all(|address| self.has_address(&address.to_lowercase()))
     }

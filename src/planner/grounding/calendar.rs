@@ -325,7 +325,7 @@ impl MentionedDates {
         }
     }
 
-    /// Whether the day was mentioned, or can be derived from a mention.
+    /// Returns whether the day was mentioned, or can be derived from a mention.
     pub fn supports(&self, date: Date) -> bool {
         self.is_mentioned(date) || self.by_length(date)
     }
@@ -398,7 +398,7 @@ impl MentionedDates {
         false
     }
 
-    /// Whether the month of that year was mentioned, or contains a mentioned day.
+    /// Returns whether the month of that year was mentioned, or contains a mentioned day.
     pub fn supports_month(&self, year: i16, month: i8) -> bool {
         let named = self.months.iter().any(|(m, y)| {
             *m == month
@@ -408,7 +408,7 @@ impl MentionedDates {
         named || self.dates.iter().any(|d| d.year() == year && d.month() == month)
     }
 
-    /// Whether the number is the day, month or year of a mentioned day.
+    /// Returns whether the number is the day, month or year of a mentioned day.
     pub fn supports_part(&self, part: &str, value: i64) -> bool {
         let fits = |date: &Date| match part {
             "day" => i64::from(date.day()) == value,

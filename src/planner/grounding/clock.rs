@@ -121,7 +121,7 @@ impl MentionedTimes {
         self.times.insert(minute);
     }
 
-    /// Whether the time was mentioned, or is a mentioned duration before or after a mentioned time.
+    /// Returns whether the time was mentioned, or is a mentioned duration before or after a mentioned time.
     pub fn supports(&self, minute: i32, now: i32) -> bool {
         let is_mentioned = |minute: i32| self.times.contains(&minute.rem_euclid(DAY));
         is_mentioned(minute)
@@ -132,7 +132,7 @@ impl MentionedTimes {
             })
     }
 
-    /// Whether the duration was mentioned.
+    /// Returns whether the duration was mentioned.
     pub fn has_duration(&self, minutes: f64) -> bool {
         self.lengths.iter().any(|n| (f64::from(*n) - minutes).abs() < 0.01)
     }

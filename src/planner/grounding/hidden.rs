@@ -9,7 +9,7 @@ use crate::invisible::{is_invisible, without_invisible};
 /// Most words with invisible characters that are looked up; any further one stays as it is.
 const MAX_WORDS: usize = 64;
 
-/// Whether a string of the value, or a name in it, has invisible characters.
+/// Returns whether a string of the value, or a name in it, has invisible characters.
 pub fn has_invisible(value: &Value) -> bool {
     match value {
         Value::String(text) => has_invisible_text(text),
@@ -19,7 +19,7 @@ pub fn has_invisible(value: &Value) -> bool {
     }
 }
 
-/// Whether a text has invisible characters.
+/// Returns whether a text has invisible characters.
 pub(super) fn has_invisible_text(text: &str) -> bool {
     // Joiners of emoji are visible. Nearly all texts have none of these characters.
     text.chars().any(|c| is_invisible(c) && !c.is_whitespace()) && without_invisible(text) != text
@@ -33,7 +33,7 @@ pub fn as_written(mut arguments: Value, sources: &GroundingSources) -> Value {
     arguments
 }
 
-/// Whether a source has the text exactly, with its invisible characters.
+/// Returns whether a source has the text exactly, with its invisible characters.
 pub(super) fn is_written(text: &str, sources: &GroundingSources) -> bool {
     sources.texts().into_iter().any(|source| source.contains(text))
 }

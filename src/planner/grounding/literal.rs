@@ -9,7 +9,7 @@ use super::OTHER_IN_ENGLISH;
 /// Most bytes of texts that are searched. Reading is bounded, too, and reads more than these.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// What people said, as they wrote it.
+/// The words of people, as they wrote them.
 #[derive(Debug)]
 pub(super) struct LiteralTexts<'a> {
     /// The texts.
@@ -27,7 +27,7 @@ impl LiteralTexts<'_> {
         })
     }
 
-    /// Whether the value stands in a text, not as part of a longer word. Then `Vocabulary::has` has it as well.
+    /// Returns whether the value stands in a text, not as part of a longer word. Then `Vocabulary::has` has it as well.
     pub fn has(&self, value: &str) -> bool {
         let bytes = value.as_bytes();
         let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
@@ -42,7 +42,7 @@ impl LiteralTexts<'_> {
         self.searched().any(|text| contains_between_ascii_marks(text.as_bytes(), bytes))
     }
 
-    /// Whether the number stands in a text as a quantity. Then `MentionedNumbers::supports` is true of it as well.
+    /// Returns whether the number stands in a text as a quantity. Then `MentionedNumbers::supports` is true of it as well.
     pub fn has_number(&self, value: f64) -> bool {
         // A shorter number may be a part of a date, one up to 2400 a year or a time ("at 1830"), and a longer one a date.
         let is_quantity = (100.0..1000.0).contains(&value) || (2400.0..10_000_000.0).contains(&value);

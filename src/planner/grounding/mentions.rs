@@ -13,7 +13,7 @@ const MAX_ITEMS: usize = 1000;
 /// How many days back a date without a year may be, if nothing in the text refers to the past.
 const RECENT: i64 = 92;
 
-/// What a mention refers to.
+/// The part of a date that a mention names.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MentionKind {
     /// The readings of a date that is complete, or needs no month.
@@ -274,7 +274,7 @@ impl MentionReader<'_> {
         i8::try_from(value).ok().filter(|day| (1..=31).contains(day)).map(|day| (day, next))
     }
 
-    /// Whether a number reads as a day without an adjacent month: "the 15th", "il 15".
+    /// Returns whether a number reads as a day without an adjacent month: "the 15th", "il 15".
     pub fn is_marked_as_day(&self, item: &DateMention) -> bool {
         let ranked = self.words.get(item.first).is_some_and(|w| w.ordinal().is_some());
         let led = self.before(item.first, 1, CUES)
@@ -293,7 +293,7 @@ impl MentionReader<'_> {
         (item.first.saturating_sub(reach)..item.first).any(|k| self.is(k, list))
     }
 
-    /// Whether there are only links and other days between two mentions.
+    /// Returns whether there are only links and other days between two mentions.
     pub fn linked(&self, items: &[DateMention], a: usize, b: usize) -> bool {
         let (Some(from), Some(to)) = (items.get(a), items.get(b)) else { return false };
         let inside = |k: usize| items.iter().take(b).skip(a + 1).any(|i| (i.first..i.next).contains(&k));
@@ -306,7 +306,7 @@ impl MentionReader<'_> {
         a.next <= b.first && (a.next..b.first).all(|k| self.is(k, &fillers)) && b.first - a.next <= 3
     }
 
-    /// Whether a word between two days makes them the ends of a range.
+    /// Returns whether a word between two days makes them the ends of a range.
     pub fn joined(&self, items: &[DateMention], start: usize, end: usize, first: usize) -> bool {
         let month = |k: usize| {
             let of = |i: &DateMention| {
@@ -557,12 +557,12 @@ fn year(word: &SourceWord) -> Option<i16> {
     i16::try_from(value).ok().filter(|year| (1900..2200).contains(year))
 }
 
-/// Whether the date is in the last months.
+/// Returns whether the date is in the last months.
 pub(super) fn recent(today: Date, date: Date) -> bool {
     date <= today && date >= today.saturating_sub(RECENT.days())
 }
 
-/// Whether the date is the next occurrence, or a recent last one.
+/// Returns whether the date is the next occurrence, or a recent last one.
 pub(super) fn near_year(today: Date, date: Date) -> bool {
     recent(today, date) || (date >= today && date < today.saturating_add(366.days()))
 }

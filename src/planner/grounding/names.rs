@@ -90,7 +90,7 @@ impl Vocabulary {
         self.run.push_str("\0\u{1}");
     }
 
-    /// Whether the value occurs in a source, ignoring punctuation and whitespace, and not as part of a
+    /// Returns whether the value occurs in a source, ignoring punctuation and whitespace, and not as part of a
     /// longer word.
     pub fn has(&self, value: &str) -> bool {
         let mut wanted = String::new();
@@ -128,7 +128,7 @@ impl Vocabulary {
         })
     }
 
-    /// Whether a word is known, or one letter away from a known one.
+    /// Returns whether a word is known, or one letter away from a known one.
     pub fn knows(&self, norm: &str) -> bool {
         let stem = norm.strip_suffix('s').filter(|stem| stem.len() > 2);
         self.known.contains(norm)
@@ -137,7 +137,7 @@ impl Vocabulary {
             || (norm.chars().count() >= 4 && self.known.iter().any(|known| one_slip(known, norm)))
     }
 
-    /// Whether every word of a person's name is known, or the name is `user`'s.
+    /// Returns whether every word of a person's name is known, or the name is `user`'s.
     pub fn has_person(&self, name: &str, user: &str) -> bool {
         let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
@@ -156,7 +156,7 @@ impl Vocabulary {
         }) || self.has(name)
     }
 
-    /// Whether one word of a place is known, by its name or by its name in another language.
+    /// Returns whether one word of a place is known, by its name or by its name in another language.
     pub fn has_place(&self, name: &str) -> bool {
         let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
@@ -290,7 +290,7 @@ pub(super) fn with_written_addresses(text: &str) -> String {
     out
 }
 
-/// Whether `part` occurs in `text`, not as part of a longer word.
+/// Returns whether `part` occurs in `text`, not as part of a longer word.
 pub(super) fn contains_whole_words(text: &str, part: &str) -> bool {
     let edge = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     !part.is_empty()

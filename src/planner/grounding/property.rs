@@ -257,7 +257,7 @@ impl<'a> Property<'a> {
         })
     }
 
-    /// Whether the schema itself contains the value, as an enum value, a constant or a default.
+    /// Returns whether the schema itself contains the value, as an enum value, a constant or a default.
     pub fn allows(&self, value: &Value) -> bool {
         let schema = self.schema;
         if schema.get("default") == Some(value) || schema.get("const") == Some(value) {
@@ -273,7 +273,7 @@ impl<'a> Property<'a> {
         })
     }
 
-    /// Whether its name contains one of these words.
+    /// Returns whether its name contains one of these words.
     pub fn named(&self, words: &[&str]) -> bool {
         self.names.iter().any(|name| words.contains(&name.as_str()))
     }
@@ -283,7 +283,7 @@ impl<'a> Property<'a> {
         self.names.iter().any(|name| words.contains(&name.as_str()) || words.contains(&singular(name)))
     }
 
-    /// Whether it identifies one of several things.
+    /// Returns whether it identifies one of several things.
     pub fn is_code(&self) -> bool {
         let counts = self
             .described()
@@ -306,23 +306,23 @@ impl<'a> Property<'a> {
             && !self.is_named_in_any_number(COUNTED)
     }
 
-    /// Whether it names an account.
+    /// Returns whether it names an account.
     pub fn is_account(&self) -> bool {
         self.named(&["iban", "account", "wallet", "bic", "swift", "konto", "conto"])
     }
 
-    /// Whether it counts people.
+    /// Returns whether it counts people.
     pub fn counts_people(&self) -> bool {
         self.is_named_in_any_number(COUNTED)
             || self.described().iter().take(6).any(|w| COUNTED.contains(&singular(w)))
     }
 
-    /// Whether the value is its minimum.
+    /// Returns whether the value is its minimum.
     pub fn is_least(&self, value: f64) -> bool {
         self.schema.get("minimum").and_then(Value::as_f64) == Some(value)
     }
 
-    /// Whether name, description, examples or pattern contain the letters of a code.
+    /// Returns whether name, description, examples or pattern contain the letters of a code.
     pub fn speaks_of(&self, letters: &str) -> bool {
         let examples = self.schema.get("examples").map(Value::to_string).unwrap_or_default();
         let pattern = self.schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
@@ -333,7 +333,7 @@ impl<'a> Property<'a> {
             || words::fold(pattern).contains(letters)
     }
 
-    /// Whether it is a required text that lists things with a number for each.
+    /// Returns whether it is a required text that lists things with a number for each.
     pub fn lists_numbers(&self) -> bool {
         let describes = |words: &[&str]| self.described().iter().any(|word| words.contains(&word.as_str()));
         self.required

@@ -324,27 +324,27 @@ impl MentionedNumbers {
         }
     }
 
-    /// Whether the number was mentioned, or can be derived from a mention.
+    /// Returns whether the number was mentioned, or can be derived from a mention.
     pub fn supports(&self, value: f64) -> bool {
         key(value.abs()).is_some_and(|key| self.values.contains(&key))
     }
 
-    /// Whether it was mentioned as an ordinal ("the third").
+    /// Returns whether it was mentioned as an ordinal ("the third").
     pub fn has_ordinal(&self, value: f64) -> bool {
         key(value).is_some_and(|key| self.ranks.contains(&key))
     }
 
-    /// Whether one thing was mentioned in the singular.
+    /// Returns whether one thing was mentioned in the singular.
     pub fn mentions_singular(&self) -> bool {
         self.singular
     }
 
-    /// Whether only the speaker was mentioned.
+    /// Returns whether only the speaker was mentioned.
     pub fn mentions_speaker_only(&self) -> bool {
         self.speaker_only
     }
 
-    /// Whether "nothing" was mentioned explicitly.
+    /// Returns whether "nothing" was mentioned explicitly.
     pub fn mentions_none(&self) -> bool {
         self.none
     }

@@ -37,7 +37,7 @@ impl SourceWord {
         *self.rank.get_or_init(|| number_words::ordinal(&self.norm))
     }
 
-    /// Whether it is one of these.
+    /// Returns whether it is one of these.
     pub fn is(&self, words: &[&str]) -> bool {
         words.contains(&self.norm.as_str())
     }
@@ -48,7 +48,7 @@ impl SourceWord {
         digits.then(|| self.norm.parse().ok()).flatten()
     }
 
-    /// Whether it consists of letters.
+    /// Returns whether it consists of letters.
     pub fn alphabetic(&self) -> bool {
         self.norm.chars().all(char::is_alphabetic)
     }

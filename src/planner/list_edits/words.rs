@@ -80,7 +80,7 @@ pub(super) const REFUSING: [&str; 5] = ["no", "n", "nope", "nein", "non"];
 pub(super) const LISTED: &str = "one ones table tables list column columns tabella tabelle elenco lista colonna colonne quella quelle \
     liste colonne colonnes celle celles tabelle tabellen spalte spalten tabla tablas columna columnas";
 
-/// What is done with names.
+/// The change to be made with names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Remove,
@@ -88,7 +88,7 @@ pub(super) enum Change {
     Only,
 }
 
-/// What a word means here.
+/// The meaning of a word here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     /// Whether it may also follow the names that it is about (`AFTER`), and whether it says what is excepted (`EXCEPT`).

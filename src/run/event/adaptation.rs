@@ -1,4 +1,4 @@
-//! What predefined logic changed in the calls of a run.
+//! Changes of predefined logic in the calls of a run.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

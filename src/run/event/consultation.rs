@@ -1,10 +1,10 @@
-//! What a consultation is about, and what a model can choose.
+//! The subjects of consultations, and the choices that a model has.
 
 use serde::{Deserialize, Serialize};
 
 use crate::adapt::{self, ConsultationKind, MappedPlace, RecoveryAction};
 
-/// What a consultation is about.
+/// The subject of a consultation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum ConsultationSubject {
@@ -37,7 +37,7 @@ pub enum ConsultationSubject {
 }
 
 impl ConsultationSubject {
-    /// What a model is consulted about.
+    /// Returns what a model is consulted about.
     pub fn kind(self) -> ConsultationKind {
         match self {
             Self::Recovery { .. } => ConsultationKind::Recovery,
@@ -58,7 +58,7 @@ impl ConsultationSubject {
     }
 }
 
-/// What was chosen in a consultation.
+/// The choice that a consultation made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "chose", rename_all = "snake_case")]
 pub enum ConsultationChoice {

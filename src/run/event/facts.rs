@@ -5,7 +5,7 @@ use super::area::EventArea;
 use super::{Adaptation, Event, RunStatus, Subject, TimerSubject, UnexpectedSubject};
 use crate::plan::PlanStatus;
 
-/// What the store, the metrics, the public stream and the replay derive from an event.
+/// The facts that the store, the metrics, the public stream and the replay derive from an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFacts<'a> {
     /// Its name in the journal.
@@ -37,7 +37,7 @@ pub enum Durability {
     Deferred,
 }
 
-/// What an event changes in a run's status.
+/// The change of a run's status by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusChange {
     /// Sets the status.
@@ -417,12 +417,12 @@ impl Event {
         self.facts().public_name
     }
 
-    /// Whether the event ends the run.
+    /// Returns whether the event ends the run.
     pub fn is_terminal(&self) -> bool {
         matches!(self.facts().status, Some(StatusChange::Set(status)) if status.is_terminal())
     }
 
-    /// What it records as spent on models, in nano-USD.
+    /// Returns what it records as spent on models, in nano-USD.
     pub(crate) fn cost_nano_usd(&self) -> u64 {
         match self {
             Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => usage.cost_nano_usd,
@@ -430,7 +430,7 @@ impl Event {
         }
     }
 
-    /// Whether this event must be on disk before the run continues. `writes` says whether its call writes.
+    /// Returns whether this event must be on disk before the run continues. `writes` says whether its call writes.
     pub fn must_be_durable(&self, writes: bool) -> bool {
         match self.facts().durability {
             Durability::Always => true,

@@ -1,4 +1,4 @@
-//! What events carry of models and tools: replies, usage, calls, outcomes and faults.
+//! Payloads of events about models and tools: replies, usage, calls, outcomes and faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was used since `before`.
+    /// Returns what was used since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Whether a tool changes anything.
+/// The effect of a tool: it changes something, or only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -229,7 +229,7 @@ impl Outcome {
     }
 }
 
-/// What the process that made a call found about its result.
+/// Notes of the process that made a call about its result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultNotes {

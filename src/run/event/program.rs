@@ -1,4 +1,4 @@
-//! What events carry of the programs of steps of kind code.
+//! Payloads of events about the programs of steps of kind code.
 
 use serde::{Deserialize, Serialize};
 

@@ -16,7 +16,7 @@ use crate::flow::Flow;
 use crate::plan::{DependsOn, Plan, PlanStatus, TaskId};
 use crate::trace_context::TraceParent;
 
-/// What a request may ask for besides its text: one value from the client to the journal.
+/// The options of a request besides its text: one value from the client to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestOptions {
     /// The cache mode of its questions, where it differs from the configuration.
@@ -175,7 +175,7 @@ pub enum PlanCause {
     Adaptation,
 }
 
-/// Who made a plan.
+/// The maker of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanMaker {
@@ -260,7 +260,7 @@ pub struct PlanPatch {
 }
 
 impl PlanPatch {
-    /// What it changes besides its new steps, one line each, for people.
+    /// Returns what it changes besides its new steps, one line each, for people.
     pub fn changes(&self) -> Vec<String> {
         let replaced =
             self.replaced.iter().map(|(old, new)| format!("step {new} takes the place of step {old}"));

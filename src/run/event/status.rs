@@ -47,7 +47,7 @@ impl RunStatus {
         PlanStatus::ALL.into_iter().map(PlanStatus::name).chain(of_runs)
     }
 
-    /// Whether the run has ended.
+    /// Returns whether the run has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunStatus::Queued | RunStatus::Running | RunStatus::Waiting)
     }

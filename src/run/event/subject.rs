@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::adapt::ConsultationKind;
 
-/// What a question to a model is about.
+/// The subject of a question to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Subject {
@@ -68,7 +68,7 @@ pub enum Subject {
     },
 }
 
-/// What follows from a subject's kind.
+/// The facts that follow from a subject's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubjectFacts {
     /// The purpose of the question, which chooses the model.
@@ -121,7 +121,7 @@ impl Purpose {
         self.into()
     }
 
-    /// Whether it decides about something unexpected: what helps now may not help in an hour.
+    /// Returns whether it decides about something unexpected: what helps now may not help in an hour.
     pub fn is_consultation(self) -> bool {
         matches!(self, Purpose::Recovery | Purpose::Interpretation | Purpose::Decision | Purpose::Adaptation)
     }
@@ -136,7 +136,7 @@ impl Subject {
         }
     }
 
-    /// What follows from its kind.
+    /// Returns what follows from its kind.
     pub fn facts(self) -> SubjectFacts {
         let facts = |purpose, number, activity| SubjectFacts { purpose, number, step: None, activity };
         match self {
@@ -172,7 +172,7 @@ impl Subject {
         }
     }
 
-    /// Whether the embedded rules are asked when no model answers. Without them, predefined logic decides, or the
+    /// Returns whether the embedded rules are asked when no model answers. Without them, predefined logic decides, or the
     /// function that a node declares, and no program is written.
     pub fn has_fallback(self) -> bool {
         !matches!(

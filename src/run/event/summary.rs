@@ -1,4 +1,4 @@
-//! What events say about the summary of documents.
+//! Payloads of events about the summary of documents.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::super::document::DocumentId;
 use super::subject::Subject;
 use crate::summary::{ByteSpan, QuotedFact, SummarisedText, SummaryEstimate};
 
-/// What a summary is the result of: a step of kind summary, or a call of a step.
+/// The owner of a summary: a step of kind summary, or a call of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SummaryOwner {
     /// The step.
@@ -85,13 +85,13 @@ impl SummaryOutline {
         None
     }
 
-    /// Whether `other` divides the same documents into the same chunks.
+    /// Returns whether `other` divides the same documents into the same chunks.
     pub(in crate::run) fn is_same_text(&self, other: &Self) -> bool {
         (&self.documents, &self.ends) == (&other.documents, &other.ends)
     }
 }
 
-/// What came of one part of a summary.
+/// The outcome of one part of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum PartOutcome {

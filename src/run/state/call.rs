@@ -174,8 +174,8 @@ impl CallState {
         }
     }
 
-    /// Whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier run,
-    /// was not found by a model, and does not come from a document.
+    /// Returns whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier
+    /// run, was not found by a model, and does not come from a document.
     pub fn is_evidence(&self) -> bool {
         self.breaches.is_empty()
             && self.stale_since.is_none()
@@ -183,7 +183,7 @@ impl CallState {
             && !self.is_from_documents()
     }
 
-    /// Whether its result is what documents say, or was found by what they say.
+    /// Returns whether its result is what documents say, or was found by what they say.
     pub fn is_from_documents(&self) -> bool {
         self.quotes_documents || self.follows_documents
     }

@@ -67,7 +67,7 @@ pub enum AskStatus {
     Lost,
 }
 
-/// What to do about a question that is due.
+/// The work on a question that is due.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::run) enum DueQuestion {
     /// Something is under way.
@@ -96,7 +96,7 @@ impl RunState {
         self.asks.keys().next_back().copied().unwrap_or(0) + 1
     }
 
-    /// What is due for the ranking of the scenes by embeddings, which precedes the first plan. It is asked for once
+    /// Returns what is due for the ranking of the scenes by embeddings, which precedes the first plan. It is asked for once
     /// (and again after a restart of the process): if it fails, the plan does without it.
     pub(in crate::run) fn due_ranking(&self) -> Option<DueQuestion> {
         if self.settings().embeddings_timeout_ms == 0 || self.ranking.is_some() {
@@ -113,7 +113,7 @@ impl RunState {
         }
     }
 
-    /// What to do about the question on `subject`: at most `retries` repairs, then the
+    /// Returns what to do about the question on `subject`: at most `retries` repairs, then the
     /// embedded rules once if the settings allow it, then give up.
     pub(in crate::run) fn due_question(&self, subject: Subject, retries: u32) -> DueQuestion {
         let tries = self.tries(subject);

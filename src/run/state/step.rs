@@ -74,7 +74,7 @@ impl StepState {
         }
     }
 
-    /// Whether it was never begun. A step that is restarted keeps its earlier calls, so it is not
+    /// Returns whether it was never begun. A step that is restarted keeps its earlier calls, so it is not
     /// untouched.
     pub fn is_untouched(&self) -> bool {
         self.status == StepStatus::Pending && self.calls.is_empty()

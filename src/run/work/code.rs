@@ -101,7 +101,7 @@ pub struct ProgramStepCall {
 }
 
 impl ProgramStepCall {
-    /// Whether it is the commit of what the program staged: the machine requests it, and the program wrote no such call.
+    /// Returns whether it is the commit of what the program staged: the machine requests it, and the program wrote no such call.
     pub fn is_commit(&self, run: &RunState) -> bool {
         run.calls.get(&self.call).is_some_and(|call| call.is_commit)
     }
@@ -242,19 +242,19 @@ impl CodeWork {
         calls.any(|call| call.requested.effect == Effect::Write && call.attempts == 0)
     }
 
-    /// What the program came to: at its end, or once what it staged is committed.
+    /// Returns what the program came to: at its end, or once what it staged is committed.
     pub fn result(&self, run: &RunState) -> Option<&ProgramResult> {
         let last = self.program_calls.last().and_then(|last| run.outcome(last.call));
         let is_done = matches!(last, Some(Outcome::Ok { .. }));
         self.finished.as_deref().or_else(|| self.ending.as_deref().filter(|_| is_done))
     }
 
-    /// Whether the program ended with the word for success, and not to show what it would do.
+    /// Returns whether the program ended with the word for success, and not to show what it would do.
     pub(in crate::run) fn claims_success(&self, run: &RunState) -> bool {
         self.result(run).is_some_and(|end| end.status == STATUSES[0] && !end.dry_run)
     }
 
-    /// Whether the last program failed by itself, so that another one may help.
+    /// Returns whether the last program failed by itself, so that another one may help.
     pub(in crate::run) fn has_own_fault(&self, run: &RunState) -> bool {
         self.fault.is_some() && self.lasting_fault(run).is_none()
     }

@@ -163,7 +163,7 @@ impl FlowWork {
 }
 
 impl RunState {
-    /// What is due for the paths of a plan that is made and not executed: those of its flows are planned one after the
+    /// Returns what is due for the paths of a plan that is made and not executed: those of its flows are planned one after the
     /// other. `None` once all are.
     pub(in crate::run) fn draft_actions(&self) -> Option<Vec<Action>> {
         let unplanned =

@@ -14,7 +14,7 @@ use crate::summary::{GROUP, PART_BYTES, QuotedFact, SummaryPart, SummaryTree, fi
 /// How many questions about parts of one summary are in flight at once. The gateway's limits apply besides.
 const MAX_IN_FLIGHT: usize = 4;
 
-/// What is due for a summary.
+/// The work that is due for a summary.
 pub(in crate::run) enum DueSummary {
     /// These actions; none while everything is in flight.
     Parts(Vec<Action>),
@@ -96,7 +96,8 @@ impl SummaryWork {
         }
     }
 
-    /// What is due: the questions about parts whose own parts are done, or the end. `None` before the documents were read.
+    /// Returns what is due: the questions about parts whose own parts are done, or the end. `None` before the documents were
+    /// read.
     pub(in crate::run) fn due(&self, run: &RunState, owner: SummaryOwner) -> Option<DueSummary> {
         if let Some(error) = &self.stopped {
             return Some(DueSummary::Failed(error.clone()));
@@ -222,7 +223,7 @@ const LATE_SHARE: u64 = 5;
 /// The code of a summary without a single fact.
 const NOTHING: &str = "summary.nothing";
 
-/// Whether the code is that of a question for which no money is left.
+/// Returns whether the code is that of a question for which no money is left.
 pub(in crate::run) fn is_about_money(code: &str) -> bool {
     code.starts_with("budget.")
 }

@@ -10,7 +10,7 @@ pub(super) struct Call {
     pub name: String,
 }
 
-/// What a text of SQL names.
+/// The names in a text of SQL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
     /// What may be calls, in order.
@@ -27,7 +27,7 @@ enum SqlToken {
     Other,
 }
 
-/// What `sql` names.
+/// Returns what `sql` names.
 ///
 /// # Errors
 /// The kind of text that is not read here, in words: strings in dollars, names and strings with escapes, and what does

@@ -81,7 +81,7 @@ type ReadRow = (String, String, String, String, Option<String>);
 /// What each view reads, by table.
 type Reads = BTreeMap<TableName, BTreeMap<TableName, BTreeSet<String>>>;
 
-/// What the database holds.
+/// Reads what the database holds.
 pub(super) async fn read(
     connection: &mut PgConnection,
     settings: &SqlDatabaseSettings,

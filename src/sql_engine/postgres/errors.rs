@@ -1,4 +1,4 @@
-//! What errors of PostgreSQL and of the connection mean.
+//! The meaning of errors of PostgreSQL and of the connection.
 
 use sqlx::Error;
 use sqlx::postgres::PgDatabaseError;

@@ -1,4 +1,4 @@
-//! What a statement does according to its text and its plan: it must read approved tables and call listed functions.
+//! The check of a statement's text and plan: it must read approved tables and call listed functions.
 //! Views and row policies are expanded in the plan, so what they do is seen, too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +132,7 @@ const TELLING: &[&str] = &[
     "system_user",
 ];
 
-/// What a statement may do.
+/// The permission of a statement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanPermission<'a> {
     /// What it may read.
@@ -276,7 +276,7 @@ fn is_allowed(call: &Call, own: &BTreeSet<String>, beside: &[String]) -> bool {
     (built_in && listed) || no_function || beside.iter().any(|allowed| allowed == name)
 }
 
-/// What a view does that it must not, in words: `definition` is its query as the server writes it.
+/// Returns what a view does that it must not, in words: `definition` is its query as the server writes it.
 pub(super) fn fault_of_view(definition: &str, own: &BTreeSet<String>, beside: &[String]) -> Option<String> {
     match named(&without_escapes(definition)) {
         Err(what) => Some(format!("it contains {what}")),

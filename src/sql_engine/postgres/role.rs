@@ -1,4 +1,4 @@
-//! What the role of a connection may do beside reading. The layers above only have to hold where this one does not; so a
+//! The rights of a connection's role beside reading. The layers above only have to hold where this one does not; so a
 //! role that may do more is refused.
 
 use sqlx::postgres::PgConnection;

@@ -1,4 +1,4 @@
-//! What a statement may do, as SQLite asks for each action while it compiles the statement: everything is denied but
+//! The permissions of a statement, as SQLite asks for each action while it compiles the statement: everything is denied but
 //! reading what is approved.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::sql_guard::{ApprovedSet, Dialect, TableName, functions};
 /// Columns by table, both in lower case.
 type Columns = BTreeMap<String, BTreeSet<String>>;
 
-/// What a statement may read.
+/// The tables and columns that a statement may read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadPermission {
     /// What it may name itself.
@@ -47,7 +47,7 @@ pub(super) enum ReadAction<'a> {
 }
 
 impl ReadPermission {
-    /// What `set` allows of `schema`.
+    /// Returns what `set` allows of `schema`.
     pub(super) fn new(set: &ApprovedSet, schema: &DatabaseSchema, view_functions: &[String]) -> Self {
         let mut permission = Self {
             view_functions: view_functions.iter().map(|name| lower(name)).collect(),
@@ -102,7 +102,7 @@ impl ReadPermission {
         }
     }
 
-    /// Whether `action` is allowed; `accessor` is the view that takes it.
+    /// Checks that `action` is allowed; `accessor` is the view that takes it.
     ///
     /// # Errors
     /// What is denied, in words.
@@ -165,7 +165,7 @@ pub(super) fn action<'a>(context: &AuthContext<'a>) -> ReadAction<'a> {
     }
 }
 
-/// What the hook has seen: the first action that was denied, and the tables that are read.
+/// The findings of the hook: the first action that was denied, and the tables that are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen(Arc<Mutex<(Option<String>, BTreeSet<String>)>>);
 

@@ -23,7 +23,7 @@ const SCHEMA: &str = "main";
 /// What a view reads, by table.
 type Reads = BTreeMap<TableName, BTreeSet<String>>;
 
-/// What the database of `connector` holds.
+/// Reads what the database of `connector` holds.
 pub(super) fn read(
     connector: &Connector,
     settings: &SqlDatabaseSettings,

@@ -165,7 +165,7 @@ impl Watch {
         }
     }
 
-    /// Whether the statement must end now; counts [`INSTRUCTIONS`] more. Called by the connection.
+    /// Returns whether the statement must end now; counts [`INSTRUCTIONS`] more. Called by the connection.
     pub(super) fn must_end(&self) -> bool {
         let done = self.kilo_instructions.fetch_add(1, Ordering::Relaxed);
         let reason = if self.cancelled.load(Ordering::Relaxed) {

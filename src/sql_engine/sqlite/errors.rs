@@ -1,4 +1,4 @@
-//! What SQLite's errors mean.
+//! The meaning of SQLite's errors.
 
 use rusqlite::ErrorCode;
 

@@ -1,4 +1,4 @@
-//! What happened after a backup was taken, as an earlier data directory tells: both databases side by side.
+//! Changes after a backup was taken, as an earlier data directory tells: both databases side by side.
 
 use std::path::Path;
 

@@ -60,7 +60,7 @@ impl RestorePlace {
         self.work().join(NEW)
     }
 
-    /// What is stored in the directory, by name.
+    /// Lists what is stored in the directory, by name.
     pub(super) fn content(&self) -> Vec<String> {
         let database = std::iter::once(String::new()).chain(AUXILIARY.map(str::to_owned));
         let names = database.map(|ending| format!("{DATABASE_FILE}{ending}"));

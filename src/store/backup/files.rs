@@ -139,7 +139,7 @@ fn free_bytes(dir: &Path) -> Option<u64> {
     free_space(dir).map(|free| free.usable)
 }
 
-/// Whether the disk of a directory has at least so many bytes free.
+/// Returns whether the disk of a directory has at least so many bytes free.
 pub(super) fn check_free(dir: &Path, bytes: u64) -> bool {
     free_bytes(dir).is_none_or(|free| free >= bytes)
 }

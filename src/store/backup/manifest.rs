@@ -1,4 +1,4 @@
-//! What a backup says about itself: the list of its files with their hashes. Pure.
+//! The manifest of a backup: the list of its files with their hashes. Pure.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// Name of the file with the manifest's hash, as `sha256sum` writes it.
 pub(super) const MANIFEST_HASH: &str = "manifest.json.sha256";
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupManifest {
     /// The version of the format, at most [`BACKUP_FORMAT`].

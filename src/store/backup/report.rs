@@ -1,4 +1,4 @@
-//! What a restore says: the runs that wait, and what the backup cannot know.
+//! The report of a restore: the runs that wait, and what the backup cannot know.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use strum::IntoStaticStr;
 use super::manifest::BackupCounts;
 use crate::run::{RunId, RunStatus, SessionId, TenantId};
 
-/// What was restored, and what is not in it. It is printed, and kept in the data directory.
+/// The contents of a restored backup, and what is not in it. It is printed, and kept in the data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreReport {
     /// The directory of the backup.
@@ -80,7 +80,7 @@ pub struct RestoredRun {
     pub later: Option<LaterRun>,
 }
 
-/// What became of a run after the backup was taken.
+/// The fate of a run after the backup was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaterRun {
     /// Its last known status; absent if it was erased.
@@ -98,7 +98,7 @@ pub struct UnknownSince {
     pub remedy: String,
 }
 
-/// What happened after the backup was taken.
+/// The changes after the backup was taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangesSince {
     /// Requests that were accepted.
@@ -113,7 +113,7 @@ pub struct ChangesSince {
     pub more: u64,
 }
 
-/// What a tenant spent after the backup was taken.
+/// The spending of a tenant after the backup was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpentSince {
     /// The tenant.
@@ -162,7 +162,7 @@ pub enum ChangeSinceKind {
     PlanDemoted,
 }
 
-/// What no backup can know.
+/// Returns what no backup can know.
 pub(super) fn unknown_since() -> Vec<UnknownSince> {
     let unknown =
         |what: &str, remedy: &str| UnknownSince { what: what.to_owned(), remedy: remedy.to_owned() };

@@ -58,7 +58,7 @@ impl CopyWatch {
         Self { deadline, stop, sink, done: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 
-    /// Whether it has to be given up.
+    /// Returns whether it has to be given up.
     pub(super) fn must_end(&self) -> bool {
         self.stop.is_cancelled() || self.is_late()
     }

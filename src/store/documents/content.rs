@@ -24,7 +24,7 @@ impl OpenDocument {
         Self { row, path }
     }
 
-    /// What is known of it.
+    /// Returns what is known of it.
     pub fn row(&self) -> &DocumentRow {
         &self.row
     }

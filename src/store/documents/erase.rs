@@ -26,7 +26,7 @@ const DERIVED: &[&str] =
 /// How often the conversations of a document are gone through, since requests may name it meanwhile.
 const MAX_ROUNDS: usize = 3;
 
-/// What was deleted with a document, and what is left of it.
+/// The data that was deleted with a document, and what is left of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeletedDocument {
     /// The runs that named it, or that did nothing but to ask which one is meant and listed it: they are erased.

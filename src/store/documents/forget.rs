@@ -1,4 +1,4 @@
-//! What conversations forget with a document: the runs that named it, and what is remembered of these.
+//! Forgetting in conversations with a document: the runs that named it, and what is remembered of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the beginning of a document says about it: its first heading and its language.
+//! The outline of a document from its beginning: its first heading and its language.
 
 use crate::invisible::one_line;
 use crate::language;
@@ -11,7 +11,7 @@ const MAX_HEADING_CHARS: usize = 120;
 /// How much text is enough to tell its language, in characters.
 const LANGUAGE_CHARS: usize = 2_000;
 
-/// What the beginning of a document says about it.
+/// The outline of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     /// Its first heading, or else its first line that is not blank, cut.

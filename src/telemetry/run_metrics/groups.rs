@@ -137,7 +137,7 @@ impl PlanMetrics {
     }
 }
 
-/// What people change and decide.
+/// The metrics of people's changes and decisions.
 #[derive(Clone)]
 pub(in crate::telemetry) struct DecisionMetrics {
     pub(in crate::telemetry) edits: CounterGrid<1>,

@@ -45,7 +45,7 @@ pub struct TraceFold {
     finished: Vec<FinishedSpan>,
 }
 
-/// What every span of a run says.
+/// The attributes of every span of a run.
 pub(super) struct RunLabels {
     id: String,
     pub(super) session: String,

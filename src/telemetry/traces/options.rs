@@ -1,4 +1,4 @@
-//! What spans say besides what events say, and where finished ones go.
+//! The attributes of spans that are in no event, and where finished spans go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::span::SpanSink;
 use crate::llm;
 use crate::trace_context::TraceSampler;
 
-/// What a model is called by its server, and where that is.
+/// The name of a model at its server, and where that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelServer {
     /// The id that the server knows the model by.

@@ -49,7 +49,7 @@ impl AttributeValue {
 /// A name and its value.
 pub type SpanAttribute = (&'static str, AttributeValue);
 
-/// Whether what the span is about happens in another process.
+/// The role of a span: whether its work happens in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanRole {
     /// In this one.

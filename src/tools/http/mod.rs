@@ -83,7 +83,7 @@ pub struct HttpSpecProblem {
     pub remedy: String,
 }
 
-/// What HTTP tools share: the network policy and one client.
+/// The shared parts of HTTP tools: the network policy and one client.
 #[derive(Clone)]
 pub struct HttpNetwork {
     policy: NetworkPolicy,

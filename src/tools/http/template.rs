@@ -155,7 +155,7 @@ impl Template {
         })
     }
 
-    /// Whether it has no references.
+    /// Returns whether it has no references.
     pub(super) fn is_fixed(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
     }

@@ -55,7 +55,7 @@ pub struct PythonTool {
     timeout: Duration,
 }
 
-/// What a tool in Python is made of.
+/// The terms of a tool in Python.
 #[derive(Debug, Clone)]
 pub struct PythonToolTerms {
     /// The text of `tools.py`.

@@ -1,4 +1,4 @@
-//! What programs call: reads of declared tables, and the commit of what they staged.
+//! The table functions of programs: reads of declared tables, and the commit of what they staged.
 
 use async_trait::async_trait;
 use serde::Deserialize;

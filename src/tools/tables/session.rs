@@ -79,13 +79,13 @@ impl TableSession {
         self.call("delete", json!({"table": table, "key": key})).await
     }
 
-    /// What the host fills.
+    /// Returns what the host fills.
     #[cfg(test)]
     pub(super) fn host(&self) -> &HostValues {
         self.set.host()
     }
 
-    /// What was read so far, and what is staged.
+    /// Returns what was read so far, and what is staged.
     pub fn staged(&self) -> (ReadBase, WriteDiff) {
         (self.set.base(), self.set.diff())
     }
@@ -111,8 +111,8 @@ impl TableSession {
         }
     }
 
-    /// What the call with this idempotency key did before, if it did anything: a write that is repeated says so, instead of
-    /// computing it from rows that it changed itself.
+    /// Returns what the call with this idempotency key did before, if it did anything: a write that is repeated says so, instead
+    /// of computing it from rows that it changed itself.
     ///
     /// # Errors
     /// `store.error`.
