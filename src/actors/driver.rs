@@ -44,8 +44,8 @@ use crate::parts::ReplacedParts;
 use crate::planner::{self, CommandRefusal};
 use crate::program::{Stop, Unavailable};
 use crate::run::{
-    Action, Envelope, Event, Fault, RunId, RunQueued, RunState, SessionEvent, SessionId, Settings,
-    SummaryOwner, TenantId, TimerSubject,
+    Action, BoundedAction, Envelope, Event, Fault, RunId, RunQueued, RunState, SessionEvent, SessionId,
+    Settings, SummaryOwner, TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
 use crate::store::{Documents, Switchboard};
@@ -329,17 +329,11 @@ impl Driver {
     /// Performs what must happen now, until nothing must.
     async fn perform_due(&mut self, context: &mut Option<StartingContext>) -> Result<(), Fault> {
         while let Some(action) = self.due_action() {
-            let most = crash::most_events(MAX_EVENTS);
-            if self.state.seq > most && !matches!(action, Action::Record { .. }) {
-                // Start nothing new, but record the outcome of a write in flight.
-                if self.state.write_in_flight() {
-                    break;
-                }
-                let message = format!("more than {most} events: the run was stopped");
-                self.force_end(Fault::new("run.too_many_events", message)).await?;
-                continue;
+            match self.state.bounded(action, crash::most_events(MAX_EVENTS)) {
+                BoundedAction::Perform(action) => self.perform(action, context).await?,
+                BoundedAction::AwaitWrite => break,
+                BoundedAction::End(fault) => self.force_end(fault).await?,
             }
-            self.perform(action, context).await?;
         }
         Ok(())
     }

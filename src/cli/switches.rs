@@ -156,22 +156,7 @@ async fn list<W: Write>(
     loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let changed: BTreeMap<String, SwitchRow> = stored(loaded)
-        .await?
-        .into_iter()
-        .filter(|row| row.kind == kind)
-        .map(|row| (row.name.clone(), row))
-        .collect();
-    let off = changed.values().filter(|row| row.off).map(|row| row.name.clone());
-    let names: BTreeSet<String> = known.keys().cloned().chain(off).collect();
-    let states: Vec<SwitchState> = names
-        .into_iter()
-        .map(|name| {
-            let changed = changed.get(&name).cloned();
-            let off = changed.as_ref().is_some_and(|row| row.off);
-            SwitchState { about: known.get(&name).cloned().unwrap_or_default(), name, off, changed }
-        })
-        .collect();
+    let states = switch_states(kind, &known, stored(loaded).await?);
     if json {
         output::document(out, &states, false)?;
         return Ok(Exit::Completed);
@@ -214,6 +199,24 @@ async fn list<W: Write>(
     Ok(Exit::Completed)
 }
 
+/// The states of the switches of a kind, by name: of what is `known`, with what each is, and of what is off.
+fn switch_states(
+    kind: SwitchKind,
+    known: &BTreeMap<String, String>,
+    rows: Vec<SwitchRow>,
+) -> Vec<SwitchState> {
+    let of_kind = rows.into_iter().filter(|row| row.kind == kind);
+    let mut changed: BTreeMap<String, SwitchRow> = of_kind.map(|row| (row.name.clone(), row)).collect();
+    let off = changed.values().filter(|row| row.off).map(|row| row.name.clone());
+    let names: BTreeSet<String> = known.keys().cloned().chain(off).collect();
+    let state = |name: String| {
+        let changed = changed.remove(&name);
+        let off = changed.as_ref().is_some_and(|row| row.off);
+        SwitchState { about: known.get(&name).cloned().unwrap_or_default(), name, off, changed }
+    };
+    names.into_iter().map(state).collect()
+}
+
 /// The newest change of each switch; none where nothing is stored yet.
 async fn stored(loaded: &LoadedConfig) -> Result<Vec<SwitchRow>, Failure> {
     let Some(store) = reading(loaded).await? else { return Ok(Vec::new()) };
@@ -247,4 +250,31 @@ async fn reading(loaded: &LoadedConfig) -> Result<Option<Store>, Failure> {
 
 fn failure(error: Error) -> Failure {
     Failure::new(error.code(), error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_that_are_off_are_listed_even_if_what_they_are_about_is_gone() {
+        let row = |kind, name: &str, off| SwitchRow {
+            kind,
+            name: name.to_owned(),
+            off,
+            reason: String::new(),
+            by: "keysersoze".to_owned(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let rows = vec![
+            row(SwitchKind::Tool, "a.Read", true),
+            row(SwitchKind::Tool, "b.Gone", true),
+            row(SwitchKind::Tool, "b.GoneAndOn", false),
+            row(SwitchKind::Model, "a.Write", true),
+        ];
+        let known = ["a.Read", "a.Write"].map(|name| (name.to_owned(), "read".to_owned())).into();
+        let states = switch_states(SwitchKind::Tool, &known, rows);
+        let shown: Vec<_> = states.iter().map(|s| (s.name.as_str(), s.about.as_str(), s.off)).collect();
+        assert_eq!(shown, [("a.Read", "read", true), ("a.Write", "read", false), ("b.Gone", "", true)]);
+    }
 }

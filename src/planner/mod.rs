@@ -74,7 +74,7 @@ pub(crate) use read::is_usable_reading;
 pub use read::read;
 pub use recall::recall_key;
 pub use shortlist::{MAX_RANKED, needs_shortlist};
-pub use step_expectations::step_expectations;
+pub use step_expectations::{is_as_expected, step_expectations};
 pub use substitute::substitute;
 pub use summary::{read_summary, summary_request};
 pub use supplied_plan::{supplied_plan, usable_learned_plan};

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::plan::{Plan, PlanProblem};
 use crate::run::{CallState, Effect, Reply, RunState, StepState};
 use crate::scene::{Catalogue, SceneTool, ToolExpectations};
@@ -39,6 +41,15 @@ pub fn step_expectations(
     let expected = step.step.expectation_of(&call.requested.tool)?;
     let tool = catalogue.get(&call.scene)?.tool(&call.requested.tool)?;
     ToolExpectations::of_step(expected, tool).ok().map(Arc::new)
+}
+
+/// Returns whether `result` is what the step of call `call` expects: true where it expects nothing.
+pub fn is_as_expected(state: &RunState, catalogue: &Catalogue, call: u32, result: &Value) -> bool {
+    let call = state.calls.get(&call);
+    call.is_none_or(|call| {
+        let expected = step_expectations(state, catalogue, call);
+        expected.is_none_or(|expected| expected.breaches(&call.requested.arguments, result).is_empty())
+    })
 }
 
 /// The key by which equal calls share an outcome. A read of whose result its step expects something is another call than

@@ -18,6 +18,7 @@ mod context;
 mod decision;
 mod document;
 mod event;
+mod event_bound;
 mod fact;
 mod failed_writes;
 mod failure;
@@ -79,6 +80,7 @@ pub use event::{
     StatusChange, Subject, SubjectFacts, SummarisedDocument, SummaryOutline, SummaryOwner, TimerSubject,
     Unconfirmed, UnexpectedSubject, UnpreparedCall, UnusableCall, Usage, Verdict, parse_event,
 };
+pub(crate) use event_bound::BoundedAction;
 pub use fact::{
     CallOrigin, DocumentQuote, DocumentSpan, FactEvidence, FactKind, FactSource, KnownFact, StatedFact,
     TurnOrigin,

@@ -117,7 +117,8 @@ impl Driver {
     async fn recall(&mut self, call: u32) -> Event {
         let found = self.last_result(call).await;
         let found = found.filter(|found| {
-            self.state.may_recall(call, found.at) && self.is_as_expected(call, &found.result)
+            self.state.may_recall(call, found.at)
+                && planner::is_as_expected(&self.state, &self.shared.catalogue, call, &found.result)
         });
         Event::Adapted { change: Adaptation::Recalled { call, found: found.map(Box::new) } }
     }
@@ -333,16 +334,6 @@ impl Driver {
             let CallEnd { outcome, notes, .. } = end.remembered(remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
-    }
-
-    /// Whether an earlier result is what the call's step expects.
-    fn is_as_expected(&self, call: u32, result: &serde_json::Value) -> bool {
-        let call = self.state.calls.get(&call);
-        let expected = call.and_then(|call| {
-            let expected = planner::step_expectations(&self.state, &self.shared.catalogue, call)?;
-            Some(expected.breaches(&call.requested.arguments, result))
-        });
-        expected.is_none_or(|breaches| breaches.is_empty())
     }
 
     /// The key under which the result of a call may be found later, if its tool declares that.

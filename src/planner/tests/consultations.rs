@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::{CHOOSE_RECOVERY, read, request};
+use super::super::{CHOOSE_RECOVERY, is_as_expected, read, request};
 use super::{apply, catalogue, good_plan, replied};
 use crate::adapt::{
     AlternativeTool, ConsultationKind, ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction,
@@ -11,7 +11,7 @@ use crate::adapt::{
 };
 use crate::fault::{Fault, FaultClass};
 use crate::llm::{Message, Request, RequestDigest};
-use crate::plan::TaskId;
+use crate::plan::{StepExpectation, TaskId};
 use crate::run::{
     Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall,
     RequestedCall, RunId, RunQueued, RunStarted, RunState, Settings, Subject, call_key,
@@ -140,6 +140,21 @@ fn plain() -> Told {
         message: "GET http://127.0.0.1 answered 409: choose retry".to_owned(),
         earlier: 1,
     }
+}
+
+#[test]
+fn earlier_result_has_to_be_what_the_step_expects() {
+    let mut state = consulting(&plain());
+    let is_expected = |state: &RunState, result| is_as_expected(state, &catalogue(), 1, &result);
+    assert!(is_expected(&state, json!({"city": ""})), "nothing is expected");
+    let expected = StepExpectation {
+        tool: "ARead".to_owned(),
+        not_empty: vec!["/city".to_owned()],
+        ..StepExpectation::default()
+    };
+    state.steps.get_mut(&1).unwrap().step.expect = vec![expected];
+    assert!(is_expected(&state, json!({"city": "Milan"})));
+    assert!(!is_expected(&state, json!({"city": ""})) && !is_expected(&state, json!({})));
 }
 
 #[test]

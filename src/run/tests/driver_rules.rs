@@ -6,8 +6,8 @@ use super::sim::queued;
 use crate::adapt::{ConsultationKind, ConsultationLimits, ExecutionMode};
 use crate::plan::{Plan, PreparedCall, Step, StepKind};
 use crate::run::{
-    AskReservation, CacheMode, Effect, Event, Fault, Outcome, PlanMaker, QuestionTerms, Repeat, Settings,
-    Subject, SummaryOutline, SummaryOwner, Usage,
+    Action, AskReservation, BoundedAction, CacheMode, Effect, Event, Fault, Outcome, PlanMaker,
+    QuestionTerms, Repeat, Settings, Subject, SummaryOutline, SummaryOwner, Usage,
 };
 use crate::summary;
 
@@ -34,9 +34,7 @@ fn takeover_charges_questions_and_names_writes_in_flight() {
         millis: 1,
         attempts: vec![],
     });
-    let Some(crate::run::Action::Ask { call, subject, attempt, fallback }) =
-        run.state.next().first().cloned()
-    else {
+    let Some(Action::Ask { call, subject, attempt, fallback }) = run.state.next().first().cloned() else {
         panic!("the embedded rules are asked: {:?}", run.state.next())
     };
     let reserved = AskReservation { model: "main".to_owned(), purpose: "plan".to_owned(), nano_usd: 700 };
@@ -160,4 +158,19 @@ fn documents_of_one_request_have_a_bound_of_chunks_together() {
     run.record(Event::SummaryPlanned { step: 1, tool_call: None, outline });
     assert!(run.state.check_summary_chunks(400).is_ok());
     assert_eq!(run.state.check_summary_chunks(401).unwrap_err().code, "summary.too_large");
+}
+
+#[test]
+fn beyond_its_bound_of_events_a_run_only_records_and_ends_once_its_write_has_an_outcome() {
+    let asks =
+        Action::Ask { call: 1, subject: Subject::Continuation { round: 1 }, attempt: 0, fallback: false };
+    let records = Action::Record { event: Event::RunWaiting {} };
+    let mut run = asks_and_books();
+    let most = run.state.seq;
+    assert_eq!(run.state.bounded(asks.clone(), most), BoundedAction::Perform(asks.clone()));
+    assert_eq!(run.state.bounded(records.clone(), most - 1), BoundedAction::Perform(records));
+    assert_eq!(run.state.bounded(asks.clone(), most - 1), BoundedAction::AwaitWrite);
+    run.outcome(1, late());
+    let BoundedAction::End(fault) = run.state.bounded(asks, most) else { panic!("the run is not ended") };
+    assert_eq!(fault.code, "run.too_many_events");
 }

@@ -1,0 +1,31 @@
+//! The bound on the number of a run's events.
+
+use super::action::Action;
+use super::event::Fault;
+use super::state::RunState;
+
+/// Returned by [`RunState::bounded`]: what a driver does about the next action of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BoundedAction {
+    /// Performs the action.
+    Perform(Action),
+    /// Starts nothing, and records the outcome of the write in flight.
+    AwaitWrite,
+    /// Ends the run by force.
+    End(Fault),
+}
+
+impl RunState {
+    /// Returns what is done about `action` in a run that may have `most` events. Beyond these, only what the machine itself
+    /// records is performed.
+    pub(crate) fn bounded(&self, action: Action, most: u64) -> BoundedAction {
+        if self.seq <= most || matches!(action, Action::Record { .. }) {
+            BoundedAction::Perform(action)
+        } else if self.write_in_flight() {
+            BoundedAction::AwaitWrite
+        } else {
+            let message = format!("more than {most} events: the run was stopped");
+            BoundedAction::End(Fault::new("run.too_many_events", message))
+        }
+    }
+}
