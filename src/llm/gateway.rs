@@ -119,7 +119,8 @@ impl Gateway {
     /// A gateway to the models of `options`; `offline` serves where none is configured, and where the
     /// caller asks for the fallback. API keys are read from the environment once, here.
     ///
-    /// Errors: `llm.not_configured` with every fault of the options; `llm.internal` if threads or an
+    /// # Errors
+    /// `llm.not_configured` with every fault of the options; `llm.internal` if threads or an
     /// HTTP client cannot be had. A missing key is reported by the calls of its model.
     pub fn new(options: Options, offline: Arc<dyn Provider>) -> Result<Self, Error> {
         Self::with_keys(options, offline, |name| std::env::var(name).ok())
@@ -175,7 +176,8 @@ impl Gateway {
     /// reply, or one that the model does not stream, is written as a whole. Unless
     /// [`StreamMode`](super::StreamMode) says otherwise, a model streams only to a sink that has a reader.
     ///
-    /// Errors: those of [`complete`](Self::complete); the sink is reset on an error.
+    /// # Errors
+    /// Those of [`complete`](Self::complete); the sink is reset on an error.
     pub async fn complete_streaming(
         &self,
         caller: Caller,
@@ -218,7 +220,8 @@ impl Gateway {
     /// [`complete_streaming`](Self::complete_streaming) for callers that are tasks of this gateway
     /// ([`spawn_for`](Self::spawn_for)): the call is polled with its caller, without a task of its own.
     ///
-    /// Errors: those of [`complete`](Self::complete).
+    /// # Errors
+    /// Those of [`complete`](Self::complete).
     pub(crate) async fn complete_in_task(
         &self,
         caller: Caller,
@@ -363,7 +366,7 @@ impl Gateway {
         self.core.models.iter().map(count).collect()
     }
 
-    /// Returns whether a model is configured, so that the offline model are the fallback and not the model.
+    /// Returns whether a model is configured, so that the offline model is the fallback and not the model.
     pub fn has_models(&self) -> bool {
         self.core.models.iter().any(|model| !model.embeddings)
     }

@@ -3,29 +3,30 @@
 //! A confirmation is not an approval: only the user is asked, no webhook is notified, and a required
 //! approval is still requested afterwards. The run ends with the question; the yes is a new request.
 
-use std::borrow::Cow;
+mod question;
+mod sources;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+pub(super) use self::question::question_above_arguments;
+use self::question::{confirmation_question, repeat_question};
+use self::sources::sources;
+pub(super) use self::sources::{untraced_arguments, without_added_characters};
 use super::approval::{definition, stand_in_reason, with_approval};
 use super::command::plan_from_person;
 use super::consent;
-use super::constraints;
-use super::facts::{self, plain_words, statements_of};
-use super::grounding::{GroundingSources, as_written, has_invisible, is_optional_text, untraced};
+use super::grounding::{GroundingSources, is_optional_text, untraced};
 use super::planned_calls::unasked_action;
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
-use crate::invisible::{self, one_line};
+use crate::invisible;
 use crate::language;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
     CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Outcome, PendingQuestion,
-    PlanCause, PlanMade, PlanMaker, RequestedCall, RunState, RunStatus, Settings, StepState, TurnCall,
-    Unconfirmed, call_key, exact_json,
+    PlanCause, PlanMade, RequestedCall, RunState, Settings, StepState, Unconfirmed, call_key, exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
-use crate::tools::phrase;
 
 /// A write that a scene's model requests, before any confirmation or approval.
 pub(super) struct ProposedWrite<'a> {
@@ -218,34 +219,6 @@ fn doubt_about_results(state: &RunState, catalogue: &Catalogue, asked: &Proposed
     (!nowhere.is_empty()).then(|| format!("{why}: {what}"))
 }
 
-/// The names of the arguments that nobody said and no tool found.
-pub(super) fn untraced_arguments(
-    state: &RunState,
-    catalogue: &Catalogue,
-    tool: &SceneTool,
-    arguments: &Value,
-) -> Vec<String> {
-    // What is asked mostly says all values, and is soon read. The conversation, which may be long, is read only for a
-    // value that is not in it: further sources never make a value doubtful.
-    let Some(asked) = asked_sources(state) else { return Vec::new() };
-    if untraced(&tool.parameters, arguments, &asked).is_empty() {
-        return Vec::new();
-    }
-    let sources = sources(state, catalogue);
-    sources.map(|from| untraced(&tool.parameters, arguments, &from)).unwrap_or_default()
-}
-
-/// The arguments of a model without the invisible characters that it added to words that were said or found.
-pub(super) fn without_added_characters(state: &RunState, catalogue: &Catalogue, arguments: Value) -> Value {
-    if !state.settings().has_rules(13) || !has_invisible(&arguments) {
-        return arguments;
-    }
-    match sources(state, catalogue) {
-        Some(from) => as_written(arguments, &from),
-        None => arguments,
-    }
-}
-
 /// Most writes that the run may begin without confirmation.
 fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
     let names = state.steps.values().flat_map(|step| step.step.scene_names());
@@ -386,231 +359,6 @@ pub(super) fn occurrence(
 /// The chatbot's own instructions.
 fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
-}
-
-/// The first of the [`sources`]: the request and the instructions.
-fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
-    let started = state.started.as_ref()?;
-    Some(GroundingSources {
-        said: vec![state.request().into(), instructions(state).into()],
-        found: Vec::new(),
-        user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
-        now: &started.now,
-        language: started.language.as_deref(),
-        strict: state.settings().has_rules(2),
-        lists: state.settings().has_rules(6),
-        exact: state.settings().has_rules(13),
-    })
-}
-
-/// The sources that the arguments of a write may come from.
-fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSources<'a>> {
-    let started = state.started.as_ref()?;
-    let asked = asked_sources(state)?;
-    let said = asked.said;
-    let mut sources = CollectedSources { state, strict: asked.strict, said, found: Vec::new() };
-    sources.add_plans();
-    sources.add_results();
-    sources.found.extend(constraints::trusted_state(state).map(Cow::Borrowed));
-    sources.add_conversation(&started.context, catalogue);
-    let CollectedSources { said, found, .. } = sources;
-    Some(GroundingSources { said, found, ..asked })
-}
-
-/// The sources of a run's writes, as they are collected.
-struct CollectedSources<'a> {
-    state: &'a RunState,
-    /// Whether the rules are those since revision 2.
-    strict: bool,
-    /// What the user said.
-    said: Vec<Cow<'a, str>>,
-    /// What tools found.
-    found: Vec<Cow<'a, Value>>,
-}
-
-impl<'a> CollectedSources<'a> {
-    /// What people wrote into plans, or asked of them.
-    fn add_plans(&mut self) {
-        for made in &self.state.plans {
-            self.said.extend(made.why.iter().map(|why| why.as_str().into()));
-            if made.maker == PlanMaker::Person && !self.state.is_confirmation() {
-                self.said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
-            }
-        }
-    }
-
-    /// The results of the run's own calls.
-    fn add_results(&mut self) {
-        let state = self.state;
-        // What a flow's own functions return may repeat what a model wrote.
-        let is_evidence = |call: &CallState| !state.is_of_flow(call) && !call.is_untraced;
-        let evidence = state.calls.iter().filter(|(_, call)| is_evidence(call));
-        for (number, _) in evidence {
-            // A result comes with the arguments of the call that has it.
-            let by = state.calls.get(&state.resolved(*number)).filter(|by| by.is_evidence());
-            if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
-                let is_read = call.requested.effect == Effect::Read;
-                let result = match self.strict && is_read {
-                    true => without_echo(result, &call.requested.arguments),
-                    false => Cow::Borrowed(result),
-                };
-                self.found.push(facts::without_prose(state, result));
-            }
-        }
-    }
-
-    /// What the conversation knew when the run started.
-    fn add_conversation(&mut self, context: &'a Context, catalogue: &Catalogue) {
-        let (state, strict) = (self.state, self.strict);
-        // A model wrote the summary: it may pass on names, but no values.
-        let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };
-        self.said.extend(context.summary.iter().map(summary));
-        for evidence in facts::evidence(state) {
-            self.said.extend(evidence.said.iter().map(|text| Cow::Borrowed(text.as_str())));
-            self.found.extend(facts::values(evidence).map(Cow::Borrowed));
-        }
-        // A figure that a model made up in an earlier answer is no source.
-        let founded = state.settings().has_rules(6).then(|| facts::grounded_statements(state));
-        // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
-        let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
-        for (at, turn) in context.turns.iter().enumerate() {
-            self.said.push(turn.request.as_str().into());
-            let is_last = at + 1 == context.turns.len();
-            // A question that a model wrote is no evidence for what a yes to it does.
-            let is_question =
-                turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
-            if !is_question {
-                let founded = founded.as_ref().and_then(|founded| founded.get(at).cloned());
-                let statements = founded.unwrap_or_else(|| statements_of(&turn.answer));
-                let is_stale = turn.calls.iter().any(|call| call.stale);
-                self.said.push(if is_stale { plain_words(&statements).into() } else { statements.into() });
-            }
-            turn.calls
-                .iter()
-                .filter(|call| !call.stale)
-                .for_each(|call| self.add_earlier_call(call, catalogue));
-        }
-        self.said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
-        if let Some(pending) = pending.filter(|_| !strict) {
-            self.said.push(pending.question.text.as_str().into());
-            self.found.push(Cow::Borrowed(&pending.question.known));
-        }
-    }
-
-    /// A call of an earlier turn.
-    fn add_earlier_call(&mut self, call: &'a TurnCall, catalogue: &Catalogue) {
-        let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
-        // What a write was called with was traced, confirmed or approved then.
-        if !self.strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
-            self.found.push(Cow::Borrowed(call.arguments.value()));
-            self.found.push(facts::without_prose(self.state, Cow::Borrowed(call.result.value())));
-        } else {
-            let result = without_echo(call.result.value(), call.arguments.value());
-            self.found.push(facts::without_prose(self.state, result));
-        }
-    }
-}
-
-/// A result without the values that the call itself was given: a tool that repeats its input found nothing.
-fn without_echo<'a>(result: &'a Value, arguments: &Value) -> Cow<'a, Value> {
-    let mut given: Vec<&Value> = Vec::new();
-    let mut open = vec![arguments];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Array(list) => open.extend(list),
-            Value::Object(map) => open.extend(map.values()),
-            Value::String(_) | Value::Number(_) => given.push(value),
-            Value::Null | Value::Bool(_) => {}
-        }
-    }
-    if given.is_empty() {
-        return Cow::Borrowed(result);
-    }
-    Cow::Owned(pruned(result, &given, 0))
-}
-
-fn pruned(value: &Value, given: &[&Value], depth: u8) -> Value {
-    match value {
-        Value::Array(list) if depth < 64 => list.iter().map(|one| pruned(one, given, depth + 1)).collect(),
-        Value::Object(map) if depth < 64 => {
-            let members = map.iter().map(|(name, one)| (name.clone(), pruned(one, given, depth + 1)));
-            Value::Object(members.collect())
-        }
-        other if given.contains(&other) => Value::Null,
-        other => other.clone(),
-    }
-}
-
-/// The sentence before the question whether to repeat a call.
-fn repeat_question(language: Option<&str>) -> &'static str {
-    match language {
-        Some("it") => "È già stato fatto. Ancora una volta?",
-        Some("de") => "Das wurde schon getan. Noch einmal?",
-        Some("fr") => "Cela a déjà été fait. Encore une fois ?",
-        Some("es") => "Ya se ha hecho. ¿Una vez más?",
-        _ => "This was done already. Once more?",
-    }
-}
-
-/// The question of a call without its arguments, for what lists them below the question: unless the tool's own phrase has them.
-pub(super) fn question_above_arguments(
-    state: &RunState,
-    scene: &Scene,
-    tool: &SceneTool,
-    (arguments, question): (&Value, String),
-) -> String {
-    let language = state.language();
-    if !state.settings().has_rules(8) || own_question(tool, arguments, language.unwrap_or("en")).is_some() {
-        return question;
-    }
-    let generated = |arguments: &Value| confirmation_question(&scene.name, tool, arguments, language, true);
-    question.replace(&generated(arguments), &generated(&Value::Null))
-}
-
-/// The tool's own phrase for the question that names the exact call.
-fn own_question(tool: &SceneTool, arguments: &Value, language: &str) -> Option<String> {
-    let template = tool.confirm.get(language)?;
-    let own = phrase::render(template, language, &json!({}), arguments)?;
-    Some(invisible::escape_text(&own))
-}
-
-/// The question that names the exact call: the tool's own phrase, or one that lists the arguments.
-fn confirmation_question(
-    scene: &str,
-    tool: &SceneTool,
-    arguments: &Value,
-    language: Option<&str>,
-    exact: bool,
-) -> String {
-    let language = language.unwrap_or("en");
-    if let Some(own) = own_question(tool, arguments, language) {
-        return own;
-    }
-    let [lead, with] = match language {
-        "it" => ["Devo eseguire", "con"],
-        "de" => ["Soll ich dies ausführen:", "mit"],
-        "fr" => ["Dois-je exécuter", "avec"],
-        "es" => ["¿Debo ejecutar", "con"],
-        _ => ["Shall I carry out", "with"],
-    };
-    let name = one_line(&tool.name);
-    let values: Vec<String> = arguments
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| describe_argument(name, value, exact))
-        .collect();
-    let call = format!("{lead} {name} ({})", one_line(scene));
-    if values.is_empty() { format!("{call}?") } else { format!("{call} {with} {}?", values.join(", ")) }
-}
-
-fn describe_argument(name: &str, value: &Value, exact: bool) -> String {
-    let line = if exact { invisible::exact_line } else { one_line };
-    let value = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    format!("{}: {}", line(name), line(&value))
 }
 
 /// The calls that a request confirms, given its `settings` and memory: those of the last question, if the
