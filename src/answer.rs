@@ -72,7 +72,7 @@ pub struct AnswerStep {
     /// Whether it completed without the results of some of its reads, which `tool_calls` has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// What it found or did, or why not, as text; absent if it did not end by itself.
+    /// Its result, or why there is none, as text; absent if it did not end by itself.
     pub result: Option<String>,
     /// Its tool calls, in order; of a flow, those of its nodes.
     pub tool_calls: Vec<AnswerCall>,
@@ -152,7 +152,7 @@ pub struct AnswerApproval {
     /// Its id, for `POST /api/approvals/{id}`.
     #[schema(value_type = String)]
     pub approval_id: ApprovalId,
-    /// What it is about.
+    /// Its subject.
     pub about: About,
     /// Why approval is required.
     pub why: Vec<String>,
@@ -212,7 +212,7 @@ pub struct Metadata {
     /// Who could be asked when something unexpected happened, if that was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ExecutionLevel>,
-    /// What could change when something unexpected happened, if that was limited.
+    /// How much could change when something unexpected happened, if that was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ExecutionMode>,
     /// Which model decided what, in order: one entry for each question whose reply was used, the last 64 of them. Absent

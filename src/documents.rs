@@ -87,7 +87,7 @@ pub struct PlanDocument {
     /// Why the last requested modification failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmodified: Option<Fault>,
-    /// What people think of it, the last rating of each.
+    /// The ratings of people, the last one of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ratings: Vec<RatingDocument>,
     /// When it was requested.
@@ -124,7 +124,7 @@ pub struct PlanVersion {
     /// Why it was made: `request`, `continuation`, `feedback` or `edit`.
     #[schema(value_type = String)]
     pub cause: PlanCause,
-    /// What made it: `deterministic`, `learned`, `fallback` or `person`.
+    /// Its maker: `deterministic`, `learned`, `fallback` or `person`.
     #[schema(value_type = String)]
     pub maker: PlanMaker,
     /// The person who made or requested it.

@@ -104,7 +104,7 @@ pub trait ToolRunner: Send + Sync {
 pub struct RecoveryRequest {
     /// The failed call, as a model would get it.
     pub failure: FailedCall,
-    /// What may be chosen, in the order in which it is offered. Nothing else is carried out.
+    /// The options, in the order in which they are offered. Nothing else is carried out.
     pub options: Vec<RecoveryAction>,
     /// What was wrong with the last choice about this failure, if it was returned.
     pub problems: Vec<PlanProblem>,

@@ -17,7 +17,7 @@ pub struct SettingProblem {
     /// The dotted key, such as `planning.max_steps` or `llm.models.0.name`. If several keys contradict each
     /// other, all of them.
     pub keys: Vec<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// How to fix it.
     pub remedy: String,

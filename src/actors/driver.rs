@@ -77,7 +77,7 @@ pub(crate) struct RunServices {
     /// All other settings, by tenant.
     pub(crate) tenants: Arc<BTreeMap<String, config::TenantConfig>>,
     pub(crate) live: ActiveRuns,
-    /// What operators have switched off.
+    /// The things that operators have switched off.
     pub(crate) switches: Switchboard,
     /// How well the tools work lately.
     pub(crate) health: ToolHealths,

@@ -113,10 +113,10 @@ pub struct ToolPolicies {
     /// Whether its calls may be left out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// What is called in its place.
+    /// The tool that is called in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alternative: Option<AlternativeTool>,
-    /// What else can be called in its place, in this order: each another tool.
+    /// Further tools that can be called in its place, in this order: each another one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<AlternativeTool>,
     /// By what a model chooses among several alternatives; without it, they are called in their order.

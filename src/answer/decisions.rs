@@ -13,7 +13,7 @@ const MAX_DECISIONS: usize = 64;
 /// One question of the run whose reply was used. Replies that were returned for repair decided nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AnswerDecision {
-    /// What the question was for, as in `llm.purposes`: `plan`, `scene`, `continuation`, `answer`, `recovery`, …
+    /// The purpose of the question, as in `llm.purposes`: `plan`, `scene`, `continuation`, `answer`, `recovery`, …
     #[schema(value_type = String)]
     pub purpose: Purpose,
     /// The configured name of the model; `offline` for the embedded rules, `replaced` for a part of the library's user.
@@ -30,7 +30,7 @@ pub struct AnswerDecision {
     /// The version of the plan that it led to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// What was decided: for a check, `answer` or `continue`; for a consultation, the id of the option, such as `retry`,
+    /// The decision: for a check, `answer` or `continue`; for a consultation, the id of the option, such as `retry`,
     /// or `none` where predefined logic decided after all; for the plan, `patch` or `unchanged`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<String>,

@@ -49,7 +49,7 @@ pub struct AnswerNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "date-time")]
     pub ended_at: Option<Timestamp>,
-    /// What it found or did, as text.
+    /// Its result, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// Why it did not complete.

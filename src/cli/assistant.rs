@@ -66,7 +66,7 @@ pub struct CommandTarget {
 /// A command for a run, with an optional note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandWithNote {
-    /// What is wanted.
+    /// The action that is wanted.
     pub action: CommandAction,
     /// The reason, in the user's words.
     pub note: Option<String>,

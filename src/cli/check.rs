@@ -35,9 +35,9 @@ pub struct Finding {
     pub level: Level,
     /// Stable, such as `scene.unknown_native`.
     pub code: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do; may be empty.
+    /// The remedy; may be empty.
     pub remedy: String,
 }
 

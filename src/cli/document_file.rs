@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 256 * 1024;
 pub struct DocumentFile {
     /// The name of the document.
     pub name: String,
-    /// What it is, by the ending of its name.
+    /// Its kind, by the ending of its name.
     pub media: DocumentMedia,
     file: File,
 }

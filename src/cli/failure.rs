@@ -52,7 +52,7 @@ impl From<Exit> for ExitCode {
 pub struct Failure {
     /// Stable, such as `store.locked`.
     pub code: String,
-    /// What failed, and where.
+    /// The failure and its place.
     pub message: String,
     /// The remedy, if there is one.
     pub remedy: Option<String>,

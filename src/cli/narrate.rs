@@ -44,7 +44,7 @@ pub enum Mark {
 /// One line of a narration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NarrationLine {
-    /// What it is about.
+    /// The kind of the line.
     pub mark: Mark,
     /// Its words, one line, without anything that steers a terminal.
     pub text: String,

@@ -164,7 +164,7 @@ async fn document<W: Write>(
 pub struct RunRequest {
     /// The run.
     pub of: CommandTarget,
-    /// What is wanted.
+    /// The action that is wanted.
     pub command: CommandWithNote,
     /// The command line names the user.
     pub as_user: bool,

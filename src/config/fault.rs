@@ -48,7 +48,7 @@ pub struct ConfigFault {
     pub key: String,
     /// The value as written; absent if there is none.
     pub value: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// How to fix it.
     pub remedy: String,

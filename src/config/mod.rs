@@ -66,7 +66,7 @@ pub struct Config {
     pub planning: PlanningConfig,
     /// How plans are carried out.
     pub execution: ExecutionConfig,
-    /// What requires approval.
+    /// The calls that require approval.
     pub approval: ApprovalConfig,
     /// Overrides by tenant.
     pub tenants: BTreeMap<String, TenantConfig>,

@@ -29,7 +29,7 @@ pub struct AuthConfig {
     pub allow_anonymous: bool,
     /// Whether every request needs a key on loopback, too, from the start: for a server behind a proxy.
     pub require_keys: bool,
-    /// What each API key may do at most.
+    /// The limits of each API key.
     pub limits: KeyLimitsConfig,
 }
 
@@ -106,7 +106,7 @@ pub struct PlanningConfig {
     pub max_replans: u32,
     /// Whether the continuation check includes the answer.
     pub answer_with_check: bool,
-    /// What to do with a request outside every scene.
+    /// The treatment of a request outside every scene.
     pub out_of_scope: OutOfScope,
     /// How a forced reply is parsed.
     pub reader: ReaderMode,
@@ -116,7 +116,7 @@ pub struct PlanningConfig {
     pub prepare: PrepareMode,
     /// Who makes plans: a planner out of scenes, a model that writes a program, or a planner that may use programs.
     pub maker: PlanningMaker,
-    /// What is learned from executions.
+    /// The lessons that are drawn from executions.
     pub learn: LearnMode,
     /// How often a plan has to succeed before it is reused without a planner.
     pub learn_after: u32,
@@ -197,9 +197,9 @@ pub struct ExecutionConfig {
     pub compensate: bool,
     /// Who may be asked when something unexpected happens; unset: as before there were levels.
     pub level: Option<ExecutionLevel>,
-    /// What may change when something unexpected happens; unset: as before there were modes.
+    /// How much may change when something unexpected happens; unset: as before there were modes.
     pub mode: Option<ExecutionMode>,
-    /// What is done about failed calls whose tools declare nothing else.
+    /// The policies for failed calls whose tools declare nothing else.
     pub policies: PolicyDefaults,
     /// When a tool that does not answer is not called for a while.
     pub breaker: ToolBreakerConfig,

@@ -13,7 +13,7 @@ use crate::run::{FactKind, FactSource, Fault, SessionEvent, StatedFact};
 /// A person's statement of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FactStatement {
-    /// What is so.
+    /// The claim.
     pub(crate) claim: String,
     /// The fact that it takes the place of, by its id or the beginning of it.
     pub(crate) corrects: Option<String>,

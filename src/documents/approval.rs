@@ -49,7 +49,7 @@ pub struct ApprovalDocument {
     /// The lists among a call's arguments that may be changed, each with what it may contain besides what it contains
     /// already.
     pub lists: BTreeMap<String, Vec<String>>,
-    /// What it is about.
+    /// Its subject.
     pub subject: SubjectDocument,
 }
 
@@ -227,7 +227,7 @@ struct ApprovalFields {
     /// The run's conversation.
     #[schema(value_type = String)]
     session_id: SessionId,
-    /// What it is about.
+    /// Its subject.
     about: About,
     /// The requester of the run.
     user: String,

@@ -29,13 +29,13 @@ pub struct Explanation {
     /// Who could be asked when something unexpected happened, if that was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ExecutionLevel>,
-    /// What could change when something unexpected happened, if that was limited.
+    /// How much could change when something unexpected happened, if that was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ExecutionMode>,
     /// The flows of its steps: their paths, the nodes that were entered and skipped, and where a path was left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<AnswerFlow>,
-    /// What was unexpected, in order. Empty if nothing was.
+    /// The unexpected events, in order. Empty if there were none.
     pub unexpected: Vec<ExplainedEvent>,
     /// The cost of everything unexpected.
     pub cost: ExplainedCost,
@@ -47,7 +47,7 @@ pub struct ExplainedEvent {
     /// When it happened.
     #[schema(value_type = String, format = "date-time")]
     pub at: Timestamp,
-    /// What kind of thing it is about.
+    /// The kind of its subject.
     pub about: ExplainedSubject,
     /// The step that it belongs to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,18 +72,18 @@ pub struct ExplainedEvent {
     pub class: FaultClass,
     /// The fault's stable code.
     pub code: String,
-    /// What the user reads about it, in the user's language.
+    /// The sentence for the user, in the user's language.
     pub say: String,
     /// The detail, for callers who may read everything of the tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What could have been done, in the order of consideration.
+    /// The possible actions, in the order of consideration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ExplainedOption>,
     /// Whether a model was consulted about it, where level and mode are set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consultation: Option<ExplainedConsultation>,
-    /// What was done; absent as long as it is not decided.
+    /// The action; absent as long as it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// The tool that was called in its place.
@@ -94,9 +94,9 @@ pub struct ExplainedEvent {
     /// The person's name, if a person decided; the model's, if a model or, as `replaced`, a policy did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// What came of it.
+    /// Its outcome.
     pub then: ExplainedResult,
-    /// What it cost.
+    /// Its cost.
     pub cost: ExplainedCost,
 }
 

@@ -13,7 +13,7 @@ use crate::store::MissingNodeRow;
 pub struct FlowDocument {
     /// Unique over scenes and flows.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The values that a caller may give as `current_state`.
     pub inputs: Vec<String>,
@@ -25,7 +25,7 @@ pub struct FlowDocument {
     pub nodes: Vec<FlowNodeDocument>,
     /// Its edges.
     pub edges: Vec<FlowEdgeDocument>,
-    /// What holds for every execution.
+    /// The conditions on every execution.
     pub invariants: Vec<Invariant>,
     /// Requests that it serves, with the paths that they need.
     pub examples: Vec<PathExample>,
@@ -41,9 +41,9 @@ pub struct FlowDocument {
 /// A node that a path planner missed in a flow. It is a model's suggestion for the flow's author, and is never executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MissingNodeDocument {
-    /// What it could be called.
+    /// A possible name.
     pub name: String,
-    /// What it would do.
+    /// A description of what it would do.
     pub description: String,
     /// Why the request needs it.
     pub why: String,
@@ -67,9 +67,9 @@ impl From<MissingNodeRow> for MissingNodeDocument {
 pub struct FlowNodeDocument {
     /// Unique in the flow.
     pub name: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
-    /// What executes it: `native`, `llm`, `tool`, `approval` or `condition`.
+    /// Its executor: `native`, `llm`, `tool`, `approval` or `condition`.
     pub kind: String,
     /// The tool that it calls, as `Scene.Tool`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ pub struct UploadedDocument {
     pub id: DocumentId,
     /// The name that the user gave it.
     pub name: String,
-    /// What it is.
+    /// Its media type.
     pub media_type: DocumentMedia,
     /// Length of its content, in bytes.
     pub bytes: u64,

@@ -304,7 +304,7 @@ pub(super) struct EngineParts {
     pub(super) vectors: SceneVectors,
     /// The tenants that use this process.
     pub(super) tenants: Sharers<TenantId>,
-    /// What operators have switched off.
+    /// The things that operators have switched off.
     pub(super) switches: SwitchReader,
     /// How well the tools work lately, which outlives a reload.
     pub(super) health: ToolHealths,

@@ -40,7 +40,7 @@ pub struct ChangedRequest {
     pub before: [usize; 2],
     /// Right executions of all, now.
     pub now: [usize; 2],
-    /// What is wrong now; empty if nothing is.
+    /// The present problem; empty if there is none.
     pub fault: String,
 }
 

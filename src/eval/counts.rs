@@ -8,7 +8,7 @@ use super::executed::ExecutedRequest;
 use super::judge::{EvalFaultKind, Judgement, SetMatch};
 use super::labels::LabelledRequest;
 
-/// What stands in the confusion table for no scene.
+/// The entry of the confusion table for no scene.
 pub const NO_SCENE: &str = "(none)";
 
 /// A part of a whole.

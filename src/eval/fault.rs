@@ -11,7 +11,7 @@ pub struct EvalFileFault {
     pub line: Option<usize>,
     /// A stable code, such as `eval.unknown_tool`.
     pub code: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// How to fix it; may be empty.
     pub remedy: String,
@@ -47,7 +47,7 @@ pub enum EvalError {
     Other {
         /// A stable code, such as `eval.http_writes`.
         code: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
         /// How to fix it; may be empty.
         remedy: String,

@@ -68,7 +68,7 @@ pub struct SetMatch {
 /// How an executed request compares with its labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// What is not as labelled.
+    /// The differences from the labels.
     pub faults: Vec<EvalFault>,
     /// The scenes, where they are labelled and were chosen.
     pub scenes: Option<SetMatch>,

@@ -64,7 +64,7 @@ impl EvalSubject {
 pub struct EvalReport {
     /// [`REPORT_FORMAT`].
     pub format: String,
-    /// What was evaluated.
+    /// The subject of the evaluation.
     pub subject: EvalSubject,
     /// Requests.
     pub count: usize,
@@ -131,7 +131,7 @@ pub struct RequestReport {
 pub struct RepetitionReport {
     /// Whether everything was as labelled.
     pub right: bool,
-    /// What was not as labelled.
+    /// The differences from the labels.
     pub faults: Vec<EvalFault>,
     /// How it ended; absent if it could not be executed.
     pub status: Option<RunStatus>,

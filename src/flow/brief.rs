@@ -9,13 +9,13 @@ use super::{Flow, Invariant, Node, NodeKind, PathExample};
 pub struct FlowBrief {
     /// The flow.
     pub flow: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The nodes that a path may begin with.
     pub begins_with: Vec<String>,
     /// Most nodes of a path.
     pub max_nodes: u32,
-    /// What every path keeps to.
+    /// The conditions on every path.
     pub invariants: Vec<Invariant>,
     /// The nodes.
     pub nodes: Vec<NodeBrief>,
@@ -28,9 +28,9 @@ pub struct FlowBrief {
 pub struct NodeBrief {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
-    /// What executes it.
+    /// Its executor.
     pub kind: String,
     /// The values that it needs.
     pub needs: Vec<String>,

@@ -60,7 +60,7 @@ pub struct Flow {
     pub nodes: Vec<Node>,
     /// Most nodes that one execution enters, repeated ones included.
     pub max_node_steps: u32,
-    /// What holds for every execution, planned or not.
+    /// The conditions on every execution, planned or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invariants: Vec<Invariant>,
 }
@@ -97,7 +97,7 @@ pub struct Node {
     /// When an edge may be taken. An edge with several conditions needs all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<EdgeCondition>,
-    /// What executes it.
+    /// Its executor.
     pub kind: NodeKind,
     /// How often one execution may enter it. Required on every loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub struct Node {
 pub struct EdgeCondition {
     /// The node that the edge leads to.
     pub next: String,
-    /// What has to hold.
+    /// The condition.
     pub when: ValueTest,
 }
 
@@ -236,7 +236,7 @@ pub struct FlowProblem {
     pub node: Option<String>,
     /// The key of the node or of the flow that it is about.
     pub key: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// How to fix it.
     pub remedy: String,
@@ -261,9 +261,9 @@ pub enum PathMaker {
 pub struct MissingNode {
     /// The flow.
     pub flow: String,
-    /// What the node could be called: letters, digits and `_`, at most 64.
+    /// A possible name of the node: letters, digits and `_`, at most 64.
     pub name: String,
-    /// What it would do; one line, at most 300 characters.
+    /// A description of what it would do; one line, at most 300 characters.
     pub description: String,
     /// Why the request needs it; one line, at most 300 characters, perhaps empty.
     pub why: String,

@@ -22,7 +22,7 @@ pub(crate) struct App {
     pub(crate) anonymous: AnonymousAccess,
     /// Recent runs of the OpenAI protocol, so that a client's retry finds its run.
     pub(crate) tries: RetryRegistry,
-    /// What each key uses of its limits.
+    /// The use that each key makes of its limits.
     pub(crate) key_limits: KeyLimits,
     /// Counts requests by route and status.
     pub(crate) http_metrics: HttpMetrics,

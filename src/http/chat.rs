@@ -49,7 +49,7 @@ pub(crate) struct ChatBody {
     /// How to use the cache of model replies, if not as configured.
     #[serde(default)]
     pub(crate) cache: Option<Mode>,
-    /// What may change when something unexpected happens; has an effect where it is lower than configured.
+    /// How much may change when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
     pub(crate) mode: Option<ExecutionMode>,
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
@@ -58,7 +58,7 @@ pub(crate) struct ChatBody {
     /// Who makes the plan: `scenes`, `auto` or `code`; has an effect where it is narrower than configured, in this order.
     #[serde(default)]
     pub(crate) maker: Option<PlanningMaker>,
-    /// What the plan has to keep to.
+    /// The constraints of the plan.
     #[serde(default)]
     pub(crate) constraints: Option<PlanConstraints>,
     /// The state of things as the caller knows it, for the planner; at most 16 KiB of JSON. With the caller's own key, a

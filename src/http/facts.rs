@@ -41,7 +41,7 @@ pub(crate) struct FactQuery {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FactBody {
-    /// What is so; 1 to 400 characters.
+    /// The claim; 1 to 400 characters.
     #[schema(min_length = 1, max_length = 400)]
     pub(crate) claim: String,
     /// The id of the fact that it takes the place of.

@@ -49,13 +49,13 @@ pub(crate) struct CreatePlanBody {
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
     pub(crate) level: Option<ExecutionLevel>,
-    /// What may change when something unexpected happens; has an effect where it is lower than configured.
+    /// How much may change when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
     pub(crate) mode: Option<ExecutionMode>,
     /// The chatbot's instructions.
     #[serde(default)]
     pub(crate) instructions: Option<String>,
-    /// What the plan has to keep to.
+    /// The constraints of the plan.
     #[serde(default)]
     pub(crate) constraints: Option<PlanConstraints>,
     /// The state of things as the caller knows it, for the planner; at most 16 KiB of JSON. With the caller's own key, a

@@ -32,7 +32,7 @@ pub struct Problem {
     pub title: Box<str>,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong, where, and what to do.
+    /// The problem, its place, and the remedy.
     #[schema(value_type = String)]
     pub detail: Box<str>,
     /// Stable, such as `request.too_deep`.
@@ -42,7 +42,7 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
     pub run_id: Option<crate::run::RunId>,
-    /// What the run did before it failed: the answer document.
+    /// The answer document of the run before it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub document: Option<Box<Value>>,

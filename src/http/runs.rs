@@ -98,7 +98,7 @@ pub(crate) struct WaitsFor {
     /// The approval, for `POST /api/approvals/{approval_id}`.
     #[schema(value_type = String)]
     pub(crate) approval_id: ApprovalId,
-    /// What it is about: a plan, a call, or the unknown outcome of a write.
+    /// Its subject: a plan, a call, or the unknown outcome of a write.
     pub(crate) about: About,
 }
 

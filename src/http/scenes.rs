@@ -23,7 +23,7 @@ pub(crate) struct SceneList {
 pub(crate) struct SceneView {
     /// Unique.
     pub(crate) name: String,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) description: String,
     /// Example requests for this scene.
     pub(crate) examples: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct SceneView {
 pub(crate) struct ToolView {
     /// Unique in the scene.
     pub(crate) name: String,
-    /// What it does.
+    /// A description of what it does.
     pub(crate) description: String,
     /// `read` or `write`.
     #[schema(value_type = String)]

@@ -29,7 +29,7 @@ pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String 
     format!("{lead} {list}. {please}")
 }
 
-/// What a question for documents calls them among what is missing.
+/// The name of documents among missing values.
 pub(crate) const DOCUMENT: &str = "document";
 
 /// Says that the document of a list which was named is deleted; before [`ask_for_document`].

@@ -134,7 +134,7 @@ pub enum ErrorKind {
     /// An internal error.
     #[error("could not be asked because of an internal fault ({detail}): please report it")]
     Internal {
-        /// What happened.
+        /// The event.
         detail: String,
     },
 }

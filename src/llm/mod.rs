@@ -127,7 +127,7 @@ pub enum Message {
 pub struct ToolSpec {
     /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Schema,

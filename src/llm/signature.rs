@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub struct SceneLine {
     /// Its name.
     pub scene: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Its tools.
     pub tools: Vec<ToolLine>,
@@ -33,7 +33,7 @@ pub struct ToolLine {
     pub name: String,
     /// `read` or `write`.
     pub effect: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
     /// Its [`signature`].
     pub arguments: String,

@@ -28,7 +28,7 @@ pub mod usage;
 pub struct LoadFault {
     /// Stable, such as `load.require`.
     pub code: &'static str,
-    /// What is wrong, where, and what to write instead.
+    /// The problem, its place, and what to write instead.
     pub message: String,
 }
 

@@ -51,7 +51,7 @@ pub struct LoadRecorder {
     pub server_overhead: LatencyHistogram,
     /// How much later than intended requests were sent.
     pub lag: LatencyHistogram,
-    /// What happened when.
+    /// The course of the test.
     pub timeline: Timeline,
 }
 

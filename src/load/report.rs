@@ -30,7 +30,7 @@ pub struct LoadReport {
     pub seconds: f64,
     /// Why it ended.
     pub ended: LoadEnd,
-    /// What was sent, and where.
+    /// The requests that were sent, and where.
     pub settings: LoadSettings,
     /// Requests by their ends.
     pub requests: RequestCounts,
@@ -60,11 +60,11 @@ pub struct LoadReport {
     /// Why it could not be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_unchecked: Option<String>,
-    /// What the server used.
+    /// The resources that the server used.
     pub server: ServerFigures,
     /// What the load test itself used, where the system tells it.
     pub loader: Option<ProcessUsage>,
-    /// What happened when.
+    /// The course of the test.
     pub timeline: Vec<ReportedInterval>,
     /// All measures by name, each in its own unit: milliseconds, shares, bytes, US dollars.
     pub measures: MeasuredValues,

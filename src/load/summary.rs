@@ -15,7 +15,7 @@ const LATE_MS: f64 = 50.0;
 /// The results, in the order in which they are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadSummary {
-    /// What was sent, and where.
+    /// The requests that were sent, and where.
     pub head: String,
     /// Labels with their figures.
     pub figures: Vec<(&'static str, Vec<String>)>,

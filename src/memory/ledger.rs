@@ -48,7 +48,7 @@ const ID_CHARS: usize = 12;
 pub struct LedgerFact {
     /// Its id, 12 hexadecimal digits.
     pub id: String,
-    /// What it says.
+    /// Its claim.
     pub claim: String,
     /// How it is known.
     pub kind: FactKind,

@@ -86,7 +86,7 @@ impl Plan {
 pub struct Step {
     /// Unique in the run, counted from 1; the numbers of a replan continue those of earlier versions.
     pub step_number: u32,
-    /// What executes it. Left out of the wire form, and so of hashes, where it is a scene.
+    /// Its executor. Left out of the wire form, and so of hashes, where it is a scene.
     #[serde(default, skip_serializing_if = "StepKind::is_scene")]
     pub kind: StepKind,
     /// The exact name of the scene that executes it; `LLM` for a step of kind `llm`, `PROGRAM` for one of kind `code`.

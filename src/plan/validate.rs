@@ -44,7 +44,7 @@ const MAX_AHEAD: u32 = 1000;
 pub struct PlanProblem {
     /// Stable code, such as `plan.unknown_scene`.
     pub code: String,
-    /// What is wrong, where, and what would be right.
+    /// The problem, its place, and what would be right.
     pub message: String,
 }
 

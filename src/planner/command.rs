@@ -34,7 +34,7 @@ pub struct Command {
     pub by: String,
     /// The person's reason.
     pub note: Option<String>,
-    /// What the person wants.
+    /// The action that the person wants.
     pub action: CommandAction,
     /// Whether the person's API key may not approve the person's own requests.
     pub no_own_approval: bool,

@@ -9,7 +9,7 @@ use super::Finished;
 /// The marks around the program in a model's reply.
 pub const BLOCK: [&str; 2] = ["<execute_python>", "</execute_python>"];
 
-/// What `STATUS` may be, where no scene of the program declares something else.
+/// The values that `STATUS` may have, where no scene of the program declares others.
 pub const STATUSES: [&str; 5] =
     ["success", "no_match", "insufficient_stock", "invalid_request", "unsupported_intent"];
 

@@ -20,9 +20,9 @@ pub use contract::ProgramResult;
 pub struct Program {
     /// The Python source.
     pub source: String,
-    /// What it may call. Anything else is an unknown name.
+    /// The functions that it may call. Anything else is an unknown name.
     pub functions: Vec<ProgramFunction>,
-    /// What its clock says for as long as it lives, in milliseconds since 1970 UTC.
+    /// The time of its clock for as long as it lives, in milliseconds since 1970 UTC.
     pub now_ms: i64,
     /// Tells it from an equal program of another run, which executes in another worker. Programs have no random numbers.
     pub seed: u64,
@@ -87,9 +87,9 @@ impl Default for ProgramLimits {
 /// A call that an earlier execution of the program made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastCall {
-    /// What was called.
+    /// The call.
     pub call: ProgramCall,
-    /// What the program gets.
+    /// The outcome that the program gets.
     pub outcome: PastOutcome,
 }
 
@@ -132,7 +132,7 @@ pub enum Stop {
 /// The values that a program left when it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
-    /// What it printed, within the bound.
+    /// Its output, within the bound.
     pub printed: String,
     /// Whether more was printed than was kept.
     pub cut: bool,
@@ -162,7 +162,7 @@ pub struct ProgramFault {
     pub message: String,
     /// The line of the program, from 1, where it is known.
     pub line: Option<u32>,
-    /// What it printed before, within the bound.
+    /// Its output before, within the bound.
     pub printed: String,
 }
 
@@ -220,6 +220,6 @@ pub trait Interpreter: Send + Sync + std::fmt::Debug {
 pub struct Unavailable {
     /// `sandbox.unavailable` or `sandbox.busy`.
     pub code: &'static str,
-    /// What is missing, and what to do.
+    /// The missing thing, and the remedy.
     pub message: String,
 }

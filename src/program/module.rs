@@ -11,7 +11,7 @@ pub type ReadModule = Result<PythonModule, ModuleProblem>;
 pub struct PythonModule {
     /// The functions that it defines at its top level, in their order.
     pub functions: Vec<ModuleFunction>,
-    /// What it imports.
+    /// Its imports.
     pub imports: Vec<ModuleImport>,
     /// The attributes that it reads of names that it does not define itself, such as `tables.find`.
     pub uses: Vec<AttributeUse>,
@@ -69,6 +69,6 @@ pub struct AttributeUse {
 pub struct ModuleProblem {
     /// The line, from 1, where it is known.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What Python does not take as a name.
+/// The words that Python does not take as a name.
 pub const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
     "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",

@@ -122,7 +122,7 @@ pub struct PromptDifference {
     pub seq: u64,
     /// The question's ordinal.
     pub call: u32,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// The recorded hash of the request, SHA-256 in hex.
     pub recorded: String,

@@ -10,7 +10,7 @@ use super::event::Usage;
 pub struct Attempt {
     /// The configured name of the model; `offline` for the embedded rules.
     pub model: String,
-    /// What the question was for, as `llm.purposes` names it: `plan`, `scene`, …
+    /// The purpose of the question, as `llm.purposes` names it: `plan`, `scene`, …
     #[serde(default)]
     pub purpose: String,
     /// `ok`; `cached` (the reply came from the cache) or `joined` (an equal question was in flight), for
@@ -39,7 +39,7 @@ pub struct Attempt {
 pub struct AskReservation {
     /// The configured name of the first model asked.
     pub model: String,
-    /// What the question is for, as `llm.purposes` names it.
+    /// The purpose of the question, as `llm.purposes` names it.
     pub purpose: String,
     /// The most that the attempt can cost, in nano-USD.
     pub nano_usd: u64,

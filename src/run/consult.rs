@@ -20,13 +20,13 @@ use crate::sentences;
 /// A consultation and what it chose.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConsultationState {
-    /// What it is about.
+    /// Its subject.
     pub subject: ConsultationSubject,
     /// The kind of failure.
     pub class: FaultClass,
     /// The fault's code.
     pub code: String,
-    /// What may be chosen, frozen when it was opened.
+    /// The options, frozen when it was opened.
     pub options: Vec<RecoveryAction>,
     /// The shape of the data that a model is asked about, see [`adapt::shape`].
     #[serde(skip_serializing_if = "Option::is_none")]

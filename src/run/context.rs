@@ -73,9 +73,9 @@ pub struct PendingQuestion {
     pub request: String,
     /// The scene that asks.
     pub scene: String,
-    /// What its step was for.
+    /// The purpose of its step.
     pub purpose: String,
-    /// What it asks.
+    /// Its question.
     pub question: Question,
     /// The calls that a plain yes of the same user confirms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

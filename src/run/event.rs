@@ -142,7 +142,7 @@ pub enum Event {
     PathObserved {
         /// The flow's step.
         step: u32,
-        /// What it says.
+        /// Its claim.
         lesson: PlanLesson,
     },
     /// A person has judged the plan, after the run's end.
@@ -165,7 +165,7 @@ pub enum Event {
     ModelAsked {
         /// Our own ordinal in the run, from 1.
         call: u32,
-        /// What it is about.
+        /// Its subject.
         subject: Subject,
         /// 0 for the first attempt, then the number of the repair.
         attempt: u32,
@@ -459,7 +459,7 @@ pub enum Event {
         /// The question's ordinal, if one was answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<u32>,
-        /// What came of it.
+        /// Its outcome.
         outcome: PartOutcome,
     },
     /// A summary cannot go on: its documents are not known, cannot be read, are too large, or cost more than is left.

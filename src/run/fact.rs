@@ -98,7 +98,7 @@ pub struct FactSource {
 pub struct StatedFact {
     /// How it is known. A person's fact is given, a document's is quoted.
     pub kind: FactKind,
-    /// What it says.
+    /// Its claim.
     pub claim: String,
     /// Where it comes from.
     #[serde(default)]
@@ -125,7 +125,7 @@ pub struct KnownFact {
     pub id: String,
     /// How it is known.
     pub kind: FactKind,
-    /// What it says.
+    /// Its claim.
     pub claim: String,
     /// When it came up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use super::event::Effect;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanGuidance {
-    /// What the plan has to keep to.
+    /// The constraints of the plan.
     #[serde(skip_serializing_if = "PlanConstraints::is_empty")]
     pub constraints: PlanConstraints,
     /// The state of things as the caller knows it.

@@ -21,7 +21,7 @@ pub struct Settings {
     pub fallback_enabled: bool,
     /// Whether the continuation check carries the answer.
     pub answer_with_check: bool,
-    /// What to do with a request that no scene covers.
+    /// The treatment of a request that no scene covers.
     pub out_of_scope: OutOfScope,
     /// Whether forced replies are read tolerantly or by plain `serde_json`.
     pub reader: ReaderMode,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub max_rounds: u32,
     /// Most tool calls in one step.
     pub max_calls: u32,
-    /// What makes two calls duplicates.
+    /// The rule by which two calls are duplicates.
     pub duplicates: Duplicates,
     /// Milliseconds from start to the deadline of the whole run.
     pub run_timeout_ms: u64,
@@ -85,10 +85,10 @@ pub struct Settings {
     /// Who may be asked when something unexpected happens.
     #[serde(skip_serializing_if = "is_default")]
     pub level: Option<ExecutionLevel>,
-    /// What may change when something unexpected happens. Always set where the level is.
+    /// How much may change when something unexpected happens. Always set where the level is.
     #[serde(skip_serializing_if = "is_default")]
     pub mode: Option<ExecutionMode>,
-    /// What is done about failed calls whose tools declare nothing else, and the run's bounds.
+    /// The policies for failed calls whose tools declare nothing else, and the run's bounds.
     #[serde(skip_serializing_if = "is_default")]
     pub policies: PolicyDefaults,
     /// The bounds of the run's consultations.

@@ -57,7 +57,7 @@ pub struct RunState {
     pub plan_status: PlanStatus,
     /// The request, once accepted.
     pub queued: Option<RunQueued>,
-    /// What was frozen when it started. Shared by clones: it contains what the run knows of the conversation.
+    /// The facts that were frozen when it started. Shared by clones: it contains what the run knows of the conversation.
     pub started: Option<Arc<RunStarted>>,
     /// The plan being made.
     pub planning: Option<PlanInProgress>,
@@ -68,7 +68,7 @@ pub struct RunState {
     /// SHA-256 in hex of the scenes that are loaded, where they have changed since the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalogue: Option<String>,
-    /// What is known of requests like this one, once it was looked up.
+    /// The knowledge about requests like this one, once it was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<PlanRecall>,
     /// The template about whose plan the run's end said something.
@@ -147,7 +147,7 @@ pub struct RunState {
     /// Questions in flight.
     #[serde(skip)]
     pub(super) open_asks: BTreeSet<u32>,
-    /// What is due, once it was asked for. Every event forgets it.
+    /// The actions that are due, once they were asked for. Every event forgets them.
     #[serde(skip)]
     pub(super) due: DueActions,
 }

@@ -26,7 +26,7 @@ pub struct SceneFault {
     pub line: Option<u32>,
     /// A stable code, such as `scene.unknown_key`.
     pub code: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// How to fix it.
     pub remedy: String,

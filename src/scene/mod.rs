@@ -131,7 +131,7 @@ pub struct SceneExample {
 pub struct SceneTool {
     /// Unique in the scene; letters, digits and `_`, at most 64.
     pub name: String,
-    /// What it does, as models read it.
+    /// Its description, as models read it.
     pub description: String,
     /// JSON Schema of its arguments: an object.
     pub parameters: Schema,

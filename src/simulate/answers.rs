@@ -46,7 +46,7 @@ pub(super) enum Endpoint {
 /// The reply to a request, ready to be sent.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// What the fate of the request depends on.
+    /// The facts that the fate of the request depends on.
     pub(super) facts: QuestionFacts,
     /// Whether the reply is streamed.
     pub(super) is_streamed: bool,

@@ -62,7 +62,7 @@ pub(super) struct QuestionFacts {
 pub(super) struct WireQuestion {
     /// For the embedded rules.
     pub(super) request: Request,
-    /// What its fate depends on.
+    /// The facts that its fate depends on.
     pub(super) facts: QuestionFacts,
     /// The model's name, which replies repeat.
     pub(super) model: String,
@@ -94,7 +94,7 @@ pub(super) struct RefusedRequest {
     pub(super) status: u16,
     /// The stable code.
     pub(super) code: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem, and the remedy.
     pub(super) message: String,
 }
 

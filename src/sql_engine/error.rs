@@ -118,7 +118,7 @@ pub struct SqlEngineError {
     pub code: SqlErrorCode,
     /// What failed, in the engine's words where it has some; values are redacted.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 

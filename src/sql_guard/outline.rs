@@ -90,7 +90,7 @@ pub enum Item {
 /// A table in `FROM`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What it is.
+    /// Its kind.
     pub kind: SourceKind,
     /// Its alias.
     pub alias: Option<Name>,

@@ -99,7 +99,7 @@ pub struct Refusal {
     /// Where it is, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<TextPosition>,
-    /// What to write instead.
+    /// The remedy: what to write instead.
     pub remedy: String,
 }
 

@@ -55,7 +55,7 @@ pub struct StagedError {
     /// `staged.no_row`, `staged.check`, `staged.rule`, `staged.append_only`, `staged.too_large`, `staged.conflict`,
     /// `staged.arguments`, `staged.key_reused`.
     pub code: &'static str,
-    /// What is wrong and what is expected, for the author of the program.
+    /// The problem and what is expected, for the author of the program.
     pub message: String,
 }
 

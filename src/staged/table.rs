@@ -17,7 +17,7 @@ pub type TableRow = BTreeMap<String, CellValue>;
 pub struct TableDefinition {
     /// Its name, unique in the scene.
     pub name: String,
-    /// What its rows are, for the authors of programs.
+    /// A description of its rows, for the authors of programs.
     pub description: String,
     /// Its columns, in the declared order.
     pub columns: Vec<ColumnDefinition>,
@@ -39,7 +39,7 @@ pub struct TableDefinition {
 pub struct ColumnDefinition {
     /// Its name, unique in the table.
     pub name: String,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: ColumnKind,
     /// Whether it may be null.
     pub optional: bool,

@@ -98,7 +98,7 @@ pub struct ApprovalRow {
     pub task: TaskId,
     /// The user who requested the run.
     pub user: String,
-    /// What the approval is about.
+    /// The subject of the approval.
     pub about: About,
     /// When it was requested.
     pub created: Timestamp,

@@ -59,7 +59,7 @@ pub struct AuditReport {
 pub struct AuditFailure {
     /// Its number.
     pub seq: i64,
-    /// What is wrong with it.
+    /// The problem with it.
     pub why: String,
 }
 

@@ -45,7 +45,7 @@ pub struct DocumentRow {
     pub user: String,
     /// The name that the user gave it: 1 to 200 visible characters.
     pub name: String,
-    /// What it is.
+    /// Its media type.
     pub media: DocumentMedia,
     /// Length of its content, in bytes.
     pub bytes: u64,

@@ -8,9 +8,9 @@ const OWN_FILE_NAMES: [&str; 4] = ["lock", "server", "server.new", "chat_history
 
 /// Name of the directory in which a restore prepares its files.
 pub(super) const RESTORE_DIR: &str = "restoring";
-/// What the names of directories begin with that keep what was there before a restore.
+/// The prefix of directories that keep what was there before a restore.
 pub(super) const KEPT_PREFIX: &str = "before-restore-";
-/// What the names of the reports of restores begin with.
+/// The prefix of the reports of restores.
 pub(super) const REPORT_PREFIX: &str = "restored-";
 
 fn is_own(name: &str) -> bool {

@@ -22,7 +22,7 @@ pub struct DiskUsage {
     pub database_bytes: Option<u64>,
     /// The write-ahead log; 0 if there is none.
     pub wal_bytes: Option<u64>,
-    /// What this process may still write.
+    /// The bytes that this process may still write.
     pub free_bytes: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Store {
 /// The free bytes of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSpace {
-    /// What this process may still write.
+    /// The bytes that this process may still write.
     pub(super) usable: u64,
     /// With the blocks that are reserved for root.
     pub(super) with_reserved: u64,

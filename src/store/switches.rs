@@ -30,7 +30,7 @@ pub enum SwitchKind {
 /// A change of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SwitchRow {
-    /// What it is about.
+    /// The kind of thing that it turns off.
     pub kind: SwitchKind,
     /// The name of the tool, model or tenant.
     pub name: String,

@@ -20,7 +20,7 @@ pub enum BlockKind {
 /// A part of a text that belongs together, with the empty lines after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// What it is.
+    /// Its kind.
     pub kind: BlockKind,
     /// Its place in the text.
     pub span: ByteSpan,

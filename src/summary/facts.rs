@@ -19,7 +19,7 @@ const QUOTATION_FRAME: usize = 10;
 /// A fact of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotedFact {
-    /// What is so, in the words of a model. Absent where it is what the document says.
+    /// The claim in the words of a model. Absent where it is what the document says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
     /// Where the document says so.
@@ -44,7 +44,7 @@ impl QuotedFact {
 /// A fact as a model reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReportedFact {
-    /// What is so.
+    /// The claim.
     pub claim: String,
     /// The words of the text that say so.
     pub quote: String,

@@ -31,7 +31,7 @@ pub(super) enum Unit {
 pub(super) struct Figure {
     /// As it is written.
     pub written: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FigureKind,
 }
 

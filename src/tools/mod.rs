@@ -143,7 +143,7 @@ pub struct ToolError {
     pub kind: ToolErrorKind,
     /// A stable code, such as `vacation.overlap`.
     pub code: String,
-    /// What is wrong and what is expected, for the model; and for the user, unless `say` is given.
+    /// The problem and what is expected, for the model; and for the user, unless `say` is given.
     pub message: String,
     /// The sentence for end users, in their language.
     pub say: Option<String>,

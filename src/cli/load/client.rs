@@ -36,7 +36,7 @@ pub struct LoadRequest<'a> {
     pub session: &'a str,
     /// The client's name for the request; no two are equal.
     pub idempotency: &'a str,
-    /// What is asked.
+    /// The text of the request.
     pub text: &'a str,
     /// The earlier requests of the conversation and their answers, for servers that keep none.
     pub history: &'a [(String, String)],
@@ -44,7 +44,7 @@ pub struct LoadRequest<'a> {
 
 /// The outcome of a request, with the text of its answer.
 pub struct LoadReply {
-    /// What came of it.
+    /// Its outcome.
     pub outcome: RequestOutcome,
     /// The text of the answer.
     pub answer: String,

@@ -21,10 +21,10 @@ pub struct ExplainedConsultation {
     /// Why no model was asked, such as `level` or `run_limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What could be chosen.
+    /// The options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offered: Vec<String>,
-    /// What was chosen.
+    /// The choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// Who voted for what, where several models did, such as `main: alternative_2 (GetForecast)`.

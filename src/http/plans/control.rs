@@ -53,7 +53,7 @@ fn yes() -> bool {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModifyBody {
-    /// What the planner should change; 1 to 8000 characters.
+    /// The change that the planner should make; 1 to 8000 characters.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 8000)]
     pub(crate) feedback: Option<String>,

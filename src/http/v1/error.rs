@@ -18,7 +18,7 @@ pub(crate) struct ErrorBody {
 /// The error.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ErrorView {
-    /// What is wrong, for people.
+    /// The problem, for people.
     pub(crate) message: String,
     /// The protocol's kind of error, such as `invalid_request_error`.
     #[serde(rename = "type")]

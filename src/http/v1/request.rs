@@ -25,7 +25,7 @@ pub(crate) struct CompletionRequest {
     #[serde(default, deserialize_with = "lenient::flag", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = lenient::flag_schema)]
     pub(crate) stream: Option<bool>,
-    /// What a stream contains besides the answer.
+    /// The further contents of a stream besides the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream_options: Option<StreamOptions>,
     /// Not supported: this server's tools are its scenes. Ignored with `tool_choice: "none"`.

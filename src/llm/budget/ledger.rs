@@ -51,11 +51,11 @@ pub struct BudgetRefusal {
     pub of: String,
     /// Its limit.
     pub limit: u64,
-    /// What is spent.
+    /// The amount that is spent.
     pub spent: u64,
-    /// What calls in progress may cost.
+    /// The most that calls in progress may cost.
     pub reserved: u64,
-    /// What this call may cost.
+    /// The most that this call may cost.
     pub wanted: u64,
     /// When it begins again; absent where it does not.
     pub renews: Option<Zoned>,
@@ -107,9 +107,9 @@ fn usd(nano: u64) -> String {
 /// An account's figures in nano-USD.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountBalance {
-    /// What was spent.
+    /// The amount that was spent.
     pub spent: u64,
-    /// What calls in progress may cost.
+    /// The most that calls in progress may cost.
     pub reserved: u64,
 }
 

@@ -76,7 +76,7 @@ pub enum BudgetError {
 /// The figures of all accounts. Amounts in nano-USD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetReport {
-    /// What happened since the start.
+    /// Counts since the start.
     pub stats: BudgetStats,
     /// Attempts that were refused since the start, by the budget that refused them.
     pub refused_by: [(BudgetScope, u64); 4],

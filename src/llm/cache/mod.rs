@@ -89,7 +89,7 @@ impl CacheKey {
 pub struct CachedReply {
     /// The reply.
     pub reply: Reply,
-    /// What it cost to get.
+    /// The cost of getting it.
     pub cost: Usage,
     /// What it is for, which decides how long it is kept.
     pub purpose: Purpose,

@@ -27,7 +27,7 @@ pub(super) enum MentionKind {
 /// A mention of a date or a part of one.
 #[derive(Debug, Clone)]
 pub(super) struct DateMention {
-    /// What it names.
+    /// The part of a date that it names.
     pub what: MentionKind,
     /// Index of its first word.
     pub first: usize,

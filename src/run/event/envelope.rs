@@ -25,7 +25,7 @@ pub struct Envelope<B> {
     pub epoch: u32,
     /// The version of the format, see [`SCHEMA`].
     pub schema: u16,
-    /// What happened.
+    /// The event.
     pub body: B,
 }
 

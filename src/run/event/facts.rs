@@ -70,7 +70,7 @@ pub enum Origin<'a> {
     Start,
     /// A question to a model.
     Question {
-        /// What it is about.
+        /// Its subject.
         subject: Subject,
         /// 0, then the number of the repair.
         attempt: u32,

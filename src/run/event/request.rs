@@ -34,7 +34,7 @@ pub struct RequestOptions {
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ExecutionLevel>,
-    /// What may change when something unexpected happens; has an effect where it is lower than configured.
+    /// How much may change when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ExecutionMode>,
     /// Whether a program may be the plan; has an effect where it is narrower than configured.
@@ -67,7 +67,7 @@ pub struct RunQueued {
     /// The chatbot's own instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// What it asks for besides its text.
+    /// Its options besides its text.
     #[serde(flatten)]
     pub options: RequestOptions,
     /// Constraints of its plan, and the state of things as the caller knows it.

@@ -56,7 +56,7 @@ pub enum Subject {
     Consultation {
         /// The consultation's ordinal, from 1.
         consultation: u32,
-        /// What it is about.
+        /// Its kind.
         kind: ConsultationKind,
     },
     /// The vote of one of several models in a decision.

@@ -71,7 +71,7 @@ pub struct CodeWork {
     /// What it comes to once its last call is done, which commits what it staged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<Box<ProgramResult>>,
-    /// What the program printed when it ended, within a bound.
+    /// The program's output when it ended, within a bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub printed: String,
 }
@@ -81,7 +81,7 @@ pub struct CodeWork {
 pub struct WrittenProgram {
     /// The Python source.
     pub source: String,
-    /// What its clock says, in milliseconds since 1970 UTC.
+    /// The time of its clock, in milliseconds since 1970 UTC.
     pub now_ms: i64,
     /// Where its random numbers start.
     pub seed: u64,

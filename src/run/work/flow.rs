@@ -17,7 +17,7 @@ pub(super) const MAX_NODE_STEPS: usize = 1000;
 /// The progress of a flow's step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FlowWork {
-    /// What is known of paths for requests like this one, once it was looked up.
+    /// The knowledge about paths for requests like this one, once it was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<PathRecall>,
     /// The template about whose path the run's end said something.

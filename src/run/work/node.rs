@@ -27,7 +27,7 @@ pub struct NodeWork {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// What its model returned.
+    /// The output of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Why its call could not be prepared.

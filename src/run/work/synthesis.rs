@@ -13,7 +13,7 @@ use crate::plan::StepStatus;
 /// The progress of a step of kind llm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SynthesisWork {
-    /// What its model returned.
+    /// The output of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }

@@ -32,7 +32,7 @@ pub struct RestoreReport {
     /// How many keys of the backup were revoked: those of which the earlier data directory says so, or all.
     #[serde(default)]
     pub revoked_keys: u64,
-    /// What the backup cannot know.
+    /// The things that the backup cannot know.
     pub unknown: Vec<UnknownSince>,
     /// What happened after it was taken, as the earlier data directory tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub struct RestoredRun {
     pub status: RunStatus,
     /// Whether this program can read its events. If not, a program that can has to resume it; here it can be cancelled.
     pub readable: bool,
-    /// What became of it after the backup was taken, if the earlier data directory tells.
+    /// Its fate after the backup was taken, if the earlier data directory tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<LaterRun>,
 }
@@ -94,7 +94,7 @@ pub struct LaterRun {
 pub struct UnknownSince {
     /// What may have happened after it was taken, and what follows from it.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -105,7 +105,7 @@ pub struct ChangesSince {
     pub requests: u64,
     /// Decisions of people in the audit log.
     pub decisions: u64,
-    /// What models cost, by tenant.
+    /// The cost of models, by tenant.
     pub spent: Vec<SpentSince>,
     /// Single changes, at most a bounded number of each kind.
     pub changes: Vec<ChangedSince>,
@@ -131,7 +131,7 @@ pub struct ChangedSince {
     pub kind: ChangeSinceKind,
     /// The tenant; empty where it concerns none.
     pub tenant: String,
-    /// What was changed: its id or name.
+    /// The id or name of what was changed.
     pub id: String,
     /// More about it, such as its user; may be empty.
     pub about: String,

@@ -38,7 +38,7 @@ pub struct NewDocument {
     pub user: String,
     /// Its name: 1 to 200 visible characters.
     pub name: String,
-    /// What it is.
+    /// Its media type.
     pub media: DocumentMedia,
 }
 

@@ -63,7 +63,7 @@ pub enum SpanRole {
 pub struct SpanNote {
     /// When.
     pub at: Timestamp,
-    /// What.
+    /// Its name.
     pub name: &'static str,
     /// More about it.
     pub attributes: Vec<SpanAttribute>,
@@ -88,9 +88,9 @@ pub struct FinishedSpan {
     pub started: Timestamp,
     /// When it ended, not before `started`.
     pub ended: Timestamp,
-    /// What is known of it.
+    /// Its attributes.
     pub attributes: Vec<SpanAttribute>,
-    /// What happened meanwhile.
+    /// The events meanwhile.
     pub notes: Vec<SpanNote>,
     /// Notes for which there was no room.
     pub dropped_notes: u32,

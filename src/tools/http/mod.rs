@@ -77,7 +77,7 @@ pub struct HttpSpecProblem {
     pub at: String,
     /// A stable code, such as `http_url`.
     pub code: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// How to fix it.
     pub remedy: String,

@@ -9,14 +9,14 @@ use crate::tools::Tool;
 /// Ends a call as refused, with a text for the user. Each tool may call it.
 pub const REFUSE: &str = "tool.refuse";
 
-/// What the names of functions of tables begin with.
+/// The prefix of functions of tables.
 pub const TABLES: &str = "tables.";
 
 /// The functions of the scene's tables, as tools declare them.
 pub const TABLE_FUNCTIONS: [&str; 5] =
     ["tables.find", "tables.get", "tables.insert", "tables.update", "tables.delete"];
 
-/// What the names of HTTP requests begin with.
+/// The prefix of HTTP requests.
 pub const REQUESTS: &str = "requests.";
 
 /// An HTTP request that a function may make: it only reads.
