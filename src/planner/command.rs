@@ -296,12 +296,7 @@ fn decide(
         return Ok(vec![event]);
     }
     may_decide(state, command)?;
-    if let Some(hash) = hash.filter(|hash| *hash != approval.needed.hash) {
-        return Err(changed_since_seen(
-            format!("the hash {hash} is not that of the approval requested now"),
-            Vec::new(),
-        ));
-    }
+    check_seen_hash(hash, &approval.needed.hash, "the approval requested now")?;
     if let ApproverChoice::Words(words) = choice {
         return Ok(vec![list_change(state, catalogue, command, number, words)?]);
     }
@@ -402,12 +397,7 @@ fn resubmit_call(
     if state.status.is_terminal() {
         return Err(run_ended(state));
     }
-    if let Some(hash) = hash.filter(|hash| *hash != approval.needed.hash) {
-        return Err(changed_since_seen(
-            format!("the hash {hash} is not that of the approval requested now"),
-            Vec::new(),
-        ));
-    }
+    check_seen_hash(hash, &approval.needed.hash, "the approval requested now")?;
     check_not_lapsed(state, catalogue)?;
     let Decision::Edited { arguments, key } = edited_decision(state, catalogue, approval, call, given)?
     else {
@@ -609,10 +599,13 @@ fn check_seen_version(
             lines,
         ));
     }
+    check_seen_hash(hash, shown, "the current plan")
+}
+
+/// Checks that the hash that a person names, if any, is the one of `what` that is `shown` now.
+fn check_seen_hash(hash: Option<&str>, shown: &str, what: &str) -> Result<(), CommandRefusal> {
     match hash.filter(|hash| *hash != shown) {
-        Some(hash) => {
-            Err(changed_since_seen(format!("the hash {hash} is not that of the current plan"), Vec::new()))
-        }
+        Some(hash) => Err(changed_since_seen(format!("the hash {hash} is not that of {what}"), Vec::new())),
         None => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use crate::program::{Program, ProgramLimits, Stop};
 /// The command with which a worker is started, before its bounds: mebibytes of memory and seconds of processor time.
 pub const WORKER_COMMAND: &str = "sandbox-worker";
 
-/// What follows the bounds of a worker that reads one file of functions and executes nothing.
+/// The argument after the bounds of a worker that reads one file of functions and executes nothing.
 pub(super) const READS_MODULE: &str = "module";
 
 /// The stack of the thread that executes programs. Only what is used of it is memory.
@@ -64,8 +64,8 @@ impl Drop for EndsProcess {
     }
 }
 
-/// What a worker does once it is confined: with its memory, its watch, what the kernel lacks, and its bound of memory.
-type WorkerTask = fn(&ProcessMemory, &ExecutionWatch, Vec<String>, u64) -> io::Result<()>;
+/// The work of a worker once it is confined and has said so: with its memory, its watch, and its bound of memory.
+type WorkerTask = fn(&ProcessMemory, &ExecutionWatch, u64) -> io::Result<()>;
 
 fn serve(
     work: WorkerTask,
@@ -82,20 +82,15 @@ fn serve(
             return;
         }
     }
-    end.0 = match work(memory, watch, missing, memory_bytes) {
+    let greeted = frame::write(&mut io::stdout().lock(), &Hello { protocol: PROTOCOL, missing });
+    end.0 = match greeted.and_then(|()| work(memory, watch, memory_bytes)) {
         Ok(()) => 0,
         Err(_) => 1,
     };
 }
 
-fn programs(
-    memory: &ProcessMemory,
-    watch: &ExecutionWatch,
-    missing: Vec<String>,
-    memory_bytes: u64,
-) -> io::Result<()> {
+fn programs(memory: &ProcessMemory, watch: &ExecutionWatch, memory_bytes: u64) -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    frame::write(&mut output, &Hello { protocol: PROTOCOL, missing })?;
     let mut number = 0;
     while let Some(program) = frame::read::<Program>(&mut input)? {
         number += 1;
@@ -110,14 +105,8 @@ fn programs(
 }
 
 /// Reads one file of functions, and says what it has.
-fn one_module(
-    _: &ProcessMemory,
-    watch: &ExecutionWatch,
-    missing: Vec<String>,
-    memory_bytes: u64,
-) -> io::Result<()> {
+fn one_module(_: &ProcessMemory, watch: &ExecutionWatch, memory_bytes: u64) -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    frame::write(&mut output, &Hello { protocol: PROTOCOL, missing })?;
     let Some(source) = frame::read::<String>(&mut input)? else { return Ok(()) };
     watch.begin(&ProgramLimits { time_ms: READ_TIME_MS, memory_bytes, ..ProgramLimits::default() });
     let found = module::read(&source);

@@ -1,5 +1,6 @@
 //! Reads a TOML document with the line of each key, so that all its faults can be reported at once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -24,7 +25,7 @@ impl<T> Located<T> {
 }
 
 /// The byte offsets at which the lines of a text begin.
-pub(crate) struct LineIndex(Vec<usize>);
+struct LineIndex(Vec<usize>);
 
 impl LineIndex {
     pub(crate) fn new(text: &str) -> Self {
@@ -84,11 +85,25 @@ pub(crate) struct NamedTable<'a> {
     pub(crate) lines: PointerLines,
 }
 
-impl<'a> TableReader<'a> {
-    pub(crate) fn root(report: &'a FaultReport, lines: &'a LineIndex, table: &'a DeTable<'a>) -> Self {
-        Self { report, lines, table, path: String::new(), line: 1, known: Vec::new() }
+/// Parses a document with `read`. Returns `None` if the text is not TOML. Faults are reported.
+pub(crate) fn read_toml<T>(
+    text: &str,
+    report: &FaultReport,
+    read: impl FnOnce(TableReader<'_>) -> T,
+) -> Option<T> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let lines = LineIndex::new(text);
+    for error in &errors {
+        let line = error.span().map(|span| lines.line_at(span.start));
+        let message = format!("invalid TOML: {}", error.message());
+        report.error(line, "syntax", message, "fix this first: the rest of the file is checked afterwards");
     }
+    let (table, path) = (table.get_ref(), String::new());
+    let root = TableReader { report, lines: &lines, table, path, line: 1, known: Vec::new() };
+    errors.is_empty().then(|| read(root))
+}
 
+impl<'a> TableReader<'a> {
     /// The report that collects its faults.
     pub(crate) fn report(&self) -> &'a FaultReport {
         self.report
@@ -248,10 +263,7 @@ impl<'a> TableReader<'a> {
     pub(crate) fn named_tables(&mut self) -> Vec<NamedTable<'a>> {
         let mut tables = Vec::new();
         for (name, value) in self.table.iter() {
-            let key = Located {
-                value: name.get_ref().to_string(),
-                line: Some(self.lines.line_at(name.span().start)),
-            };
+            let key = self.located_key(name);
             let DeValue::Table(table) = value.get_ref() else {
                 let message =
                     format!("`{}{}` is {}", self.path, key.value, type_description(value.get_ref()));
@@ -305,10 +317,7 @@ impl<'a> TableReader<'a> {
     pub(crate) fn text_tables(&mut self) -> Vec<(Located<String>, LocatedTexts)> {
         let mut tables = Vec::new();
         for (name, value) in self.table.iter() {
-            let key = Located {
-                value: name.get_ref().to_string(),
-                line: Some(self.lines.line_at(name.span().start)),
-            };
+            let key = self.located_key(name);
             if let DeValue::Table(_) = value.get_ref() {
                 let texts = self.texts_at(&key.value, value);
                 tables.push((key, texts));
@@ -374,6 +383,11 @@ impl<'a> TableReader<'a> {
 
     fn at<T>(&self, key: &str, value: T) -> Located<T> {
         Located { value, line: self.line_of(key) }
+    }
+
+    fn located_key(&self, name: &Spanned<Cow<'_, str>>) -> Located<String> {
+        let line = Some(self.lines.line_at(name.span().start));
+        Located { value: name.get_ref().to_string(), line }
     }
 
     fn wrong_type<T>(&self, key: &str, value: &DeValue<'_>, expected: &str) -> Option<T> {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use toml::de::DeTable;
 
 use super::check::{CheckContext, check_flow_tool, check_sentence};
-use super::document::{LineIndex, Located, LocatedTexts, Presence, TableReader};
+use super::document::{Located, LocatedTexts, Presence, TableReader, read_toml};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::parse::LEVEL_KEYWORDS;
@@ -94,17 +93,7 @@ pub(super) struct FlowDraft {
 
 /// Parses a `flow.toml`. Returns `None` if the text is not TOML. Faults are reported.
 pub(super) fn parse(text: &str, report: &FaultReport) -> Option<FlowDraft> {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let lines = LineIndex::new(text);
-    if errors.is_empty() {
-        return Some(parse_flow(TableReader::root(report, &lines, table.get_ref())));
-    }
-    for error in errors {
-        let line = error.span().map(|span| lines.line_at(span.start));
-        let message = format!("invalid TOML: {}", error.message());
-        report.error(line, "syntax", message, "fix this first: the rest of the file is checked afterwards");
-    }
-    None
+    read_toml(text, report, parse_flow)
 }
 
 fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {

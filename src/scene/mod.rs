@@ -43,7 +43,7 @@ use crate::tools::Tool;
 pub use builder::{SceneBuilder, ToolBuilder};
 pub(crate) use call_end::{CallEnd, ResultTerms};
 #[cfg(feature = "server")]
-pub(crate) use document::{LineIndex, Located, Presence, TableReader};
+pub(crate) use document::{Located, Presence, TableReader, read_toml};
 pub use expectations::{NumberRange, ResultSchema, ToolExpectations};
 #[cfg(feature = "server")]
 pub(crate) use fault::FaultReport;

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use strum::IntoEnumIterator;
-use toml::de::DeTable;
 
 use super::ToolApproval;
 use super::check::check_sentence;
-use super::document::{LineIndex, Located, NamedTable, Presence, TableReader};
+use super::document::{Located, NamedTable, Presence, TableReader, read_toml};
 use super::draft::{
     AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, HttpDraft, PolicyDraft, PythonDraft,
     RequestDraft, SceneDraft, ToolDraft, UndoDraft,
@@ -39,17 +38,7 @@ pub(super) const LEVEL_KEYWORDS: [(&str, ExecutionLevel); 4] = [
 
 /// Parses a document. Returns `None` if the text is not TOML. Faults are reported.
 pub(super) fn parse_document(text: &str, report: &FaultReport) -> Option<SceneDraft> {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let lines = LineIndex::new(text);
-    if errors.is_empty() {
-        return Some(parse_scene(TableReader::root(report, &lines, table.get_ref())));
-    }
-    for error in errors {
-        let line = error.span().map(|span| lines.line_at(span.start));
-        let message = format!("invalid TOML: {}", error.message());
-        report.error(line, "syntax", message, "fix this first: the rest of the file is checked afterwards");
-    }
-    None
+    read_toml(text, report, parse_scene)
 }
 
 fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {

@@ -4,14 +4,13 @@ use std::path::Path;
 
 use serde_json::Value;
 use strum::VariantArray;
-use toml::de::DeTable;
 
 use super::fate::FaultKind;
 use super::latency::{LatencyDistribution, LatencyShape, MAX_REPLY_MS};
 use super::profile::{Profile, ScriptedFault};
 use super::question;
 use crate::run::Purpose;
-use crate::scene::{FaultReport, LineIndex, Located, Presence, SceneFault, TableReader};
+use crate::scene::{FaultReport, Located, Presence, SceneFault, TableReader, read_toml};
 
 /// The most entries of a script.
 const MAX_SCRIPT: usize = 1_000;
@@ -48,17 +47,8 @@ impl Profile {
 
     /// Reads a profile; `report` gets the faults.
     pub(super) fn read(text: &str, report: FaultReport) -> Result<Self, Vec<SceneFault>> {
-        let (table, errors) = DeTable::parse_recoverable(text);
-        let lines = LineIndex::new(text);
-        for error in &errors {
-            let line = error.span().map(|span| lines.line_at(span.start));
-            let remedy = "fix this first: the rest of the file is checked afterwards";
-            report.error(line, "syntax", format!("invalid TOML: {}", error.message()), remedy);
-        }
         let mut profile = Self::default();
-        if errors.is_empty() {
-            profile.fill(TableReader::root(&report, &lines, table.get_ref()));
-        }
+        read_toml(text, &report, |fields| profile.fill(fields));
         if report.has_errors() { Err(report.into_faults()) } else { Ok(profile) }
     }
 
