@@ -99,7 +99,9 @@ impl Narrator {
         match event {
             Event::ModelFailed { .. } | Event::ReplyRejected { .. } => self.narrate_model(event),
             Event::PlanRated { score, by, note, .. } => narrate_rating(*score, by, note.as_deref()),
-            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.plan(made),
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
+                self.narrate_plan(made)
+            }
             Event::PlanningFailed { .. } if std::mem::take(&mut self.modifying) => Vec::new(),
             Event::PlanningFailed { .. } | Event::ModificationAsked { .. } | Event::PlanRefused { .. } => {
                 self.modifying |= matches!(event, Event::ModificationAsked { .. });
@@ -170,7 +172,10 @@ impl Narrator {
                     let how = if tool.open { "is not called at present" } else { "fails often at present" };
                     format!("{} {how}", one_line(&tool.tool))
                 });
-                line(Mark::Note, format!("{}: {}", self.step(*step), told.collect::<Vec<_>>().join(", ")))
+                line(
+                    Mark::Note,
+                    format!("{}: {}", self.step_label(*step), told.collect::<Vec<_>>().join(", ")),
+                )
             }
             Event::StepStarted { .. } | Event::StepCompleted { .. } | Event::StepFailed { .. } => {
                 self.narrate_step(event, at)
@@ -181,26 +186,28 @@ impl Narrator {
                 Vec::new()
             }
             Event::SceneReplied { step, next: Some(tool), .. } => {
-                line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
+                line(Mark::Note, format!("{}: decides for {}", self.step_label(*step), one_line(tool)))
             }
-            Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
+            Event::SceneReplied { step, calls, question, .. } => {
+                self.narrate_reply(*step, calls, question.as_ref())
+            }
             Event::Prepared { step, calls, question, .. } => {
                 self.node_prepared(*step, !calls.is_empty());
-                self.reply(*step, calls, question.as_ref())
+                self.narrate_reply(*step, calls, question.as_ref())
             }
             Event::SummaryPlanned { step, outline, .. } => {
                 let chunks = count(outline.ends.len(), "chunk");
                 let questions = count(outline.estimate.questions as usize, "question");
                 line(
                     Mark::Note,
-                    format!("{}: {chunks} of the documents, at most {questions}", self.step(*step)),
+                    format!("{}: {chunks} of the documents, at most {questions}", self.step_label(*step)),
                 )
             }
             Event::ProgramWritten { step, source, .. } => {
                 let lines = count(source.lines().count(), "line");
-                line(Mark::Note, format!("{}: a program of {lines}", self.step(*step)))
+                line(Mark::Note, format!("{}: a program of {lines}", self.step_label(*step)))
             }
-            Event::ProgramReplied { step, stop, .. } => self.program_stopped(*step, stop),
+            Event::ProgramReplied { step, stop, .. } => self.narrate_program_stop(*step, stop),
             _ => Vec::new(),
         }
     }
@@ -209,26 +216,29 @@ impl Narrator {
     fn narrate_call(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
-                line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
+                line(Mark::Note, format!("{}: try {attempt}", self.call_label(*call)))
             }
             Event::ToolCompleted { call, outcome, millis, notes } => {
                 let breaches = notes.as_ref().map(|notes| notes.breaches.as_slice()).unwrap_or_default();
-                self.outcome(*call, outcome, *millis, breaches)
+                self.narrate_outcome(*call, outcome, *millis, breaches)
             }
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
-                line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
+                line(
+                    Mark::Note,
+                    format!("{}: skipped, the same call was already made", self.call_label(*call)),
+                )
             }
-            Event::Compensating { undoes, requested } => self.compensation(*undoes, requested),
+            Event::Compensating { undoes, requested } => self.narrate_compensation(*undoes, requested),
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
-                self.substituted(*call, requested)
+                self.narrate_substituted(*call, requested)
             }
             Event::Adapted { change: Adaptation::Recalled { call, found } } => {
-                self.recalled(*call, found.as_deref())
+                self.narrate_recalled(*call, found.as_deref())
             }
             Event::Adapted { change: Adaptation::Interpreted { call, found } } => {
-                self.interpreted(*call, found.as_deref())
+                self.narrate_interpreted(*call, found.as_deref())
             }
             _ => Vec::new(),
         }
@@ -244,10 +254,10 @@ impl Narrator {
                         format!("plan {version}: waits for approval")
                     }
                     ApprovalSubject::Call { call } => {
-                        format!("{}: waits for approval", self.called(*call))
+                        format!("{}: waits for approval", self.call_label(*call))
                     }
                     ApprovalSubject::Outcome { call } => {
-                        format!("{}: a person has to say what became of it", self.called(*call))
+                        format!("{}: a person has to say what became of it", self.call_label(*call))
                     }
                 };
                 line(Mark::Asks, what)
@@ -259,7 +269,7 @@ impl Narrator {
                 {
                     asked.arguments = arguments.clone();
                 }
-                let what = self.matter(*matter);
+                let what = self.subject_label(*matter);
                 let why = note.as_deref().map(behind).unwrap_or_default();
                 // Nobody decided; the note says that.
                 let by = if by == "expiry" { String::new() } else { format!(" by {}", one_line(by)) };
@@ -270,7 +280,10 @@ impl Narrator {
             }
             Event::ApprovalLapsed { matter, why, .. } => {
                 let why = short(&why.join("; "), WORDS);
-                line(Mark::Note, format!("{}: its approval counts no more: {why}", self.matter(*matter)))
+                line(
+                    Mark::Note,
+                    format!("{}: its approval counts no more: {why}", self.subject_label(*matter)),
+                )
             }
             Event::Released { by } => {
                 let what =
@@ -281,7 +294,7 @@ impl Narrator {
         }
     }
 
-    /// What is done about a failed attempt, if it is more than failing.
+    /// The lines for an answer, or for what ended the run before its work was done.
     fn narrate_answer(&mut self, text: &str, degraded: bool, error: Option<&Fault>) -> Vec<NarrationLine> {
         self.answered = !text.trim().is_empty();
         if let Some(error) = error {
@@ -292,9 +305,9 @@ impl Narrator {
         if degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
     }
 
-    fn compensation(&mut self, undoes: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
+    fn narrate_compensation(&mut self, undoes: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
         let step = self.calls.get(&undoes).map_or(0, |asked| asked.step);
-        let undone = self.called(undoes);
+        let undone = self.call_label(undoes);
         self.calls.insert(
             requested.call,
             RequestedToolCall {
@@ -314,14 +327,14 @@ impl Narrator {
 
     fn narrate_step(&mut self, event: &Event, at: Timestamp) -> Vec<NarrationLine> {
         match event {
-            Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
+            Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step_label(*step))),
             // What it found is in the answer.
             Event::StepCompleted { step, .. } if !self.is_achieved(*step) => {
-                line(Mark::Failed, format!("{}: did not succeed", self.step(*step)))
+                line(Mark::Failed, format!("{}: did not succeed", self.step_label(*step)))
             }
             Event::StepCompleted { step, .. } => self.completed_node(*step, at).unwrap_or_else(|| {
                 let mut lines = self.skipped_nodes(*step);
-                lines.extend(line(Mark::Done, format!("{}: completed", self.step(*step))));
+                lines.extend(line(Mark::Done, format!("{}: completed", self.step_label(*step))));
                 lines
             }),
             Event::StepFailed { step, status, error } => {
@@ -342,7 +355,7 @@ impl Narrator {
             StepStatus::Cancelled => (Mark::Note, "cancelled"),
             _ => (Mark::Failed, "failed"),
         };
-        let step_words = self.step(step);
+        let step_words = self.step_label(step);
         match status {
             // The answer is the question.
             StepStatus::NeedsInput => line(mark, format!("{step_words}: {how}")),
@@ -351,7 +364,7 @@ impl Narrator {
     }
 
     /// `step 1 Weather`, or `step 1 lookup, validate` of a flow's node.
-    pub fn step(&self, step: u32) -> String {
+    pub fn step_label(&self, step: u32) -> String {
         if let Some(node) = self.node_step(step) {
             return node;
         }
@@ -372,27 +385,27 @@ impl Narrator {
     }
 
     /// `plan 1`, or a call.
-    fn matter(&self, matter: ApprovalSubject) -> String {
+    fn subject_label(&self, matter: ApprovalSubject) -> String {
         match matter {
             ApprovalSubject::Plan { version } => format!("plan {version}"),
-            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => self.called(call),
+            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => self.call_label(call),
         }
     }
 
     /// `step 1 Weather: WeatherForecast_Get {"city":"Milan"}`
-    fn called(&self, call: u32) -> String {
+    fn call_label(&self, call: u32) -> String {
         let Some(asked) = self.calls.get(&call) else { return format!("call {call}") };
         self.node_call(asked.step, &asked.tool).unwrap_or_else(|| {
             format!(
                 "{}: {} {}",
-                self.step(asked.step),
+                self.step_label(asked.step),
                 one_line(&asked.tool),
                 json(&asked.arguments, ARGUMENTS)
             )
         })
     }
 
-    fn plan(&mut self, made: &PlanMade) -> Vec<NarrationLine> {
+    fn narrate_plan(&mut self, made: &PlanMade) -> Vec<NarrationLine> {
         let PlanMade { version, cause, maker, plan, by: person, why, patch, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
@@ -440,7 +453,7 @@ impl Narrator {
         lines
     }
 
-    fn reply(
+    fn narrate_reply(
         &mut self,
         step: u32,
         calls: &[RequestedCall],
@@ -464,7 +477,7 @@ impl Narrator {
             if let Some(problem) = &call.problem {
                 let text = format!(
                     "{}: not called [{}]{}",
-                    self.called(call.call),
+                    self.call_label(call.call),
                     problem.code,
                     behind(&problem.user_text(None))
                 );
@@ -476,16 +489,21 @@ impl Narrator {
     }
 
     /// Where a program stopped: only its end and its faults are shown, since its calls are shown by themselves.
-    fn program_stopped(&mut self, step: u32, stop: &ProgramStop) -> Vec<NarrationLine> {
+    fn narrate_program_stop(&mut self, step: u32, stop: &ProgramStop) -> Vec<NarrationLine> {
         match stop {
-            ProgramStop::Call { requested, .. } => self.reply(step, std::slice::from_ref(&**requested), None),
+            ProgramStop::Call { requested, .. } => {
+                self.narrate_reply(step, std::slice::from_ref(&**requested), None)
+            }
             ProgramStop::Finished { result, .. } => line(
                 Mark::Note,
-                format!("{}: the program ends, {}", self.step(step), one_line(&result.status)),
+                format!("{}: the program ends, {}", self.step_label(step), one_line(&result.status)),
             ),
             ProgramStop::Fault { fault } => {
                 let what = short(&fault.message, WORDS);
-                line(Mark::Failed, format!("{}: the program fails [{}]: {what}", self.step(step), fault.code))
+                line(
+                    Mark::Failed,
+                    format!("{}: the program fails [{}]: {what}", self.step_label(step), fault.code),
+                )
             }
             // The end of the step says why.
             ProgramStop::Unavailable { .. } => Vec::new(),
@@ -514,7 +532,7 @@ impl Narrator {
         !nothing && calls().all(|asked| !asked.writes || done(&asked.tool))
     }
 
-    fn outcome(
+    fn narrate_outcome(
         &mut self,
         call: u32,
         outcome: &Outcome,
@@ -552,11 +570,11 @@ impl Narrator {
         };
         let mut lines = match is_told_at_end {
             true => Vec::new(),
-            false => line(mark, format!("{}: {how}", self.called(call))),
+            false => line(mark, format!("{}: {how}", self.call_label(call))),
         };
         if matches!(outcome, Outcome::Ok { .. }) && !breaches.is_empty() {
             let why = short(&breaches.join("; "), WORDS);
-            let text = format!("{}: its result is not as expected: {why}", self.called(call));
+            let text = format!("{}: its result is not as expected: {why}", self.call_label(call));
             lines.push(NarrationLine { mark: Mark::Failed, text });
         }
         lines

@@ -216,7 +216,7 @@ impl Spinners {
 
     fn say(&self, step: u32, narrator: &Narrator, what: &str) {
         if let Some(bar) = self.steps.get(&step) {
-            let text = format!("{}: {}", narrator.step(step), one_line(what));
+            let text = format!("{}: {}", narrator.step_label(step), one_line(what));
             bar.set_message(short(&text, room()));
         }
     }

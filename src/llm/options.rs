@@ -13,11 +13,11 @@ use crate::setting::{DAY_MS, SettingProblem, SettingsReview, redact_url};
 /// The name under which `llm.purposes` can speak of the offline model.
 pub const OFFLINE: &str = "offline";
 
-/// The variables that describe a model without a configuration file.
+/// The variable with the key of a model that no configuration file describes.
 pub const KEY_VARIABLE: &str = "OPENAI_API_KEY";
-/// The address of its API.
+/// The variable with the address of its API.
 pub const ADDRESS_VARIABLE: &str = "OPENAI_BASE_URL";
-/// What the provider calls it.
+/// The variable with its name at the provider.
 pub const MODEL_VARIABLE: &str = "OPENAI_MODEL";
 
 /// More tokens than any model has.

@@ -318,7 +318,7 @@ impl RunState {
             }
             // For a run that cannot be continued, this includes writes in flight.
             Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. }
-                if self.unresolved(true).as_ref() == Some(event) =>
+                if self.unknown_write_request(true).as_ref() == Some(event) =>
             {
                 Ok(())
             }

@@ -393,7 +393,7 @@ impl RunState {
     pub fn forced_end(&self, error: Fault) -> Vec<Event> {
         let mut after = self.clone();
         let mut events = Vec::new();
-        while let Some(request) = after.unresolved(true) {
+        while let Some(request) = after.unknown_write_request(true) {
             after.apply_checked(&request, after.at);
             events.push(request);
         }
@@ -414,7 +414,7 @@ impl RunState {
 
     /// The approval request for a write whose outcome is unknown and that nobody was asked about yet. Where
     /// the run `ends`, this includes writes in flight and writes that were to be repeated.
-    pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
+    pub(super) fn unknown_write_request(&self, ends: bool) -> Option<Event> {
         let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
         let is_asked =
             |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));

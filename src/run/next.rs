@@ -37,7 +37,7 @@ impl RunState {
             return Vec::new();
         }
         let is_stalled = self.stalls >= MAX_STALLS;
-        if let Some(request) = self.unresolved(is_stalled) {
+        if let Some(request) = self.unknown_write_request(is_stalled) {
             return vec![record(request)];
         }
         if self.is_quarantined() {
@@ -141,7 +141,7 @@ impl RunState {
         {
             return Some(undo);
         }
-        if let Some(request) = self.unresolved(true) {
+        if let Some(request) = self.unknown_write_request(true) {
             return Some(vec![record(request)]);
         }
         let end = if !cancel.deadline {

@@ -191,8 +191,8 @@ pub(super) fn check_flow_tool(
     check_tool(draft, None, ToolApproval::None, around, report)
 }
 
-/// Checks the name of a scene or a flow.
-pub(super) fn check_scene_name(name: &Located<String>, report: &FaultReport) {
+/// Checks the name of a flow.
+pub(super) fn check_flow_name(name: &Located<String>, report: &FaultReport) {
     check_name("flow", name, report);
 }
 
@@ -200,7 +200,7 @@ pub(super) fn check_scene_name(name: &Located<String>, report: &FaultReport) {
 fn check_statuses(statuses: &[Located<String>], report: &FaultReport) {
     for status in statuses {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if status.value.is_empty() || status.value.len() > 64 || !status.value.chars().all(is_word) {
+        if status.value.is_empty() || status.value.len() > MAX_NAME || !status.value.chars().all(is_word) {
             let message = format!("{:?} is not a valid word for STATUS", status.value);
             report.error(status.line, "bad_status", message, "use 1 to 64 characters from a-z 0-9 _");
         }

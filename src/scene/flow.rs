@@ -423,7 +423,7 @@ fn echo() -> CallDraft {
 pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
     let flow = draft.flow?;
     let name = Located { value: flow.name.clone(), line: draft.lines.of(None, "name") };
-    super::check::check_scene_name(&name, report);
+    super::check::check_flow_name(&name, report);
     if flow.description.is_empty() {
         let remedy = "fill it in: the planner chooses flows by it";
         report.error(draft.lines.of(None, "description"), "empty", "`description` is empty", remedy);

@@ -35,7 +35,7 @@ impl Narrator {
                 );
             }
         };
-        let called = self.called(call);
+        let called = self.call_label(call);
         match chosen {
             PolicyChoice::Retry { delay_ms } => {
                 line(Mark::Note, format!("{called}: tries again in {}", duration(delay_ms as f64)))
@@ -50,8 +50,12 @@ impl Narrator {
     }
 
     /// The last good result in place of a failed call, if there is one.
-    pub(super) fn recalled(&mut self, call: u32, found: Option<&RecalledResult>) -> Vec<NarrationLine> {
-        let called = self.called(call);
+    pub(super) fn narrate_recalled(
+        &mut self,
+        call: u32,
+        found: Option<&RecalledResult>,
+    ) -> Vec<NarrationLine> {
+        let called = self.call_label(call);
         let Some(found) = found else {
             return line(Mark::Note, format!("{called}: there is no earlier result"));
         };
@@ -63,8 +67,12 @@ impl Narrator {
     }
 
     /// Narrates what a mapping made of the result of a failed call.
-    pub(super) fn interpreted(&mut self, call: u32, found: Option<&InterpretedResult>) -> Vec<NarrationLine> {
-        let called = self.called(call);
+    pub(super) fn narrate_interpreted(
+        &mut self,
+        call: u32,
+        found: Option<&InterpretedResult>,
+    ) -> Vec<NarrationLine> {
+        let called = self.call_label(call);
         let Some(found) = found else {
             return line(Mark::Note, format!("{called}: what was found is not as expected, either"));
         };
@@ -73,12 +81,12 @@ impl Narrator {
     }
 
     /// A call that takes the place of a failed one.
-    pub(super) fn substituted(&mut self, call: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
+    pub(super) fn narrate_substituted(&mut self, call: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
         let step = self.calls.get(&call).map_or(0, |asked| asked.step);
         let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
         let mut lines =
-            line(Mark::Note, format!("{}: {tool} {arguments} takes its place", self.called(call)));
-        lines.extend(self.reply(step, std::slice::from_ref(requested), None));
+            line(Mark::Note, format!("{}: {tool} {arguments} takes its place", self.call_label(call)));
+        lines.extend(self.narrate_reply(step, std::slice::from_ref(requested), None));
         if let Some(asked) = self.calls.get_mut(&requested.call) {
             asked.stands_for = Some(call);
         }
@@ -93,8 +101,8 @@ impl Narrator {
         let called = match *subject {
             ConsultationSubject::Recovery { call, .. }
             | ConsultationSubject::Interpretation { call, .. }
-            | ConsultationSubject::Decision { call, .. } => self.called(call),
-            ConsultationSubject::Adaptation { step } => self.step(step),
+            | ConsultationSubject::Decision { call, .. } => self.call_label(call),
+            ConsultationSubject::Adaptation { step } => self.step_label(step),
         };
         let text = match (chosen, refused) {
             (Some(chosen), None) => {

@@ -56,7 +56,7 @@ impl Narrator {
     pub(super) fn narrate_flow(&mut self, event: &Event, at: Timestamp) -> Vec<NarrationLine> {
         match event {
             Event::FlowPlanned { step, path, maker, missing_node, .. } => {
-                let (place, by) = (self.step(*step), maker_text(*maker));
+                let (place, by) = (self.step_label(*step), maker_text(*maker));
                 let whole = format!("{place}: path {} ({by})", one_line(&path.join(" → ")));
                 let text = match columns(&whole) > COLUMNS {
                     true => format!("{place}: a path of {} ({by})", count(path.len(), "node")),
@@ -73,7 +73,7 @@ impl Narrator {
                 self.enter_node(*step, *parent, node, at);
                 let left = left.iter().flat_map(|left| {
                     let (planned, why) = (one_line(&left.planned), short(&left.why, WORDS));
-                    line(Mark::Note, format!("{}: not {planned} as planned: {why}", self.step(*step)))
+                    line(Mark::Note, format!("{}: not {planned} as planned: {why}", self.step_label(*step)))
                 });
                 left.collect()
             }
@@ -103,7 +103,7 @@ impl Narrator {
     /// `step 1 lookup, validate` of a node's step.
     pub(super) fn node_step(&self, step: u32) -> Option<String> {
         let node = self.nodes.get(&step)?;
-        Some(format!("{}, {}", self.step(node.parent), one_line(&node.name)))
+        Some(format!("{}, {}", self.step_label(node.parent), one_line(&node.name)))
     }
 
     /// A node's call, without what the node was given: other nodes returned that.
@@ -167,7 +167,7 @@ impl Narrator {
         match skipped.is_empty() {
             true => Vec::new(),
             false => {
-                let text = format!("{}: skipped {}", self.step(step), skipped.join(", "));
+                let text = format!("{}: skipped {}", self.step_label(step), skipped.join(", "));
                 line(Mark::Note, short(&text, COLUMNS))
             }
         }
