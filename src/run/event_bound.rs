@@ -8,7 +8,7 @@ use super::state::RunState;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BoundedAction {
     /// Performs the action.
-    Perform(Action),
+    Perform,
     /// Starts nothing, and records the outcome of the write in flight.
     AwaitWrite,
     /// Ends the run by force.
@@ -18,9 +18,9 @@ pub(crate) enum BoundedAction {
 impl RunState {
     /// Returns what is done about `action` in a run that may have `most` events. Beyond these, only what the machine itself
     /// records is performed.
-    pub(crate) fn bounded(&self, action: Action, most: u64) -> BoundedAction {
+    pub(crate) fn bounded(&self, action: &Action, most: u64) -> BoundedAction {
         if self.seq <= most || matches!(action, Action::Record { .. }) {
-            BoundedAction::Perform(action)
+            BoundedAction::Perform
         } else if self.write_in_flight() {
             BoundedAction::AwaitWrite
         } else {

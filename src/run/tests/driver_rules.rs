@@ -167,10 +167,12 @@ fn beyond_its_bound_of_events_a_run_only_records_and_ends_once_its_write_has_an_
     let records = Action::Record { event: Event::RunWaiting {} };
     let mut run = asks_and_books();
     let most = run.state.seq;
-    assert_eq!(run.state.bounded(asks.clone(), most), BoundedAction::Perform(asks.clone()));
-    assert_eq!(run.state.bounded(records.clone(), most - 1), BoundedAction::Perform(records));
-    assert_eq!(run.state.bounded(asks.clone(), most - 1), BoundedAction::AwaitWrite);
+    assert_eq!(run.state.bounded(&asks, most), BoundedAction::Perform);
+    assert_eq!(run.state.bounded(&records, most - 1), BoundedAction::Perform);
+    assert_eq!(run.state.bounded(&asks, most - 1), BoundedAction::AwaitWrite);
     run.outcome(1, late());
-    let BoundedAction::End(fault) = run.state.bounded(asks, most) else { panic!("the run is not ended") };
+    let BoundedAction::End(fault) = run.state.bounded(&asks, most - 1) else {
+        panic!("the run is not ended")
+    };
     assert_eq!(fault.code, "run.too_many_events");
 }
