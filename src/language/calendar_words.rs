@@ -52,10 +52,10 @@ pub(crate) const EXCLUDING: &[&str] = &[
 ];
 
 /// What a name means, and whether it is a usual one.
-type Names<T> = LazyLock<HashMap<&'static str, (T, bool)>>;
+type CalendarNames<T> = LazyLock<HashMap<&'static str, (T, bool)>>;
 
-static MONTHS_BY_NAME: Names<i8> = LazyLock::new(|| by_name(MONTHS.into_iter().zip(1..)));
-static WEEKDAYS_BY_NAME: Names<Weekday> = LazyLock::new(|| by_name(WEEKDAYS.into_iter()));
+static MONTHS_BY_NAME: CalendarNames<i8> = LazyLock::new(|| by_name(MONTHS.into_iter().zip(1..)));
+static WEEKDAYS_BY_NAME: CalendarNames<Weekday> = LazyLock::new(|| by_name(WEEKDAYS.into_iter()));
 
 fn by_name<T: Copy>(lines: impl Iterator<Item = (&'static str, T)>) -> HashMap<&'static str, (T, bool)> {
     let mut names = HashMap::new();
