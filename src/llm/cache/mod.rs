@@ -24,8 +24,12 @@ pub use confirm::Confirm;
 pub(crate) use flights::{FlightTable, FlightTurn};
 pub use options::{Mode, Options};
 
-/// What an entry takes beside its texts, about.
-const OVERHEAD: usize = 256;
+/// The bytes that an entry takes beside its texts, about: its key, its places in the orders of use and age, and what small
+/// allocations waste.
+const ENTRY_OVERHEAD: usize = 768;
+
+/// The bytes that a function call of a reply takes beside its texts, about.
+const CALL_OVERHEAD: usize = 256;
 
 /// The cache of replies. It need not be in this process, nor reply at once.
 #[async_trait]
@@ -100,8 +104,8 @@ impl CachedReply {
     pub(crate) fn weight(&self) -> u32 {
         let reply = &self.reply;
         let calls: usize =
-            reply.calls.iter().map(|c| OVERHEAD + c.id.len() + c.name.len() + c.arguments.len()).sum();
-        u32::try_from(OVERHEAD + reply.text.len() + calls).unwrap_or(u32::MAX)
+            reply.calls.iter().map(|c| CALL_OVERHEAD + c.id.len() + c.name.len() + c.arguments.len()).sum();
+        u32::try_from(ENTRY_OVERHEAD + reply.text.len() + calls).unwrap_or(u32::MAX)
     }
 }
 

@@ -42,7 +42,7 @@ impl Default for Options {
             (Purpose::Node, Mode::Off),
             (Purpose::Program, Mode::Off),
         ];
-        Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, consultation_ttl_s: 60, purposes: purposes.into() }
+        Self { max_bytes: 16 * 1024 * 1024, ttl_s: 3_600, consultation_ttl_s: 60, purposes: purposes.into() }
     }
 }
 
