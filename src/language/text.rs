@@ -16,6 +16,8 @@ pub(crate) const MAX_CHARS: usize = 4000;
 const MAX_CACHED_FEATURES: usize = 16_384;
 /// Minimum length of a French, German or Spanish stem that two words may share.
 const MIN_FOREIGN_STEM: usize = 4;
+/// Minimum length of what is left of a German verb without the ending of the third person.
+const MIN_GERMAN_VERB: usize = 7;
 /// Maximum total size in bytes of the texts in a [`TokenCache`].
 const MAX_CACHED_BYTES: usize = 32 * 1024;
 
@@ -138,7 +140,10 @@ impl Features {
         self.foreign.get_or_init(|| {
             let stem = |algorithm| Stemmer::create(algorithm).stem(&self.norm).into_owned();
             let spanish = stem(Algorithm::Spanish).replace("ie", "e").replace("ue", "o");
-            [stem(Algorithm::French), stem(Algorithm::German), spanish]
+            // "Schließt" is a form of "schließen".
+            let verb = self.norm.strip_suffix('t').filter(|verb| verb.len() >= MIN_GERMAN_VERB);
+            let german = Stemmer::create(Algorithm::German).stem(verb.unwrap_or(&self.norm)).into_owned();
+            [stem(Algorithm::French), german, spanish]
         })
     }
 

@@ -26,6 +26,28 @@ const LEADS: &[&str] = &[
 const EVENING: &[&str] = &["stasera", "sera", "serata", "cena", "tonight", "evening", "dinner"];
 const AFTERNOON: &[&str] = &["pomeriggio", "afternoon", "pranzo", "lunch"];
 
+/// Words for hours, after a number: "neuf heures et demie", "a las 15 h".
+const HOUR_NAMES: &[&str] = &["heures", "heure", "h", "horas"];
+/// Words before an hour in French, German and Spanish, where numbers are read in these languages, too.
+const FOREIGN_LEADS: &[&str] = &["las", "um", "gegen", "les", "vers"];
+/// Words for the second half of a day.
+const LATE: &[&str] = &[
+    "sera",
+    "pomeriggio",
+    "evening",
+    "afternoon",
+    "night",
+    "soir",
+    "apres-midi",
+    "tarde",
+    "noche",
+    "abends",
+    "nachmittags",
+];
+/// Words for the first half of a day.
+const EARLY: &[&str] =
+    &["mattina", "mattino", "morning", "notte", "matin", "manana", "madrugada", "morgens", "vormittags"];
+
 /// All times of a text, in order. `dated`: whether the text names a day elsewhere, so that "from 10 to 12" may
 /// be hours.
 pub(crate) fn find(tokens: &[Token], dated: bool) -> Vec<Hour> {
@@ -123,16 +145,21 @@ impl TimeReader<'_> {
         if let Some((time, next)) = self.before_or_past(at, lead && !soft) {
             return done(time, next);
         }
-        if token.is(&["mezzogiorno", "noon", "midday"]) {
+        if token.is(&["mezzogiorno", "noon", "midday", "midi", "mediodia"]) {
             let noon = Time::constant(12, 0, 0, 0);
             let (minutes, next) = self.fraction(at + 1, false).unwrap_or((0, at + 1));
             return done(noon.saturating_add(minutes.minutes()), next);
         }
-        if token.is(&["mezzanotte", "midnight"]) {
+        if token.is(&["mezzanotte", "midnight", "minuit", "medianoche", "mitternacht"]) {
             return done(Time::constant(0, 0, 0, 0), at + 1);
         }
         let (raw, suffix) = meridiem(&token.norm);
-        if let Some(time) = clock_time(raw).or_else(|| dotted(raw).filter(|_| lead || bare)) {
+        let is_led = lead || self.is(at.wrapping_sub(1), &["a", "vers", "pour"]);
+        let is_named = self.is(at + 1, &["uhr"]) || is_led && self.is(at + 1, HOUR_NAMES);
+        let is_foreign = is_named || self.is(at.wrapping_sub(1), FOREIGN_LEADS);
+        if let Some(time) =
+            clock_time(raw).or_else(|| dotted(raw).filter(|_| lead || bare || suffix.is_some()))
+        {
             let (time, next) = self.part_of_day(time, suffix, at + 1, true);
             return done(time, next);
         }
@@ -140,12 +167,14 @@ impl TimeReader<'_> {
             // "All'una" is one o'clock; elsewhere "una" is an article.
             let one = token.is(&["una"]) && self.is(at.wrapping_sub(1), &["all", "dall", "l"]);
             let number = super::numbers::word(&token.norm).or(one.then_some(1.0));
+            let number = number.or_else(|| foreign_number(&token.norm).filter(|_| is_foreign));
             number.filter(|v| (0.0..=24.0).contains(v)).map(|v| v as i8)
         })?;
         let dots = self.dotted_meridiem(at + 1).is_some();
-        let fraction = self.fraction(at + 1, lead);
-        let spoken = suffix.is_some() || dots || self.is(at + 1, &["am", "pm", "oclock", "uhr"]);
-        let part = self.part(at + 1).is_some();
+        let after = at + 1 + usize::from(is_named);
+        let fraction = self.fraction(after, lead || is_named);
+        let spoken = suffix.is_some() || dots || is_named || self.is(at + 1, &["am", "pm", "oclock"]);
+        let part = self.part(after).is_some();
         if !(0..=24).contains(&hour) || !(spoken || part || bare || lead) {
             return None;
         }
@@ -153,7 +182,7 @@ impl TimeReader<'_> {
         if !clear && (self.counts(at) || (soft && !self.is_led(at))) {
             return None;
         }
-        let (minutes, next) = fraction.unwrap_or((0, at + 1));
+        let (minutes, next) = fraction.unwrap_or((0, after));
         let time = Time::new(hour % 24, 0, 0, 0).ok()?;
         let (time, next) = self.part_of_day(time, suffix, next, hour >= 12);
         done(moved(time, minutes), next)
@@ -175,28 +204,41 @@ impl TimeReader<'_> {
     }
 
     /// "half past one", "a quarter to nine", "20 past 8", "10 minutes to 5"; "10 to 5" only if `led` by a
-    /// preposition, because it may be a range.
+    /// preposition, because it may be a range. In German, "halb neun" is half an hour before nine.
     fn before_or_past(&self, i: usize, led: bool) -> Option<(Time, usize)> {
         let at = if self.is(i, &["a", "un", "the"]) { i + 1 } else { i };
         let token = self.tokens.get(at)?;
-        let value = |t: &Token| super::numbers::word(&t.norm).or_else(|| super::numbers::digits(&t.norm));
+        if token.is(&["halb"]) || token.is(&["dreiviertel"]) {
+            return self.before_hour(at + 1, if token.is(&["halb"]) { 30 } else { 15 });
+        }
+        if token.is(&["drei"]) && self.is(at + 1, &["viertel"]) {
+            return self.before_hour(at + 2, 15);
+        }
+        let in_german = self.is(at + 1, &["nach", "vor"]) && led;
+        let foreign = |t: &Token| foreign_number(&t.norm).filter(|_| in_german);
+        let value = |t: &Token| {
+            super::numbers::word(&t.norm).or_else(|| super::numbers::digits(&t.norm)).or_else(|| foreign(t))
+        };
         let (minutes, clear) = if token.is(&["half"]) {
             (30, true)
-        } else if token.is(&["quarter", "quarto"]) {
+        } else if token.is(&["quarter", "quarto", "viertel"]) {
             (15, true)
         } else {
             (value(token).filter(|v| (1.0..60.0).contains(v) && v.fract() == 0.0)? as i64, false)
         };
         let minute = self.is(at + 1, &["minutes", "minute", "mins", "minuti"]);
         let link = at + 1 + usize::from(minute);
-        let past = self.is(link, &["past"]);
-        let to = self.is(link, &["to"]) && (clear || minute || led)
+        let past = self.is(link, &["past"]) || self.is(link, &["nach"]) && (clear || led);
+        let to = self.is(link, &["to", "vor"]) && (clear || minute || led)
             || self.is(link, &["alle", "all"]) && (token.is(&["quarto"]) || minute);
         if !(past || to) {
             return None;
         }
         let (raw, suffix) = meridiem(&self.tokens.get(link + 1)?.norm);
-        let hour = raw.parse::<i8>().ok().or_else(|| super::numbers::word(raw).map(|v| v as i8));
+        let hour = raw.parse::<i8>().ok().or_else(|| {
+            let foreign = || foreign_number(raw).filter(|_| self.is(link, &["nach", "vor"]));
+            super::numbers::word(raw).or_else(foreign).map(|v| v as i8)
+        });
         let noon = self.is(link + 1, &["noon", "midday", "mezzogiorno"]).then_some(12);
         let midnight = self.is(link + 1, &["midnight", "mezzanotte"]).then_some(0);
         let hour = hour.or(noon).or(midnight).filter(|hour| (0..=24).contains(hour))?;
@@ -210,24 +252,37 @@ impl TimeReader<'_> {
         Some((moved(time, if past { minutes } else { -minutes }), next))
     }
 
-    /// Minutes after an hour: "e mezza", "e un quarto", "meno dieci", "thirty". `led`: whether a preposition
-    /// marks the hour.
+    /// "(halb) neun": so many minutes before the hour at `i`.
+    fn before_hour(&self, i: usize, minutes: i64) -> Option<(Time, usize)> {
+        let (raw, _) = meridiem(&self.tokens.get(i)?.norm);
+        let hour = raw.parse::<i8>().ok().or_else(|| foreign_number(raw).map(|v| v as i8));
+        let hour = hour.filter(|hour| (1..=24).contains(hour) && !self.counts(i))?;
+        let time = Time::new(hour % 24, 0, 0, 0).ok()?;
+        let (time, next) = self.part_of_day(time, None, i + 1, hour > 12);
+        Some((moved(time, -minutes), next))
+    }
+
+    /// Minutes after an hour: "e mezza", "et demie", "y media", "e un quarto", "moins le quart", "menos cuarto", "meno dieci",
+    /// "thirty". `led`: whether a preposition or the word for hours marks the hour.
     fn fraction(&self, i: usize, led: bool) -> Option<(i64, usize)> {
-        let less = self.is(i, &["meno"]);
-        let joined = less || self.is(i, &["e"]);
+        let less = self.is(i, &["meno", "moins", "menos"]);
+        let joined = less || self.is(i, &["e", "et", "y", "und"]);
         let at = i + usize::from(joined);
         let sign = if less { -1 } else { 1 };
-        if joined && self.is(at, &["mezza", "mezzo"]) {
+        if joined && !less && self.is(at, &["mezza", "mezzo", "demie", "demi", "media"]) {
             return Some((30, at + 1));
         }
-        if joined && self.is(at, &["un"]) && self.is(at + 1, &["quarto"]) {
-            return Some((15 * sign, at + 2));
+        let article = usize::from(self.is(at, &["un", "le", "una"]));
+        if (joined || article == 0 && led) && self.is(at + article, &["quarto", "quart", "cuarto"]) {
+            return joined.then_some((15 * sign, at + article + 1));
         }
         if joined && self.is(at, &["tre"]) && self.is(at + 1, &["quarti"]) {
             return Some((45, at + 2));
         }
         let word = self.tokens.get(at)?;
-        let number = super::numbers::word(&word.norm);
+        // "At five once a week": "once" is eleven in Spanish.
+        let foreign = || foreign_number(&word.norm).filter(|_| joined || !word.is(&["once"]));
+        let number = super::numbers::word(&word.norm).or_else(foreign);
         let value = if joined { number.or_else(|| super::numbers::digits(&word.norm)) } else { number };
         let value = value.filter(|v| (1.0..60.0).contains(v) && (joined || *v >= 10.0) && led)?;
         // "thirty five"
@@ -250,13 +305,14 @@ impl TimeReader<'_> {
 
     /// The part of the day at `i`: whether it is the second half of the day, and the next token.
     fn part(&self, i: usize) -> Option<(bool, usize)> {
-        let lead = self.is(i, &["di", "del", "della", "in", "at"]);
-        let mut at = if lead { i + 1 } else { i };
-        if self.is(at, &["the"]) {
+        let alone = self.is(i, &["abends", "nachmittags", "morgens", "vormittags"]);
+        let lead = alone || self.is(i, &["di", "del", "della", "in", "at", "de", "du", "por"]);
+        let mut at = if lead && !alone { i + 1 } else { i };
+        if self.is(at, &["the", "la", "l"]) {
             at += 1;
         }
-        let late = self.is(at, &["sera", "pomeriggio", "evening", "afternoon", "night"]);
-        let early = self.is(at, &["mattina", "mattino", "morning", "notte"]);
+        let late = self.is(at, LATE);
+        let early = self.is(at, EARLY);
         (lead && (late || early)).then_some((late, at + 1))
     }
 
@@ -345,6 +401,11 @@ fn meridiem(norm: &str) -> (&str, Option<bool>) {
         return (head, Some(false));
     }
     (norm, None)
+}
+
+/// A number word of any of the languages.
+fn foreign_number(norm: &str) -> Option<f64> {
+    super::number_words::spoken(norm).map(f64::from)
 }
 
 /// `18:30`, `18h30`.

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::lexicon;
+use super::pattern;
 use super::schema::ArgumentField;
 use super::source::SourceText;
 use super::text::{Features, Token};
@@ -188,7 +189,8 @@ impl CandidateFinder<'_> {
         if capital {
             last = extend_over_country(source, extend_over_family(source, capitalized_run_end(source, i)));
         }
-        let mut made = context.apply_to(build_candidate(source, i, last, false));
+        let first = self.after_class_nouns(i, last);
+        let mut made = context.apply_to(build_candidate(source, first, last, false));
         made.opens_sentence = opens && last == i && !context.is_announced;
         // "At Luigi's" names a place; in "Mario's booking" the name is Mario.
         if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
@@ -197,6 +199,32 @@ impl CandidateFinder<'_> {
             made.text = source.span(made.first, last + 1).to_owned();
         }
         Some((made, last + 1))
+    }
+
+    /// The first token of the name in a run of capitalised words without the German nouns before it, which say what it is the
+    /// name of: "meinen Hund Argo", "Sperre Platz B3".
+    fn after_class_nouns(&self, first: usize, last: usize) -> usize {
+        const ARTICLES: &[&str] = &["der", "die", "das", "den", "dem", "des"];
+        const OWNERS: &[&str] = &["mein", "unser", "dein", "ihr", "euer"];
+        let tokens = &self.source.tokens;
+        let language = language::detect(self.source.text);
+        if first == last || language.is_some_and(|code| code != "de") {
+            return first;
+        }
+        let is_code = tokens[last].digit() && tokens[last].raw.starts_with(|c: char| c.is_alphabetic());
+        let before = first.checked_sub(1).map(|before| &tokens[before]);
+        let is_owned = before.is_some_and(|word| {
+            OWNERS.iter().any(|owner| word.norm.strip_prefix(owner).is_some_and(|end| end.len() < 3))
+        });
+        let is_led = is_owned || before.is_some_and(|word| word.is(ARTICLES));
+        // "Die Deutsche Bank": an adjective belongs to the name.
+        let is_adjective = ["e", "en", "er", "es"].iter().any(|end| tokens[first].norm.ends_with(end));
+        let opens = tokens[first].first && first + 1 < last || first == 1 && !pattern::is_verb(&tokens[0]);
+        match () {
+            () if is_code && (is_led || opens || language.is_some()) => last,
+            () if is_owned || is_led && !is_adjective => first + 1,
+            () => first,
+        }
     }
 
     /// Whether the capital of a token marks a name and not just the beginning of a sentence.

@@ -409,7 +409,9 @@ fn is_value_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
         source.tokens.get(next).is_some_and(|t| t.digit() || t.capital() || source.found.quoted[next]);
     // "Livello avanzato", "sede campus".
     let value = value || (next == i + 1 && used(next) && !lexicon::is_stop_word(&source.tokens[next].norm));
-    let noun = !token.capital() && !token.digit() && !lexicon::is_action(&token.features().concepts);
+    // German nouns have capitals.
+    let is_common = !token.capital() || (!token.first && crate::language::detect(source.text) == Some("de"));
+    let noun = is_common && !token.digit() && !lexicon::is_action(&token.features().concepts);
     noun && value && used(next) && !source.found.taken[next]
 }
 

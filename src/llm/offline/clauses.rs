@@ -301,7 +301,12 @@ impl ClausePart<'_> {
                 _ => {}
             }
         }
-        text.trim_end_matches([',', ' ']).to_owned()
+        let text = text.trim_end_matches([',', ' ']);
+        // "Sell 2 teapots but (not the jug)".
+        let is_cut = dropped(last);
+        let contrast =
+            [" but", " ma", " però", " mais", " aber", " pero"].iter().find_map(|but| text.strip_suffix(but));
+        contrast.filter(|_| is_cut).unwrap_or(text).trim_end_matches([',', ' ']).to_owned()
     }
 
     fn clause(&self, first: usize, last: usize, link: ClauseLink) -> Clause {

@@ -17,18 +17,19 @@ static MARKERS: &Patterns = patterns![
     "or? rather",
     "oops/ops/pardon/quatsch/digo",
     "no? scusa/scusami/scusi/aspetta/anzi",
-    "anzi",
+    "anzi/cioe no?",
+    "enfin non?",
     "no? volevo dire",
     "no? intendevo",
     "o meglio",
     "euh non pardon?",
     "non pardon",
-    "je veux/voulais dire",
+    "non? je veux/voulais dire",
     "ou? plutot",
     "nein ich? meine/meinte",
     "ich meine/meinte",
     "besser gesagt",
-    "entschuldigung/perdon",
+    "entschuldigung/perdon/perdona/perdone",
     "no? mejor dicho",
     "no? quiero/queria/quise decir",
 ];
@@ -64,8 +65,11 @@ pub(super) fn with_corrections(request: &str) -> Option<String> {
 pub(super) fn after_correction(clause: &str) -> &str {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
-    let end = MARKERS.ends(&words, 0).max();
-    end.and_then(|end| words.get(end)).and_then(|next| clause.get(next.start..)).unwrap_or(clause)
+    let mut next = 0;
+    while let Some(end) = MARKERS.ends(&words, next).max().filter(|end| *end > next) {
+        next = end;
+    }
+    words.get(next).filter(|_| next > 0).and_then(|word| clause.get(word.start..)).unwrap_or(clause)
 }
 
 fn is_mark(token: &Token) -> bool {
@@ -90,7 +94,7 @@ fn corrected_value(tokens: &[Token], at: usize) -> Option<(usize, usize)> {
     }
     next += tokens[next..].iter().take_while(|token| token.is(LEADS)).count();
     let value = tokens.get(next).filter(|_| is_announced)?;
-    let is_value = plain_number(value).is_some() || is_name(value);
+    let is_value = plain_number(value).is_some() || is_name(value) || is_code(value);
     let dot = usize::from(tokens.get(next + 1).is_some_and(|dot| dot.raw == "." && tokens.len() > next + 2));
     let is_alone = tokens.get(next + 1 + dot).is_none_or(|after| !after.word);
     (is_value && is_alone).then_some((next, next + dot))
@@ -100,6 +104,9 @@ fn corrected_value(tokens: &[Token], at: usize) -> Option<(usize, usize)> {
 fn replaced_value<'t>(tokens: &'t [Token], value: &Token, lead: &Token) -> Option<&'t Token> {
     if plain_number(value).is_some() {
         return tokens.iter().rev().find(|token| plain_number(token).is_some());
+    }
+    if is_code(value) {
+        return tokens.iter().rev().find(|token| is_code(token));
     }
     let is_led = |at: usize| !lead.is(LEADS) || at > 0 && tokens[at - 1].norm == lead.norm;
     let at = (0..tokens.len()).rev().find(|at| is_name(&tokens[*at]) && is_led(*at))?;
@@ -111,6 +118,13 @@ fn plain_number(token: &Token) -> Option<&str> {
     let raw = token.raw.as_str();
     let digits = ["st", "nd", "rd", "th", "er"].iter().find_map(|end| raw.strip_suffix(end)).unwrap_or(raw);
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+}
+
+/// Whether a word is a code of letters and digits: "B3".
+fn is_code(token: &Token) -> bool {
+    token.raw.chars().any(|c| c.is_ascii_digit())
+        && token.raw.starts_with(|c: char| c.is_ascii_uppercase())
+        && token.raw.chars().all(char::is_alphanumeric)
 }
 
 /// Whether a word inside a sentence is a name.
@@ -136,6 +150,9 @@ mod tests {
             ("Schließe Ticket 120, Quatsch, 131", "Schließe Ticket 131"),
             ("Cierra la incidencia 120, perdón, la 131", "Cierra la incidencia 131"),
             ("Sell 3 teapots, no, 4", "Sell 4 teapots"),
+            ("Blocca la baia B3, anzi no, la C7", "Blocca la baia C7"),
+            ("Bloque la travée B3, enfin je veux dire C7", "Bloque la travée C7"),
+            ("Assegna il ticket 131 a Laura, cioè a Omar", "Assegna il ticket 131 a Omar"),
             ("Move 4 pallets of K17, or rather 5, to bay B3", "Move 5 pallets of K17, to bay B3"),
             ("Assign ticket 131 to Laura - no wait, to Omar", "Assign ticket 131 to Omar"),
             (
@@ -170,6 +187,7 @@ mod tests {
         assert_eq!(after_correction("I meant Friday"), "Friday");
         assert_eq!(after_correction("no, intendevo venerdì"), "venerdì");
         assert_eq!(after_correction("Ich meinte Freitag"), "Freitag");
+        assert_eq!(after_correction("perdona, quería decir Sevilla"), "Sevilla");
         assert_eq!(after_correction("No"), "No");
         assert_eq!(after_correction("What about Friday?"), "What about Friday?");
     }

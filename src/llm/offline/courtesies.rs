@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::corrections::with_corrections;
+use super::exclusions::without_exclusion;
 use super::pattern::{Patterns, any, is_infinitive, is_verb, patterns, strip_fillers};
 use super::speech;
 use super::text::{self, Token};
@@ -16,6 +17,11 @@ static OPENINGS: &Patterns = patterns![
     "nessun/nessuna problema/fretta",
     "if you don t mind",
     "if you would/do not mind",
+    "se non ti/vi/le dispiace/secca/scoccia",
+    "si ca ne te/vous derange/gene pas",
+    "wenn es dir/euch/ihnen nichts ausmacht",
+    "wenn es dir/euch/ihnen recht ist",
+    "si no te/le/os importa/molesta",
     "quick/small one/request/thing",
     "facciamo cosi",
     "facciamo una cosa",
@@ -69,6 +75,8 @@ ha hanno dice dicono detto disse scritto secondo pare sembra";
 pub(super) fn without_courtesies(request: &str) -> String {
     let corrected = with_corrections(request);
     let request = corrected.as_deref().unwrap_or(request);
+    let limited = without_exclusion(request);
+    let request = limited.as_deref().unwrap_or(request);
     let tokens = text::tokens(request);
     let quoted = speech::quoted(&tokens);
     let words: Vec<(usize, &Token)> =
@@ -159,6 +167,9 @@ mod tests {
             ("No problem, renew the loan of the book Dune", "renew the loan of the book Dune"),
             ("Not a problem: sell 3 espresso cups", "sell 3 espresso cups"),
             ("If you don't mind, take back the book Dune", "take back the book Dune"),
+            ("Si no te importa, cierra la incidencia 131", "cierra la incidencia 131"),
+            ("Si ça ne te dérange pas, ferme le ticket 131", "ferme le ticket 131"),
+            ("Wenn es dir nichts ausmacht, sperre Platz B3", "sperre Platz B3"),
             ("Quick one: take back 2 teapots", "take back 2 teapots"),
             ("pls add the city of Cuneo", "add the city of Cuneo"),
             ("Facciamo così: rifornisci 20 lattiere", "rifornisci 20 lattiere"),

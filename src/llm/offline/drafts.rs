@@ -89,6 +89,15 @@ impl OfflinePlanner {
         }
         drafts.unserved.extend(drafts.open_question.take());
         self.remove_redundant(&mut drafts.list, executed);
+        // Words with a value and without a verb are no request by themselves: they say more of what is asked for.
+        let is_rest = |words: &String| !self.has_verb_or_question(words) && self.has_day_or_name(words);
+        if drafts.unserved.iter().any(is_rest) && !self.orders_only {
+            drafts
+                .list
+                .iter_mut()
+                .filter(|draft| self.writes(draft.hit))
+                .for_each(|draft| draft.unclear = true);
+        }
         self.doubt_writes(words, &mut drafts.list);
         self.only_allowed(drafts.list, drafts.unserved)
     }

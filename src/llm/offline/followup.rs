@@ -25,11 +25,15 @@ pub(super) fn resolve(
     index: &CatalogueIndex,
     now: &Zoned,
 ) -> Option<(Hit, String)> {
+    let said = clause;
     let clause = after_correction(clause);
+    // "I meant Rome": what follows is a value, whatever it looks like.
+    let is_correction = clause.len() < said.len();
     let dated = with_next_day(clause, conversation, now);
     let clause = dated.as_deref().unwrap_or(clause);
     let tokens = text::tokens(clause);
-    if !is_mostly_new_value(&tokens, now) {
+    let is_name = is_correction && tokens.iter().all(|token| !token.word || token.capital());
+    if !is_name && !is_mostly_new_value(&tokens, now) {
         return None;
     }
     let mut chain: Vec<String> = vec![clause.to_owned()];

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::lexicon;
 use super::prompt::{Conversation, Executed, PromptText};
+use super::pronouns::{self, Place};
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots;
 use super::text::{self, fold, name_words};
@@ -152,6 +153,7 @@ pub(super) fn recall(
         }
     }
     let scene = prompt.get("scene");
+    let names_place = pronouns::place_in_list(&text::tokens(purpose)).is_some();
     for turn in conversation.turns.iter().rev().take(20) {
         for call in turn.calls.iter().rev() {
             let same = call.scene == scene.trim() || call.tool == tool.name;
@@ -159,7 +161,8 @@ pub(super) fn recall(
             if !(same || steady || back) || (field.identifies() && !same) {
                 continue;
             }
-            if let Some(value) = argument_by_name(&call.arguments, field) {
+            // "The second one" is one of a list, and not what was spoken of last.
+            if let Some(value) = argument_by_name(&call.arguments, field).filter(|_| !names_place) {
                 return Some(value);
             }
             if field.identifies()
@@ -267,18 +270,23 @@ pub(super) fn pick_from_result(
             fitting.push((fits, value));
         }
     }
-    let best = fitting.iter().map(|f| f.0).max()?;
-    let mut top = fitting.into_iter().filter(|f| f.0 == best);
-    let one = top.next()?;
-    // If several entries fit equally well, only the user can choose.
-    if top.next().is_some() {
-        return None;
-    }
-    Some(match (&field.kind, one.1) {
+    let value = match pronouns::place_in_list(&tokens) {
+        Some((_, Place::Nth(at))) => fitting.into_iter().nth(at)?.1,
+        Some((_, Place::Last)) => fitting.pop().filter(|_| !fitting.is_empty())?.1,
+        None => only_best(fitting)?,
+    };
+    Some(match (&field.kind, value) {
         (ArgumentKind::Number(_), value) => value,
         (_, Value::Number(n)) => json!(n.to_string()),
         (_, value) => value,
     })
+}
+
+/// The value that fits best. If several fit equally well, only the user can choose.
+fn only_best(fitting: Vec<(usize, Value)>) -> Option<Value> {
+    let best = fitting.iter().map(|fit| fit.0).max()?;
+    let mut top = fitting.into_iter().filter(|fit| fit.0 == best);
+    top.next().filter(|_| top.next().is_none()).map(|fit| fit.1)
 }
 
 fn collect_values<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::answer;
 use super::candidates;
-use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
+use super::clauses::{Clause, ClauseLink, ClauseRouter};
 use super::courtesies::without_courtesies;
 use super::drafts::{StepDraft, UnservedParts};
 use super::entities::Entities;
@@ -40,6 +40,11 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let section = if prompt.get("shortlist").is_empty() { "scenes" } else { "shortlist" };
     let asked = AskedPlan::of(request, prompt);
     let planner = OfflinePlanner::of(prompt, section, &asked);
+    let is_known = |word: &str| !planner.index.similar_words(&text::features(word)).is_empty();
+    let asked = match pronouns::with_own_pronoun(&asked.words, is_known) {
+        Some(words) if asked.is_first => AskedPlan { words, ..asked },
+        _ => asked,
+    };
     let mut before = Value::Null;
     let mut plan = if asked.is_change() {
         before = prompt.json("plan");
@@ -207,7 +212,7 @@ impl ClauseRouter for OfflinePlanner {
         // So are words with their own order.
         let further = text::tokens(words);
         let own: Vec<_> = further.iter().filter(|t| t.word).collect();
-        let orders = mood::is_order(strip_fillers(&own));
+        let orders = mood::is_order(strip_fillers(&own)) || self.opens_with_verb_of_another(&own, hit);
         let ordered = verb.filter(|_| !orders).is_some_and(|verb| {
             let whole = format!("{verb} {words}");
             let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
@@ -223,6 +228,16 @@ impl ClauseRouter for OfflinePlanner {
 }
 
 impl OfflinePlanner {
+    /// Whether words open with the verb of another write of the scene: "(renew Dune and) take back Emma".
+    fn opens_with_verb_of_another(&self, words: &[&text::Token], hit: Hit) -> bool {
+        let Some(first) = strip_fillers(words).first().map(|first| first.features()) else { return false };
+        let is_verb = |tool: usize| {
+            let name = text::name_words(&self.index.scenes[hit.scene].tools[tool].name);
+            name.first().is_some_and(|verb| text::features(verb).similarity(&first) > SURE_MATCH)
+        };
+        !is_verb(hit.tool) && (0..self.index.scenes[hit.scene].tools.len()).any(is_verb)
+    }
+
     /// Whether words are a number of things of which the texts of the write before them speak, too: "sell 2 teapots, a jug and
     /// 3 cups". Another tool that fits these things better is not what is asked for.
     fn lists_further_things(&self, write: Hit, words: &[&text::Token]) -> bool {
@@ -457,53 +472,8 @@ impl OfflinePlanner {
         !found.days.is_empty() || !found.times.is_empty()
     }
 
-    /// The step that continues after the pending question, if the clause answers it.
-    pub fn draft_for_reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<StepDraft> {
-        let pending = self.pending.as_ref()?;
-        let scene = self.index.scenes.iter().position(|s| s.scene == pending.scene)?;
-        let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
-        let target = tool
-            .or_else(|| {
-                self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene)
-            })
-            .or_else(|| {
-                self.index.scenes[scene].tools.first().map(|_| Hit::certain(ToolPlace { scene, tool: 0 }))
-            })?;
-        let same = hit.is_some_and(|h| h.place() == target.place());
-        if hit.is_some_and(|h| h.score >= STRONG && !same) || self.is_question(&clause.text) && !same {
-            return None;
-        }
-        let fields = self.index.fields(target);
-        let missing: Vec<_> = fields
-            .iter()
-            .filter(|f| {
-                pending.question.missing.is_empty() && f.required
-                    || pending.question.missing.contains(&f.name)
-            })
-            .cloned()
-            .collect();
-        let filled = slots::fill(&missing, &clause.text, &self.now, &[], true);
-        if !same && !missing.is_empty() && filled.values.is_empty() && hit.is_some() {
-            return None;
-        }
-        // A reply that is complete by itself needs no words of the pending step.
-        let purpose = if same && self.filled(target, &clause.text).missing(fields).is_empty() {
-            clause.text.clone()
-        } else {
-            format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
-        };
-        let unclear = self.was_unclear(pending, target);
-        Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
-    }
-
-    /// Whether the write of a pending question was not clearly requested.
-    fn was_unclear(&self, pending: &OpenQuestion, hit: Hit) -> bool {
-        let clauses = clauses::split(&pending.request, self);
-        let own = clauses.iter().find(|c| pending.purpose.contains(c.text.trim_end_matches(['?', '.', '!'])));
-        own.is_some_and(|clause| self.is_unclear(clause.act, hit))
-    }
-
-    fn is_question(&self, words: &str) -> bool {
+    /// Whether words begin with a question word.
+    pub fn is_question(&self, words: &str) -> bool {
         text::tokens(words).iter().take(3).any(|t| lexicon::is_question_word(&t.norm))
     }
 

@@ -26,6 +26,61 @@ pub(super) fn is_suffixed(norm: &str) -> bool {
     })
 }
 
+/// Pronouns that French joins to an order by a hyphen, and those that Spanish and Italian append to one.
+const JOINED: &[&str] = &["la", "le", "les", "lo", "los", "las", "li"];
+
+/// A text whose first word is an order with a joined object pronoun, with the pronoun as a word of its own: "chiudilo" →
+/// "chiudi lo", "ferme-le" → "ferme le", "ciérrala" → "cierra la". `is_known` says whether a word is a verb that somebody
+/// knows; `None` where there is no such order.
+pub(super) fn with_own_pronoun(words: &str, is_known: impl Fn(&str) -> bool) -> Option<String> {
+    let tokens = super::text::tokens(words);
+    let all: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let order = *super::pattern::strip_fillers(&all).first()?;
+    let is_whole = tokens.iter().all(|t| t.word || matches!(t.raw.as_str(), "." | "!" | "," | "'"));
+    if !is_whole || is_known(&order.norm) {
+        return None;
+    }
+    let (verb, pronoun) = JOINED.iter().find_map(|pronoun| {
+        let verb = order.norm.strip_suffix(pronoun)?.trim_end_matches('-');
+        (verb.len() >= 4 && !verb.ends_with('r') && is_known(verb)).then_some((verb, *pronoun))
+    })?;
+    Some(format!("{}{verb} {pronoun}{}", words.get(..order.start)?, words.get(order.end..)?))
+}
+
+/// Which of several things somebody means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The one with this number, from 0.
+    Nth(usize),
+    /// The last one.
+    Last,
+}
+
+/// "The second one", "il primo", "das zweite": the place of a thing in a list, if words name one thing so, and the token that
+/// says it. A number before a noun or a month counts something else.
+pub(super) fn place_in_list(tokens: &[Token]) -> Option<(usize, Place)> {
+    const LAST: &[&str] =
+        &["last", "ultimo", "ultima", "dernier", "derniere", "letzte", "letzten", "letztes"];
+    const LEADS: &[&str] = &["the", "il", "lo", "la", "l", "le", "der", "die", "das", "den", "dem", "el"];
+    let is_led = |at: usize| {
+        let before = tokens[..at].iter().rev().find(|token| token.word);
+        before.is_some_and(|token| token.is(LEADS))
+    };
+    let at = (1..tokens.len()).find(|at| is_led(*at) && place_of(&tokens[*at], LAST).is_some())?;
+    let ends = tokens.get(at + 1).is_none_or(|next| {
+        !next.word || next.is(&["one", "bitte", "please", "pls", "per", "svp", "por", "grazie", "then"])
+    });
+    place_of(&tokens[at], LAST).filter(|_| ends).map(|place| (at, place))
+}
+
+fn place_of(token: &Token, last: &[&str]) -> Option<Place> {
+    if token.is(last) {
+        return Some(Place::Last);
+    }
+    let number = crate::language::number_words::ordinal(&token.norm).filter(|_| !token.digit())?;
+    usize::try_from(number).ok()?.checked_sub(1).map(Place::Nth)
+}
+
 /// The order at the end of a text whose object is a pronoun for the text before it.
 pub(super) fn closing_order(words: &str) -> Option<&str> {
     let tokens = super::text::tokens(words);
@@ -56,4 +111,47 @@ pub(super) fn hands_back(tokens: &[Token]) -> bool {
         }
         (words[i].first || !words[i].capital()) && is_suffixed(&words[i].norm)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::offline::text::tokens;
+
+    #[test]
+    fn joined_pronoun_becomes_a_word_of_its_own() {
+        let known = |word: &str| ["chiudi", "ferme", "cierra", "vendi", "segnala"].contains(&word);
+        for (said, own) in [
+            ("chiudilo", Some("chiudi lo")),
+            ("Per favore chiudila!", Some("Per favore chiudi la!")),
+            ("ferme-le", Some("ferme le")),
+            ("ciérrala", Some("cierra la")),
+            ("segnala un guasto", None),
+            ("chiuderlo", None),
+            ("non chiuderlo", None),
+            ("Il ticket è risolto: chiudilo", None),
+            ("tavola", None),
+            ("", None),
+        ] {
+            assert_eq!(with_own_pronoun(said, known).as_deref(), own, "{said}");
+        }
+    }
+
+    #[test]
+    fn place_in_a_list_is_read_where_nothing_else_is_counted() {
+        for (said, place) in [
+            ("Close the second one", Some(Place::Nth(1))),
+            ("chiudi il primo", Some(Place::Nth(0))),
+            ("chiudi l'ultimo", Some(Place::Last)),
+            ("ferme le deuxième", Some(Place::Nth(1))),
+            ("schließ das zweite", Some(Place::Nth(1))),
+            ("cierra la segunda", Some(Place::Nth(1))),
+            ("il primo dicembre", None),
+            ("the second ticket", None),
+            ("first close it", None),
+            ("close the 2nd", None),
+        ] {
+            assert_eq!(place_in_list(&tokens(said)).map(|found| found.1), place, "{said}");
+        }
+    }
 }

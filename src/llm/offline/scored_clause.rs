@@ -7,6 +7,7 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use super::candidates;
+use super::doubts::is_foreign_lead;
 use super::entities::Entities;
 use super::index::{
     CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, senses,
@@ -17,6 +18,7 @@ use super::pattern::{self, patterns};
 use super::pronouns;
 use super::text::{self, Features, Token, features};
 use super::weights;
+use crate::language;
 
 /// One content word of a clause.
 pub(super) struct ContentWord {
@@ -81,7 +83,8 @@ impl CatalogueIndex {
         let entities = Entities::in_text(text, today);
         let mut opening = tokens.iter().filter(|t| t.word).take(weights::QUESTION_WORDS_WITHIN);
         let wh_question = opening.any(|t| lexicon::is_question_word(&t.norm));
-        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question);
+        let is_foreign = matches!(language::detect(text), Some("fr" | "de" | "es"));
+        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question, is_foreign);
         for i in 0..tokens.len() {
             reader.add_token(i);
         }
@@ -157,6 +160,10 @@ struct ContentReader<'a> {
     in_explanation: bool,
     /// The bytes of the opening of a polite request, which say nothing about its content.
     lead_span: Range<usize>,
+    /// Whether the text is in a language in which few words are known.
+    is_foreign: bool,
+    /// The token that says which of several things is meant: "the second one".
+    place: Option<usize>,
 }
 
 impl<'a> ContentReader<'a> {
@@ -165,6 +172,7 @@ impl<'a> ContentReader<'a> {
         tokens: &'a [Token],
         entities: &'a Entities,
         wh_question: bool,
+        is_foreign: bool,
     ) -> Self {
         Self {
             index,
@@ -178,6 +186,8 @@ impl<'a> ContentReader<'a> {
             introduces_content: false,
             in_explanation: false,
             lead_span: polite_lead_span(tokens),
+            is_foreign,
+            place: pronouns::place_in_list(tokens).map(|(at, _)| at),
         }
     }
 
@@ -196,7 +206,8 @@ impl<'a> ContentReader<'a> {
         }
         let senses = if is_off { vec![TIME_OFF] } else { senses(tokens, i) };
         let (matches, coded) = self.matches(i, &senses);
-        if matches.is_empty() && (token.digit() || asking) {
+        let is_lead = || self.is_foreign && is_foreign_lead(token);
+        if matches.is_empty() && (token.digit() || asking || is_lead()) || self.place == Some(i) {
             return;
         }
         let own = features(senses.first().copied().unwrap_or_default());

@@ -29,13 +29,13 @@ const NEGATIONS: &[&str] = &["ne", "n", "pas", "nicht", "no"];
 const LEADS: &str = "s il te vous plait svp peux pouvez pourriez voudrais veux aimerais faudrait devrais devriez oublie oubliez hesite hesitez pourquoi besoin \
 souhaite bonjour salut merci bitte kannst konnen konnten konntest mochte mochten will wollen brauche wurde wurden vergiss zogere warum \
 nicht hallo guten wurdest solltest hatte gern puedes puede podrias quiero quisiera queria necesito favor olvides olvide dudes dude hola buenos buenas gustaria no ne n \
-pas por que en me nous uns mir se lo la nos";
+pas por que en me nous uns mir se lo la nos stp tu vous du dass mal eben einmal kurz porfa usted";
 
 /// Whether one of the words leaves a write in doubt, in a request of `language`.
 pub(super) fn has_foreign_cue(words: &[&Token], language: Option<&str>) -> bool {
     let own = OWN_CUES.iter().find(|(code, _)| Some(*code) == language).map_or("", |(_, cues)| *cues);
     let urges = words.iter().any(|word| word.among(URGES)) || has_why_not(words);
-    if (!urges && forbids_in_spanish(words)) || supposes_in_french(words) {
+    if (!urges && forbids_in_spanish(words)) || supposes_in_french(words) || gives_thanks(words) {
         return true;
     }
     words.iter().any(|word| {
@@ -50,6 +50,18 @@ fn forbids_in_spanish(words: &[&Token]) -> bool {
     let [first, second, ..] = words else { return false };
     let is_form = second.norm.len() > 4 && ["es", "as"].iter().any(|end| second.norm.ends_with(end));
     first.is(&["no"]) && is_form && !second.norm.ends_with("ies")
+}
+
+/// "Gracias por cancelar …", "merci d'avoir annulé …", "danke, dass …": what is thanked for is done. "Merci de fermer …" asks.
+fn gives_thanks(words: &[&Token]) -> bool {
+    let is_infinitive = |word: &Token| ["ar", "er", "ir"].iter().any(|end| word.norm.ends_with(end));
+    let thanks = |at: usize| {
+        any(words, at, patterns!["merci d avoir", "merci pour", "danke dass/fur/furs"]).is_some()
+            || any(words, at, patterns!["gracias por"])
+                .and_then(|end| words.get(end))
+                .is_some_and(|verb| verb.norm.len() > 4 && is_infinitive(verb))
+    };
+    (0..words.len()).any(thanks)
 }
 
 /// "S'il pleut …"; "s'il te plaît" is polite.
