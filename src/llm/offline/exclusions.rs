@@ -50,10 +50,12 @@ pub(super) fn without_exclusion(request: &str) -> Option<String> {
     starts.rev().find_map(|at| {
         let mark = at.checked_sub(1).filter(|mark| tokens[*mark].raw == ",").unwrap_or(at);
         let said = &tokens[..mark];
-        let part: Vec<&Token> =
-            tokens[at..end].iter().filter(|token| token.word && !token.is(STRESS)).collect();
+        let part: Vec<&Token> = tokens[at..end]
+            .iter()
+            .filter(|token| token.word && !token.is(STRESS) && !token.is(BUT))
+            .collect();
         let contrasts = tokens[at].is(BUT);
-        let is_left_out = is_excluded(&part[usize::from(contrasts)..], contrasts) && is_new(&part, said);
+        let is_left_out = is_excluded(&part, contrasts) && is_new(&part, said);
         // "From 8 to 10 February but not the 9th": days are read with their exceptions.
         let may_be_day = has_days(request) && part.iter().any(|word| word.digit() && word.norm.len() < 3);
         (is_left_out && !may_be_day && said.iter().any(|token| token.word)).then(|| {

@@ -305,7 +305,12 @@ impl<'a> ContentReader<'a> {
 
     fn may_open_clause(&self, i: usize) -> bool {
         let before = self.tokens[..i].iter().filter(|t| t.word && !self.lead_span.contains(&t.start));
-        self.words.iter().all(|w| w.kind == WordKind::Helper) && before.count() < weights::OPENS_BEFORE
+        // "(Könntest du bitte) Ticket 131 schließen?": German nouns have capitals.
+        let token = &self.tokens[i];
+        let is_noun = self.is_foreign && token.capital() && !token.first;
+        !is_noun
+            && self.words.iter().all(|w| w.kind == WordKind::Helper)
+            && before.count() < weights::OPENS_BEFORE
     }
 
     /// Whether the words after an opening verb are its content: "ricordami di …", "report that …".
