@@ -217,12 +217,10 @@ impl CandidateFinder<'_> {
             OWNERS.iter().any(|owner| word.norm.strip_prefix(owner).is_some_and(|end| end.len() < 3))
         });
         let is_led = is_owned || before.is_some_and(|word| word.is(ARTICLES));
-        // "Die Deutsche Bank": an adjective belongs to the name.
-        let is_adjective = ["e", "en", "er", "es"].iter().any(|end| tokens[first].norm.ends_with(end));
         let opens = tokens[first].first && first + 1 < last || first == 1 && !pattern::is_verb(&tokens[0]);
         match () {
             () if is_code && (is_led || opens || language.is_some()) => last,
-            () if is_owned || is_led && !is_adjective => first + 1,
+            () if is_owned => first + 1,
             () => first,
         }
     }

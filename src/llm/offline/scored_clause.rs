@@ -7,7 +7,6 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use super::candidates;
-use super::doubts::is_foreign_lead;
 use super::entities::Entities;
 use super::index::{
     CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, senses,
@@ -18,7 +17,6 @@ use super::pattern::{self, patterns};
 use super::pronouns;
 use super::text::{self, Features, Token, features};
 use super::weights;
-use crate::language;
 
 /// One content word of a clause.
 pub(super) struct ContentWord {
@@ -83,8 +81,7 @@ impl CatalogueIndex {
         let entities = Entities::in_text(text, today);
         let mut opening = tokens.iter().filter(|t| t.word).take(weights::QUESTION_WORDS_WITHIN);
         let wh_question = opening.any(|t| lexicon::is_question_word(&t.norm));
-        let is_foreign = matches!(language::detect(text), Some("fr" | "de" | "es"));
-        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question, is_foreign);
+        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question);
         for i in 0..tokens.len() {
             reader.add_token(i);
         }
@@ -160,8 +157,6 @@ struct ContentReader<'a> {
     in_explanation: bool,
     /// The bytes of the opening of a polite request, which say nothing about its content.
     lead_span: Range<usize>,
-    /// Whether the text is in a language in which few words are known.
-    is_foreign: bool,
     /// The token that says which of several things is meant: "the second one".
     place: Option<usize>,
 }
@@ -172,7 +167,6 @@ impl<'a> ContentReader<'a> {
         tokens: &'a [Token],
         entities: &'a Entities,
         wh_question: bool,
-        is_foreign: bool,
     ) -> Self {
         Self {
             index,
@@ -186,7 +180,6 @@ impl<'a> ContentReader<'a> {
             introduces_content: false,
             in_explanation: false,
             lead_span: polite_lead_span(tokens),
-            is_foreign,
             place: pronouns::place_in_list(tokens).map(|(at, _)| at),
         }
     }
@@ -206,8 +199,7 @@ impl<'a> ContentReader<'a> {
         }
         let senses = if is_off { vec![TIME_OFF] } else { senses(tokens, i) };
         let (matches, coded) = self.matches(i, &senses);
-        let is_lead = || self.is_foreign && is_foreign_lead(token);
-        if matches.is_empty() && (token.digit() || asking || is_lead()) || self.place == Some(i) {
+        if matches.is_empty() && (token.digit() || asking) || self.place == Some(i) {
             return;
         }
         let own = features(senses.first().copied().unwrap_or_default());
@@ -305,12 +297,7 @@ impl<'a> ContentReader<'a> {
 
     fn may_open_clause(&self, i: usize) -> bool {
         let before = self.tokens[..i].iter().filter(|t| t.word && !self.lead_span.contains(&t.start));
-        // "(Könntest du bitte) Ticket 131 schließen?": German nouns have capitals.
-        let token = &self.tokens[i];
-        let is_noun = self.is_foreign && token.capital() && !token.first;
-        !is_noun
-            && self.words.iter().all(|w| w.kind == WordKind::Helper)
-            && before.count() < weights::OPENS_BEFORE
+        self.words.iter().all(|w| w.kind == WordKind::Helper) && before.count() < weights::OPENS_BEFORE
     }
 
     /// Whether the words after an opening verb are its content: "ricordami di …", "report that …".
