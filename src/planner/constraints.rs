@@ -29,6 +29,9 @@ const SWITCHED_OFF_RULE: &str = "These tools are switched off now, and no other 
 const FUNCTIONS_OFF_RULE: &str = "These functions are switched off now, and no other function takes their place: the program \
      calls none of them. Whatever else the request asks is done, and answer_text says what is not available now.";
 
+const PROGRAM_RULE: &str = "Whatever the request says, the program keeps to these, and answer_text says what they do not allow. \
+     <not_allowed>, if it is there, lists functions that exist and may not be called here.";
+
 /// The code of what a request's constraints do not allow.
 pub(super) const FORBIDDEN: &str = "plan.constraint";
 
@@ -189,6 +192,15 @@ pub(super) fn push_switched_off(state: &RunState, lines: &str, data: &mut String
 pub(super) fn push_functions_off(state: &RunState, stubs: &str, data: &mut String) {
     if !stubs.is_empty() && state.settings().has_rules(13) {
         sections::push(data, SWITCHED_OFF, &format!("{FUNCTIONS_OFF_RULE}\n{stubs}"));
+    }
+}
+
+/// Adds the request's constraints for the author of a program: `stubs` are the functions that they do not allow.
+pub(super) fn push_program_constraints(state: &RunState, stubs: &str, data: &mut String) {
+    let Some(constraints) = constraints(state).filter(|_| state.settings().has_rules(14)) else { return };
+    sections::push(data, "constraints", &format!("{PROGRAM_RULE}\n{}", json!(constraints)));
+    if !stubs.is_empty() {
+        sections::push(data, "not_allowed", stubs);
     }
 }
 

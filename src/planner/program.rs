@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use super::approval::{call_hash, definition, effective_definition, hash, with_approval};
 use super::completed_work::dependency_results;
 use super::confirmation::{PlanDoubts, question_above_arguments, untraced_arguments};
-use super::constraints::{forbidden_call, push_current_state, push_functions_off, shown_as_switched_off};
+use super::constraints::{
+    forbidden_call, not_allowed, push_current_state, push_functions_off, push_program_constraints,
+    shown_as_switched_off,
+};
 use super::plan_prompt::offers_programs;
 use super::planned_calls::unnamed_action;
 use super::program_functions::{arguments, function, stub};
@@ -82,7 +85,7 @@ answer_rows = [{\"item\": item[\"name\"], \"ordered\": 5 - item[\"stock\"]} for 
 const MODULES: [&str; 6] = ["math", "re", "json", "datetime", "collections", "functools"];
 
 /// The plan of a request that a program serves: one step, with all scenes that may take part. Where there are none, the request
-/// is answered without a step.
+/// is answered without a step: where they are switched off or not allowed, by naming them.
 pub(super) fn program_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
     let catalogue = &*offered_catalogue(state, catalogue);
     let listed: Vec<&Arc<Scene>> = match is_shortlisted(state, catalogue) {
@@ -104,7 +107,16 @@ pub(super) fn program_plan(state: &RunState, catalogue: &Catalogue, version: u32
         ..Step::default()
     };
     let steps = if step.scenes.is_empty() { Vec::new() } else { vec![step] };
-    let plan = Plan { needs_execution: !steps.is_empty(), steps, ..Plan::default() };
+    let mut plan = Plan { needs_execution: !steps.is_empty(), steps, ..Plan::default() };
+    if plan.steps.is_empty() && state.settings().has_rules(14) {
+        let is_of_program = |scene: &&Scene| !known_tools(state, scene).is_empty();
+        let names = |scenes: &[&Scene]| scenes.iter().map(|scene| scene.name.clone()).collect::<Vec<_>>();
+        let off: Vec<&Scene> = shown_as_switched_off(catalogue).filter(is_of_program).collect();
+        let refused = not_allowed(state, catalogue);
+        let refused: Vec<&Scene> = refused.iter().filter(is_of_program).collect();
+        plan.unavailable = names(&off);
+        plan.unserved = [names(&refused), names(&off)].concat();
+    }
     let made = PlanMade::new(version, PlanCause::Request, PlanMaker::Code, plan);
     Event::PlanCreated(with_approval(state, catalogue, made))
 }
@@ -127,14 +139,21 @@ fn own_stub(state: &RunState, scene: &Scene, tools: &[&SceneTool]) -> String {
     stub(scene, tools) + &program_tables::stub(state, scene)
 }
 
-/// The tools of a scene that a program may call. A flow has none: its nodes call them.
+/// The tools of a scene that a program may call.
 fn callable<'a>(state: &RunState, scene: &'a Scene) -> Vec<&'a SceneTool> {
+    let mut tools = known_tools(state, scene);
+    tools.retain(|tool| forbidden_call(state, scene, tool).is_none());
+    tools
+}
+
+/// The tools of a scene that programs can call, whatever the constraints of the request allow. A flow has none: its nodes
+/// call them.
+fn known_tools<'a>(state: &RunState, scene: &'a Scene) -> Vec<&'a SceneTool> {
     let takes_part =
         scene.flow.is_none() && scene.maker != Some(PlanningMaker::Scenes) && is_python_name(&scene.name);
     let tools = scene.tools.iter().filter(|tool| takes_part && is_python_name(&tool.name));
     // Without documents there is nothing to summarise.
-    let tools = tools.filter(|tool| !tool.summarises || !state.documents().is_empty());
-    tools.filter(|tool| forbidden_call(state, scene, tool).is_none()).collect()
+    tools.filter(|tool| !tool.summarises || !state.documents().is_empty()).collect()
 }
 
 /// The scenes of a step's program, with the tools that it may call.
@@ -152,6 +171,15 @@ fn functions_off(state: &RunState, catalogue: &Catalogue) -> String {
     let scenes = shown_as_switched_off(catalogue).map(|scene| (scene, callable(state, scene)));
     let stubs = scenes.filter(|(_, tools)| !tools.is_empty()).map(|(scene, tools)| stub(scene, &tools));
     stubs.collect::<Vec<_>>().join("\n")
+}
+
+/// The stubs of the functions that the request's constraints do not allow, and that a program could call otherwise.
+fn functions_not_allowed(state: &RunState, catalogue: &Catalogue) -> String {
+    let stub_of = |scene: &Scene| {
+        let tools = known_tools(state, scene);
+        (!tools.is_empty()).then(|| stub(scene, &tools))
+    };
+    not_allowed(state, catalogue).iter().filter_map(stub_of).collect::<Vec<_>>().join("\n")
 }
 
 /// What `STATUS` may be in a program of this step: what its scenes declare, and the built-in words for scenes that declare none.
@@ -210,6 +238,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
         sections::push(&mut data, "statuses", &statuses(catalogue, step).join("\n"));
         data.push_str(&common(state));
         sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
+        push_program_constraints(state, functions_not_allowed(state, catalogue).trim_end(), &mut data);
         push_current_state(state, &mut data);
         push_functions_off(state, functions_off(state, catalogue).trim_end(), &mut data);
         let context = context(state);

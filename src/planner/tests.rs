@@ -15,8 +15,9 @@ use super::{ASK_USER, CREATE_PLAN, program, prompt, read, request};
 use crate::llm::{Message, ToolChoice, sections};
 use crate::plan::{self, TaskId};
 use crate::run::{
-    Context, Effect, Event, PlanCause, PlanMade, PlanMaker, PlanningMaker, RULES_REVISION, Reply, ReplyCall,
-    RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, Turn, TurnCall, Usage, Verdict,
+    Context, Effect, Event, PlanCause, PlanConstraints, PlanGuidance, PlanMade, PlanMaker, PlanningMaker,
+    RULES_REVISION, Reply, ReplyCall, RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject,
+    Turn, TurnCall, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::{ToolContext, native};
@@ -339,18 +340,29 @@ fn planner_is_told_what_is_switched_off_and_names_what_is_asked_of_it() {
     }
 }
 
+/// A run whose plan is a program, made under these rules, with these tools switched off and constraints.
+fn program_planned(rules: u16, disabled: &[&str], constraints: PlanConstraints) -> RunState {
+    let started = RunStarted::clone(planning("do").started.as_ref().unwrap());
+    let settings = Settings { rules, maker: PlanningMaker::Code, ..started.settings.clone() };
+    let disabled = disabled.iter().map(|name| (*name).to_owned()).collect();
+    let mut state = planning_of("do", RunStarted { settings, disabled, ..started });
+    let queued = state.queued.as_mut().unwrap();
+    queued.guidance = Some(Box::new(PlanGuidance { constraints, ..PlanGuidance::default() }));
+    let planned = program::program_plan(&state, &catalogue(), 1);
+    apply(&mut state, planned);
+    state
+}
+
+/// What the author of the program is shown.
+fn text_for_author(mut state: RunState) -> String {
+    apply(&mut state, Event::StepStarted { step: 1 });
+    user_text(&state, Subject::Program { step: 1 })
+}
+
 #[test]
 fn author_of_a_program_is_told_which_functions_are_switched_off() {
-    let of_rules = |rules, disabled: &[&str]| {
-        let started = RunStarted::clone(planning("do").started.as_ref().unwrap());
-        let settings = Settings { rules, maker: PlanningMaker::Code, ..started.settings.clone() };
-        let disabled = disabled.iter().map(|name| (*name).to_owned()).collect();
-        let mut state = planning_of("do", RunStarted { settings, disabled, ..started });
-        let planned = program::program_plan(&state, &catalogue(), 1);
-        apply(&mut state, planned);
-        apply(&mut state, Event::StepStarted { step: 1 });
-        user_text(&state, Subject::Program { step: 1 })
-    };
+    let of_rules =
+        |rules, disabled| text_for_author(program_planned(rules, disabled, PlanConstraints::default()));
     let text = of_rules(RULES_REVISION, &["A.AWrite"]);
     let told = sections::get(&text, "switched_off").unwrap();
     assert!(told.contains("class A:") && told.contains("def AWrite(") && !told.contains("ARead"), "{told}");
@@ -358,4 +370,41 @@ fn author_of_a_program_is_told_which_functions_are_switched_off() {
     for text in [of_rules(RULES_REVISION, &[]), of_rules(12, &["A.AWrite"])] {
         assert_eq!(sections::get(&text, "switched_off"), None);
     }
+}
+
+#[test]
+fn author_of_a_program_is_told_the_constraints_and_what_they_do_not_allow() {
+    let no_write = || PlanConstraints {
+        notes: vec!["Only of this year".to_owned()],
+        without_tools: vec!["A.AWrite".to_owned()],
+        ..PlanConstraints::default()
+    };
+    let text = text_for_author(program_planned(RULES_REVISION, &[], no_write()));
+    assert!(sections::get(&text, "constraints").unwrap().contains("Only of this year"), "{text}");
+    let refused = sections::get(&text, "not_allowed").unwrap();
+    assert!(refused.contains("def AWrite(") && !refused.contains("ARead"), "{refused}");
+    assert!(!sections::get(&text, "functions").unwrap().contains("AWrite"), "{text}");
+    let earlier = program_planned(13, &[], no_write());
+    let free = program_planned(RULES_REVISION, &[], PlanConstraints::default());
+    for text in [earlier, free].map(text_for_author) {
+        let shown = ["constraints", "not_allowed"].map(|name| sections::get(&text, name));
+        assert_eq!(shown, [None, None]);
+    }
+}
+
+#[test]
+fn answer_names_the_scenes_where_every_function_of_a_program_is_off_or_not_allowed() {
+    let only_b = || PlanConstraints { only_scenes: vec!["B".to_owned()], ..PlanConstraints::default() };
+    let off = ["B.BRead", "B.BWrite"];
+    let made = |rules| program_planned(rules, &off, only_b()).plan().unwrap().plan.clone();
+    let plan = made(RULES_REVISION);
+    assert!(plan.steps.is_empty() && !plan.needs_execution, "{plan:?}");
+    assert_eq!(
+        (plan.unavailable, plan.unserved),
+        (vec!["B".to_owned()], vec!["A".to_owned(), "B".to_owned()])
+    );
+    let earlier = made(13);
+    assert!(earlier.unavailable.is_empty() && earlier.unserved.is_empty(), "{earlier:?}");
+    let served = program_planned(RULES_REVISION, &off, PlanConstraints::default());
+    assert!(served.plan().unwrap().plan.unavailable.is_empty());
 }
