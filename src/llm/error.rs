@@ -336,8 +336,13 @@ impl Error {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Fault::new(error.code(), error.to_string())
-            .classed(error.kind.fault_class())
-            .after(error.retry_after())
+        // Faults are journalled, and shown to the user.
+        let message = match &error.kind {
+            ErrorKind::Budget(refusal) => {
+                format!("model {:?}: is not asked: {}", error.model, refusal.for_clients())
+            }
+            _ => error.to_string(),
+        };
+        Fault::new(error.code(), message).classed(error.kind.fault_class()).after(error.retry_after())
     }
 }

@@ -82,7 +82,8 @@ async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     assert!(served.engine.reload(config.clone()).await.unwrap().is_empty());
     let asked = llm.count();
     let refused = served.post("/api/chat", &body).await.assert_problem(429, "budget.exceeded");
-    assert!(refused["detail"].as_str().unwrap().contains("tenant"), "{refused:#}");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("tenant") && !detail.contains("are spent"), "{refused:#}");
     assert_eq!(llm.count(), asked);
 
     config.budget.tenant_usd = Some(1e6);

@@ -30,6 +30,7 @@ impl Driver {
         let wait = wait.and_then(|refusal| refusal.retry_after(jiff::Timestamp::now()));
         let retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         problems.extend(refusal.map(|refusal| {
+            let refusal = refusal.for_clients();
             let what =
                 format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
             PlanProblem::new("budget.exceeded", what)

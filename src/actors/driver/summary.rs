@@ -162,7 +162,8 @@ impl Driver {
                 let questions = outline.estimate.questions;
                 let what = format!(
                     "the summary takes up to {questions} questions to models, and the remaining budget does not cover \
-                     them: {refusal}; nothing was asked"
+                     them: {}; nothing was asked",
+                    refusal.for_clients()
                 );
                 Err(Fault::new("budget.exceeded", what).after(refusal.retry_after(jiff::Timestamp::now())))
             }

@@ -71,29 +71,50 @@ impl BudgetRefusal {
         let renews = self.renews.as_ref()?.timestamp();
         Duration::try_from(renews.duration_since(now)).ok()
     }
+
+    /// The refusal as journals and clients have it: without the figures of a tenant, which are those of its other users, too.
+    pub fn for_clients(&self) -> String {
+        match self.scope {
+            BudgetScope::Run | BudgetScope::Session => self.to_string(),
+            BudgetScope::Tenant | BudgetScope::Day => {
+                let wanted = usd(self.wanted);
+                format!(
+                    "the {} does not cover this call, which may cost {wanted} USD; {}",
+                    self.name(),
+                    self.end()
+                )
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        match self.scope {
+            BudgetScope::Day => format!("day's budget of tenant {:?}", self.of),
+            other => format!("budget of {other} {:?}", self.of),
+        }
+    }
+
+    fn end(&self) -> String {
+        let key = self.scope.key();
+        match &self.renews {
+            Some(at) => format!("it renews at {at}; `{key}` sets it"),
+            None => format!("it does not renew; `{key}` sets it"),
+        }
+    }
 }
 
 impl std::fmt::Display for BudgetRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let whose = match self.scope {
-            BudgetScope::Day => "day's budget of tenant".to_owned(),
-            other => format!("budget of {other}"),
-        };
         write!(
             f,
-            "the {whose} {:?} is {} USD, of which {} USD are spent and {} USD reserved, and this call may cost {} \
-             USD; ",
-            self.of,
+            "the {} is {} USD, of which {} USD are spent and {} USD reserved, and this call may cost {} USD; {}",
+            self.name(),
             usd(self.limit),
             usd(self.spent),
             usd(self.reserved),
             usd(self.wanted),
-        )?;
-        match &self.renews {
-            Some(at) => write!(f, "it renews at {at}; "),
-            None => write!(f, "it does not renew; "),
-        }?;
-        write!(f, "`{}` sets it", self.scope.key())
+            self.end(),
+        )
     }
 }
 
@@ -386,5 +407,30 @@ mod tests {
         assert_eq!(wait(refusal(95, 0, None)), None);
         assert_eq!(wait(refusal(95, 0, next_midnight(&now))), Some(Duration::from_secs(10)));
         assert_eq!(wait(refusal(50, 45, None)), Some(SETTLED_SOON));
+    }
+
+    #[test]
+    fn clients_are_shown_the_figures_of_their_own_accounts_alone() {
+        let shown = |scope| {
+            let (of, renews) = ("acme".to_owned(), None);
+            let nano = 1_000_000_000;
+            BudgetRefusal {
+                scope,
+                of,
+                limit: 7 * nano,
+                spent: 6 * nano,
+                reserved: 0,
+                wanted: 2 * nano,
+                renews,
+            }
+            .for_clients()
+        };
+        for scope in [BudgetScope::Run, BudgetScope::Session] {
+            assert!(shown(scope).contains("is 7 USD, of which 6 USD are spent"), "{}", shown(scope));
+        }
+        let expected = "the budget of tenant \"acme\" does not cover this call, which may cost 2 USD; it does not renew; \
+             `budget.tenant_usd` sets it";
+        assert_eq!(shown(BudgetScope::Tenant), expected);
+        assert!(!shown(BudgetScope::Day).contains("spent"), "{}", shown(BudgetScope::Day));
     }
 }
