@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use proscenium::tools::{ToolContext, ToolError};
+use proscenium::tools::{ToolContext, ToolError, parse_settings};
 
 /// Somebody in the directory.
 #[derive(Debug, Clone, Deserialize)]
@@ -66,6 +67,11 @@ impl Directory {
             }
         };
         Ok(Self { people })
+    }
+
+    /// What is wrong with the scene's settings.
+    pub fn check(settings: &Value) -> Result<(), ToolError> {
+        parse_settings::<Settings>(settings, "Identity", "identity.settings").map(drop)
     }
 
     /// The one person with this user name or else, where only one has it, this full name. Case,

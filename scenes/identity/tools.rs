@@ -23,6 +23,7 @@ pub fn register(tools: NativeTools) -> NativeTools {
         .with("identity.get_user_name", native(get_user_name))
         .with("identity.get_user_profile", native(get_user_profile))
         .with("identity.find_user", native(find_user))
+        .with_settings("Identity", Directory::check)
 }
 
 /// Whose name or profile.

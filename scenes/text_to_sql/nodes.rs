@@ -35,6 +35,7 @@ pub fn register(tools: NativeTools) -> NativeTools {
     }
     tools
         .with_dependencies("text_to_sql", ConfiguredDatabases)
+        .with_settings("text_to_sql", |settings| TextToSqlSettings::parse(settings).map(drop))
         .with("text_to_sql.classify", node!(classify_prompt))
         .with("text_to_sql.general", node!(general))
         .with("text_to_sql.rewrite", node!(rewrite))

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use proscenium::tools::{ToolContext, ToolError};
+use proscenium::tools::{ToolContext, ToolError, parse_settings};
 
 use super::calendar::Calendar;
 
@@ -71,7 +72,15 @@ impl Company {
     ///
     /// Fails with `vacation.settings` when they do not fit.
     pub fn of(context: &ToolContext) -> Result<Self, ToolError> {
-        let settings: Settings = context.settings_as("VacationManagement", "vacation.settings")?;
+        Self::with(context.settings_as("VacationManagement", "vacation.settings")?)
+    }
+
+    /// What is wrong with the scene's settings.
+    pub fn check(settings: &Value) -> Result<(), ToolError> {
+        Self::with(parse_settings(settings, "VacationManagement", "vacation.settings")?).map(drop)
+    }
+
+    fn with(settings: Settings) -> Result<Self, ToolError> {
         let people = match settings.people {
             Some(people) => Cow::Owned(people),
             None => {

@@ -30,6 +30,7 @@ pub fn register(tools: NativeTools) -> NativeTools {
         .with("vacation.get_balance", native(get_balance))
         .with("vacation.get_holidays", native(get_holidays))
         .with("vacation.list_requests", native(list_requests))
+        .with_settings("VacationManagement", people::Company::check)
 }
 
 /// Days to book.

@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 use proscenium::run::FaultClass;
-use proscenium::tools::{ToolContext, ToolError};
+use proscenium::tools::{ToolContext, ToolError, parse_settings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -58,6 +58,11 @@ impl Settings {
     /// As the context has them.
     pub fn of(context: &ToolContext) -> Result<Self, ToolError> {
         context.settings_as("Weather", "weather.settings")
+    }
+
+    /// What is wrong with the scene's settings.
+    pub fn check(settings: &Value) -> Result<(), ToolError> {
+        parse_settings::<Self>(settings, "Weather", "weather.settings").map(drop)
     }
 
     fn may_ask(&self, memory: &Memory) -> bool {

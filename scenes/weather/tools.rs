@@ -25,6 +25,7 @@ pub fn register(tools: NativeTools) -> NativeTools {
     let memory = Arc::new(Memory::default());
     let (asks, looks) = (Arc::clone(&memory), memory);
     tools
+        .with_settings("Weather", forecast::Settings::check)
         .with(
             "weather.forecast",
             native(move |question: Question, context| {

@@ -12,6 +12,7 @@ use proscenium::sandbox;
 use proscenium::scene::Scene;
 use proscenium::setting::redact_url;
 use proscenium::store::{DataDirContents, DataDirReport, ErrorCode, inspect};
+use proscenium::tools::{NativeTools, ToolError};
 
 use super::address;
 use super::failure::{Exit, Failure};
@@ -182,14 +183,18 @@ pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
 }
 
 /// Finds what keeps programs from being written and executed, where the configuration has plans be programs.
-pub fn unfit_programs(config: &Config) -> Vec<Finding> {
+pub fn unfit_programs(loaded: &LoadedConfig) -> Vec<Finding> {
+    let config = &loaded.config;
     let level = match config.planning.maker {
-        PlanningMaker::Scenes => return Vec::new(),
-        PlanningMaker::Auto => Level::Warning,
+        // A program that is named and cannot be started is a mistake, even if none is needed now.
+        PlanningMaker::Scenes if config.sandbox.worker.is_none() => return Vec::new(),
+        PlanningMaker::Scenes | PlanningMaker::Auto => Level::Warning,
         PlanningMaker::Code => Level::Error,
     };
     let mut findings = Vec::new();
-    if config.llm.models.iter().all(|model| model.embeddings) {
+    if config.planning.maker != PlanningMaker::Scenes
+        && config.llm.models.iter().all(|model| model.embeddings)
+    {
         findings.push(Finding {
             place: "planning.maker".to_owned(),
             level,
@@ -199,15 +204,48 @@ pub fn unfit_programs(config: &Config) -> Vec<Finding> {
         });
     }
     if let Err(missing) = sandbox::read_module(&super::engine::sandbox_options(config), "x = 1") {
+        let remedy = match config.planning.maker {
+            PlanningMaker::Scenes => "correct `sandbox.worker`, or remove it",
+            PlanningMaker::Auto | PlanningMaker::Code => {
+                "correct `sandbox.worker`, or set planning.maker = \"scenes\""
+            }
+        };
         findings.push(Finding {
-            place: "sandbox".to_owned(),
+            place: match loaded.sources.get("sandbox.worker") {
+                Some(file @ ValueOrigin::File { .. }) => file.to_string(),
+                _ => "sandbox".to_owned(),
+            },
             level,
             code: missing.code.to_owned(),
             message: format!("no program can be executed: {}", missing.message),
-            remedy: "correct `sandbox.worker`, or set planning.maker = \"scenes\"".to_owned(),
+            remedy: remedy.to_owned(),
         });
     }
     findings
+}
+
+/// Finds the settings of scenes with tools in Rust that these tools cannot use: each of their calls would fail.
+pub fn unusable_settings(loaded: &LoadedConfig, scenes: &[Scene], tools: &NativeTools) -> Vec<Finding> {
+    // A folder of the same name with other tools has settings of its own.
+    let is_native = |scene: &&Scene| {
+        scene.flow.is_some() || scene.tools.iter().any(|tool| !tool.source["native"].is_null())
+    };
+    let wrong = scenes.iter().filter(is_native).filter_map(|scene| {
+        let ToolError { code, message, .. } = tools.check_settings(&scene.name, &scene.settings).err()?;
+        let mut own = loaded.sources.iter().filter(|(key, _)| {
+            key.strip_prefix("scenes.settings.").is_some_and(|key| {
+                let name = key.split('.').next().unwrap_or(key);
+                name.eq_ignore_ascii_case(&scene.name)
+            })
+        });
+        let named = message.to_lowercase();
+        let place = own.clone().find(|(key, _)| named.contains(&format!("`{}`", key.to_lowercase())));
+        let place = place.or_else(|| own.next()).map_or(&ValueOrigin::BuiltIn, |(_, origin)| origin);
+        let (place, remedy) =
+            (place.to_string(), "correct it: every call of the scene would fail".to_owned());
+        Some(Finding { place, level: Level::Error, code, message, remedy })
+    });
+    wrong.collect()
 }
 
 /// Finds what keeps consultations from being useful or cheap, where the configured level allows them.

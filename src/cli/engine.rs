@@ -99,8 +99,11 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     found.flows = flows.into_iter().filter_map(|scene| scene.flow.as_deref()).map(check::flow).collect();
     findings.extend(check::idle_policies(&loaded.config, &scenes.scenes));
     findings.extend(check::unfit_consultations(&loaded.config));
-    findings.extend(check::unfit_programs(&loaded.config));
-    if live {
+    findings.extend(check::unfit_programs(loaded));
+    let unusable = check::unusable_settings(loaded, &scenes.scenes, &shipped::tools());
+    let are_settings_sound = unusable.is_empty();
+    findings.extend(unusable);
+    if live && are_settings_sound {
         let (reports, more) = dependencies(&scenes.scenes).await;
         found.dependencies = reports;
         findings.extend(more);

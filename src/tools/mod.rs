@@ -95,15 +95,34 @@ impl ToolContext {
         scene: &str,
         code: &str,
     ) -> Result<T, ToolError> {
-        if self.settings.is_null() {
-            return Ok(T::default());
-        }
-        T::deserialize(&self.settings).map_err(|error| {
-            let message = format!("`scenes.settings.{scene}` of the configuration is invalid: {error}");
-            ToolError::failed(code, message)
-                .saying(FailureKind::Unavailable.sentence(self.language.as_deref()))
-        })
+        parse_settings(&self.settings, scene, code)
+            .map_err(|error| error.saying(FailureKind::Unavailable.sentence(self.language.as_deref())))
     }
+}
+
+/// Deserializes the settings of a scene; the type's defaults if there are none. The error message names the setting.
+///
+/// # Errors
+/// `code`, if the settings do not fit the type.
+pub fn parse_settings<T: DeserializeOwned + Default>(
+    settings: &Value,
+    scene: &str,
+    code: &str,
+) -> Result<T, ToolError> {
+    if settings.is_null() {
+        return Ok(T::default());
+    }
+    serde_path_to_error::deserialize(settings).map_err(|error| {
+        let at = match error.path().to_string() {
+            whole if whole == "." => String::new(),
+            key => format!(".{key}"),
+        };
+        let why = error.inner();
+        ToolError::failed(
+            code,
+            format!("`scenes.settings.{scene}{at}` of the configuration is invalid: {why}"),
+        )
+    })
 }
 
 /// A scene's tables, defined by its `schema.sql`, in the one SQLite file of the data directory. The scene's
@@ -249,7 +268,11 @@ pub struct DependencyReport {
 pub struct NativeTools {
     by_name: BTreeMap<String, Arc<dyn Tool>>,
     dependencies: BTreeMap<String, Arc<dyn Dependencies>>,
+    settings: BTreeMap<String, SettingsCheck>,
 }
+
+/// Says what is wrong with the settings of a scene.
+type SettingsCheck = fn(&Value) -> Result<(), ToolError>;
 
 impl NativeTools {
     /// Creates an empty registry.
@@ -269,6 +292,21 @@ impl NativeTools {
     pub fn with_dependencies(mut self, scene: &str, dependencies: impl Dependencies + 'static) -> Self {
         self.dependencies.insert(scene.to_owned(), Arc::new(dependencies));
         self
+    }
+
+    /// Registers how `check` tests the settings of a scene or flow, replacing what was registered before.
+    #[must_use]
+    pub fn with_settings(mut self, scene: &str, check: fn(&Value) -> Result<(), ToolError>) -> Self {
+        self.settings.insert(scene.to_owned(), check);
+        self
+    }
+
+    /// Tests the settings of a scene or flow. Those of a scene that registered no test pass.
+    ///
+    /// # Errors
+    /// What is wrong, with the setting.
+    pub fn check_settings(&self, scene: &str, settings: &Value) -> Result<(), ToolError> {
+        self.settings.get(scene).map_or(Ok(()), |check| check(settings))
     }
 
     /// Returns what `check --live` tests for this scene or flow.
@@ -333,7 +371,7 @@ mod tests {
     async fn user_reads_nothing_of_wrong_settings() {
         let context = ToolContext { settings: serde_json::json!({"days": "many"}), ..testing::context() };
         let wrong = context.settings_as::<BTreeMap<String, u32>>("Leave", "leave.settings").unwrap_err();
-        assert!(wrong.message.contains("`scenes.settings.Leave`"), "{wrong}");
+        assert!(wrong.message.contains("`scenes.settings.Leave.days`"), "{wrong}");
         assert_eq!(
             wrong.say.as_deref(),
             Some("Il servizio al momento non è disponibile: riprova più tardi.")

@@ -128,6 +128,32 @@ fn programs_that_nobody_writes_or_executes_are_reported() {
     }
     let ran = workspace.with("PROSCENIUM__PLANNING__MAKER", "scenes").run(&["check"]);
     assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.out.contains("sandbox: warning[sandbox.unavailable]"), "{ran:?}");
+}
+
+#[test]
+fn settings_that_tools_in_rust_cannot_use_are_reported_with_their_place() {
+    let workspace = Workspace::bare();
+    let settings = "[scenes.settings.Weather]\nsource = \"open_meteo\"\n[scenes.settings.text_to_sql]\n\
+                    max_rows = 0\n[scenes.settings.VacationManagement]\ndefault_days = \"many\"\n";
+    workspace.write("site.toml", settings);
+    let ran = workspace.run(&["check", "--config", "site.toml"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    for expected in [
+        "site.toml:2: error[weather.settings]: `scenes.settings.Weather.source` of the configuration is invalid: ",
+        "site.toml:4: error[text_to_sql.settings]: `scenes.settings.text_to_sql.max_rows` must be from 1 to ",
+        "site.toml:6: error[vacation.settings]: `scenes.settings.VacationManagement.default_days` ",
+    ] {
+        assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
+    }
+    // A scene of the same name whose tools are no functions of the program has settings of its own.
+    let scene = "name = \"Weather\"\ndescription = \"Weather of the roofs.\"\ninstructions = \"Look it up.\"\n\
+                 examples = [{ say = \"Roof weather\", tool = \"Roof\" }]\n[settings]\nsource = \"roof\"\n[[tools]]\n\
+                 name = \"Roof\"\ndescription = \"Tells the weather.\"\neffect = \"read\"\nparameters = { type = \"object\" }\n\
+                 http = { method = \"GET\", url = \"https://roof.example/now\" }\n";
+    workspace.write("own/weather/scene.toml", scene);
+    let ran = workspace.run(&["--scenes", "own", "check"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
 }
 
 #[test]
