@@ -264,12 +264,14 @@ impl Engine {
         self.parts.clock.zone()
     }
 
-    /// Checks whether requests can be accepted: the journal is open and the store can be read.
+    /// Checks whether requests can be accepted: the journal is open, the data directory is in its place, and the store can be
+    /// read.
     ///
     /// # Errors
     /// The reason why they cannot.
     pub async fn ready(&self) -> Result<(), Fault> {
         self.system.journal.flush().await?;
+        self.parts.store.check_place()?;
         self.parts.store.unfinished_runs().await.map(drop).map_err(Fault::from)
     }
 

@@ -29,7 +29,7 @@ pub(crate) async fn healthz() -> HttpResponse {
     HttpResponse::Ok().json(Health { status: "ok".to_owned(), version })
 }
 
-/// Readiness: 503 while the server shuts down or its store cannot be read.
+/// Readiness: 503 while the server shuts down, its store cannot be read or written, or its data directory was moved or deleted.
 #[utoipa::path(get, path = "/readyz", tag = "operations",
     responses((status = 200, body = Health), (status = 503, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn readyz(app: web::Data<App>) -> Result<HttpResponse, Problem> {

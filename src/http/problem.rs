@@ -188,6 +188,7 @@ const TRANSIENT: &[(StatusCode, &[&str])] = &[
             "store.full",
             "store.io",
             "store.read_only",
+            "store.moved",
             "llm.breaker_open",
             "llm.disabled",
             "tenant.draining",

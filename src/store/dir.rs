@@ -146,13 +146,13 @@ pub(super) fn exists_or_creatable(path: &Path) -> Result<bool, Error> {
 
 /// Checks that files can be created in a directory, without creating one.
 #[cfg(unix)]
-fn check_writable(dir: &Path) -> std::io::Result<()> {
+pub(super) fn check_writable(dir: &Path) -> std::io::Result<()> {
     use rustix::fs::{Access, access};
     Ok(access(dir, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 #[cfg(not(unix))]
-fn check_writable(_: &Path) -> std::io::Result<()> {
+pub(super) fn check_writable(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 

@@ -72,6 +72,8 @@ pub enum ErrorCode {
     Io,
     /// Another connection or process kept the database locked for too long.
     Locked,
+    /// The database was moved or deleted while this process uses it.
+    Moved,
     /// A newer version of this program wrote the file.
     NewerSchema,
     /// The file must be migrated, which this connection may not do.
@@ -130,6 +132,7 @@ impl ErrorCode {
             ErrorCode::InUse => "store.in_use",
             ErrorCode::Io => "store.io",
             ErrorCode::Locked => "store.locked",
+            ErrorCode::Moved => "store.moved",
             ErrorCode::NewerSchema => "store.newer_schema",
             ErrorCode::OlderSchema => "store.older_schema",
             ErrorCode::Quota => "store.quota",

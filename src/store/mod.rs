@@ -16,6 +16,7 @@ mod erase;
 mod erased_usage;
 mod error;
 mod heads;
+mod in_place;
 mod inspect;
 mod key_holds;
 mod keyring;
@@ -71,6 +72,7 @@ pub use documents::{
     MAX_READ_BYTES, NewDocument, OpenDocument,
 };
 pub use error::{Error, ErrorCode};
+use in_place::FileIdentity;
 pub use inspect::{DataDirContents, DataDirReport, inspect};
 pub use key_holds::KeyHold;
 pub use keyring::KeyRing;
@@ -149,6 +151,8 @@ struct StoreInner {
     max_tenant_bytes: AtomicU64,
     /// Until when the disk is known to have room.
     roomy_until: Mutex<Option<Instant>>,
+    /// The database as this process opened it; `None` if it does not own the data directory.
+    opened: Option<FileIdentity>,
 }
 
 impl Store {
@@ -184,6 +188,7 @@ impl Store {
         path: PathBuf,
         dir: Option<DataDir>,
     ) -> Self {
+        let opened = dir.as_ref().and_then(|_| FileIdentity::at(&path));
         let (unreadable, key_changes) = (UnreadableRuns::default(), watch::Sender::default());
         let (dir, max_tenant_bytes) = (Mutex::new(dir), AtomicU64::new(u64::MAX));
         let (uploads, roomy_until) = (Arc::default(), Mutex::default());
@@ -197,6 +202,7 @@ impl Store {
             key_changes,
             max_tenant_bytes,
             roomy_until,
+            opened,
         };
         Self { inner: Arc::new(inner) }
     }

@@ -40,16 +40,18 @@ impl Store {
         }
     }
 
-    /// Checks that there is room for a run to begin. A file system that does not say has room.
+    /// Checks that there is room for a run to begin, in a database that is still in its place. A file system that does not say
+    /// has room.
     ///
     /// # Errors
-    /// `store.full`.
+    /// `store.full`, `store.moved`.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
         let now = Instant::now();
         let mut roomy_until = lock(&self.inner.roomy_until);
         if roomy_until.is_some_and(|until| now < until) {
             return Ok(());
         }
+        self.check_in_place()?;
         // Whether what is reserved for root can be used, only a write can tell.
         let free = self.free_space().map(|free| free.with_reserved);
         *roomy_until = free.filter(|free| *free >= ROOMY_BYTES).and_then(|_| now.checked_add(ROOMY_TIME));
