@@ -624,7 +624,11 @@ impl Core {
         let admitted = async {
             let reservation =
                 guards.budget.reserve(call.caller, most).await.map_err(|error| match error {
-                    BudgetError::Refused(refusal) => ErrorKind::Budget(refusal),
+                    BudgetError::Refused(refusal) => {
+                        // What users read has no figures of a tenant.
+                        tracing::info!(%refusal, "a budget does not cover a call to a model");
+                        ErrorKind::Budget(refusal)
+                    }
                     BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
                 })?;
             let entered = guards.limits.enter(&call.caller.tenant, name, tokens).await;
