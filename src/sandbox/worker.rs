@@ -64,7 +64,7 @@ impl Drop for EndsProcess {
     }
 }
 
-/// The work of a worker once it is confined and has said so: with its memory, its watch, and its bound of memory.
+/// The work of a worker after it is confined and its engine knows it: with its memory, its watch, and its bound of memory.
 type WorkerTask = fn(&ProcessMemory, &ExecutionWatch, u64) -> io::Result<()>;
 
 fn serve(

@@ -597,3 +597,25 @@ fn is_login_like(tokens: &[Token], i: usize) -> bool {
     let stop = lexicon::is_stop_word(&token.norm) || !token.features().concepts.is_empty();
     explicit || (ends && !stop && (login || italian))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn german_noun_before_a_code_or_an_owned_name_is_no_part_of_it() {
+        let now: jiff::Zoned = "2026-11-22T09:00:00+01:00[Europe/Rome]".parse().unwrap();
+        for (said, name) in [
+            ("Sperre Platz B3", "B3"),
+            ("Könntest du Platz B3 sperren?", "B3"),
+            ("Buche einen Termin für meinen Hund Argo", "Argo"),
+            ("Ruf die Deutsche Bank an", "Deutsche Bank"),
+            ("Verleihe den Harry Potter an Ada", "Harry Potter"),
+            ("Book Room B3 for Ada", "Room B3"),
+        ] {
+            let found = find_candidates(&SourceText::new(said, &now), &[], &[]);
+            let names: Vec<&str> = found.iter().map(|candidate| candidate.text.as_str()).collect();
+            assert!(names.contains(&name), "{said}: {names:?}");
+        }
+    }
+}

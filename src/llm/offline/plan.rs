@@ -212,7 +212,7 @@ impl ClauseRouter for OfflinePlanner {
         // So are words with their own order.
         let further = text::tokens(words);
         let own: Vec<_> = further.iter().filter(|t| t.word).collect();
-        let orders = mood::is_order(strip_fillers(&own)) || self.opens_with_verb_of_another(&own, hit);
+        let orders = mood::is_order(strip_fillers(&own));
         let ordered = verb.filter(|_| !orders).is_some_and(|verb| {
             let whole = format!("{verb} {words}");
             let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
@@ -228,16 +228,6 @@ impl ClauseRouter for OfflinePlanner {
 }
 
 impl OfflinePlanner {
-    /// Whether words open with the verb of another write of the scene: "(renew Dune and) take back Emma".
-    fn opens_with_verb_of_another(&self, words: &[&text::Token], hit: Hit) -> bool {
-        let Some(first) = strip_fillers(words).first().map(|first| first.features()) else { return false };
-        let is_verb = |tool: usize| {
-            let name = text::name_words(&self.index.scenes[hit.scene].tools[tool].name);
-            name.first().is_some_and(|verb| text::features(verb).similarity(&first) > SURE_MATCH)
-        };
-        !is_verb(hit.tool) && (0..self.index.scenes[hit.scene].tools.len()).any(is_verb)
-    }
-
     /// Whether words are a number of things of which the texts of the write before them speak, too: "sell 2 teapots, a jug and
     /// 3 cups". Another tool that fits these things better is not what is asked for.
     fn lists_further_things(&self, write: Hit, words: &[&text::Token]) -> bool {
