@@ -27,14 +27,14 @@ impl SwitchReader {
     /// # Errors
     /// Errors of the store; then nothing has changed.
     pub(super) async fn read(&self) -> Result<(), crate::store::Error> {
-        let now: SwitchedOff = self.store.switches().await?.into_iter().collect();
+        let rows = self.store.switches().await?;
+        let now: SwitchedOff = rows.iter().cloned().collect();
         if **self.board.load() == now {
             return Ok(());
         }
         self.models.replace(now.of(SwitchKind::Model).map(|row| row.name.clone()));
         let before = self.board.replace(now.clone());
-        now.beyond(&before).for_each(|row| log(row, "is switched off"));
-        before.beyond(&now).for_each(|row| log(row, "is switched on again"));
+        changes(&before, &now, &rows).into_iter().for_each(log);
         Ok(())
     }
 
@@ -56,7 +56,47 @@ impl SwitchReader {
     }
 }
 
-fn log(row: &SwitchRow, change: &str) {
+/// The changes of `rows` that are between `before` and `now`.
+fn changes<'a>(before: &SwitchedOff, now: &SwitchedOff, rows: &'a [SwitchRow]) -> Vec<&'a SwitchRow> {
+    let is_off = |switches: &SwitchedOff, row: &SwitchRow| switches.get(row.kind, &row.name).is_some();
+    rows.iter().filter(|row| is_off(before, row) != is_off(now, row)).collect()
+}
+
+fn log(row: &SwitchRow) {
     let kind: &'static str = row.kind.into();
+    let change = match (row.kind, row.off) {
+        (SwitchKind::Tenant, true) => "is drained",
+        (SwitchKind::Tenant, false) => "is no longer drained",
+        (_, true) => "is switched off",
+        (_, false) => "is switched on again",
+    };
     tracing::warn!(kind, name = %row.name, by = %row.by, reason = %row.reason, "{kind} {} {change}", row.name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(off: bool, by: &str) -> SwitchRow {
+        let (name, reason) = ("Weather.AddCity".to_owned(), String::new());
+        SwitchRow {
+            kind: SwitchKind::Tool,
+            name,
+            off,
+            reason,
+            by: by.to_owned(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_change_names_who_made_it() {
+        let of = |rows: &[SwitchRow]| rows.iter().cloned().collect::<SwitchedOff>();
+        let (off, on) = ([row(true, "ann")], [row(false, "bob")]);
+        let (none, was_off, is_on) = (SwitchedOff::default(), of(&off), of(&on));
+        let by = |rows: Vec<&SwitchRow>| rows.iter().map(|row| row.by.clone()).collect::<Vec<_>>();
+        assert_eq!(by(changes(&none, &was_off, &off)), ["ann"]);
+        assert_eq!(by(changes(&was_off, &is_on, &on)), ["bob"]);
+        assert!(by(changes(&was_off, &was_off, &off)).is_empty());
+    }
 }

@@ -62,11 +62,6 @@ impl SwitchedOff {
     pub fn of(&self, kind: SwitchKind) -> impl Iterator<Item = &SwitchRow> {
         self.0.values().filter(move |row| row.kind == kind)
     }
-
-    /// Returns what is switched off here and not in `other`.
-    pub fn beyond<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a SwitchRow> {
-        self.0.iter().filter(|(key, _)| !other.0.contains_key(*key)).map(|(_, row)| row)
-    }
 }
 
 impl FromIterator<SwitchRow> for SwitchedOff {
