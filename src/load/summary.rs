@@ -29,6 +29,7 @@ impl LoadSummary {
         let settings = &report.settings;
         let load = match settings.rate {
             Some(rate) => format!("open loop, {rate} requests/s"),
+            None if settings.sessions == 1 => "closed loop, 1 conversation at once".to_owned(),
             None => format!("closed loop, {} conversations at once", settings.sessions),
         };
         let head = format!(
@@ -153,7 +154,12 @@ fn runs(report: &LoadReport) -> Vec<String> {
 fn server(report: &LoadReport) -> Vec<String> {
     let server = &report.server;
     if let Some(why) = &server.unread {
-        return vec![format!("metrics not read: {why}")];
+        let mut all = vec![format!("metrics not read: {why}")];
+        if matches!(why.as_str(), "HTTP 401" | "HTTP 403") {
+            let key = "they need a key with the role approver (the first of --keys)";
+            all.extend([key.to_owned(), "or server.open_metrics = true".to_owned()]);
+        }
+        return all;
     }
     let bytes = |value: f64| MeasureUnit::Bytes.show(value);
     let memory = match (server.memory_before_bytes, server.memory_max_bytes, server.memory_after_bytes) {
@@ -312,6 +318,20 @@ mod tests {
         let shown = text(&report);
         assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
         insta::assert_snapshot!(shown);
+    }
+
+    #[test]
+    fn metrics_that_a_key_may_not_read_name_the_remedy() {
+        let mut report = example();
+        report.settings.sessions = 1;
+        report.server.unread = Some("HTTP 403".to_owned());
+        let shown = text(&report);
+        assert!(shown.contains("1 conversation at once"), "{shown}");
+        assert!(shown.contains("server      metrics not read: HTTP 403,\n"), "{shown}");
+        assert!(shown.contains("a key with the role approver"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+        report.server.unread = Some("no reply".to_owned());
+        assert!(!text(&report).contains("role approver"));
     }
 
     #[test]
