@@ -13,7 +13,7 @@ use super::arg_values::{
 
 /// Answers requests that span several scenes: plans them, executes the plan once, and answers.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "proscenium", version, about, after_help = EXIT_STATUS, disable_help_subcommand = true)]
+#[command(name = "proscenium", version, about, after_help = EXIT_STATUS)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -30,17 +30,20 @@ With no key and no address configured (OPENAI_API_KEY, OPENAI_BASE_URL,
 OPENAI_MODEL, or [[llm.models]] in a configuration file) the embedded offline
 model serves.";
 
+/// Their heading in the help, behind the options of the command itself.
+const OF_EVERY_COMMAND: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
     /// Configuration file (TOML), on top of the built-in defaults
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = OF_EVERY_COMMAND, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Directory with one folder per scene, in addition to the built-in scenes; or shipped:inventory, shipped:lending
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = OF_EVERY_COMMAND, value_name = "DIR")]
     pub scenes: Option<PathBuf>,
     /// Data directory: the journal and everything else that is stored
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = OF_EVERY_COMMAND, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }
 
@@ -277,6 +280,9 @@ pub struct Explain {
     /// Print only the explanation as JSON
     #[arg(long)]
     pub json: bool,
+    /// The tenant of the run [default: auth.default_tenant, or that of the key or the server]
+    #[arg(long, value_name = "ID", value_parser = tenant)]
+    pub tenant: Option<proscenium::run::TenantId>,
 }
 
 /// `facts`
@@ -308,6 +314,9 @@ pub struct FactsArgs {
     /// The user who states it, instead of auth.default_user; a server takes it from the key
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+    /// The tenant whose facts are shown [default: auth.default_tenant, or that of the key or the server]
+    #[arg(long, value_name = "ID", value_parser = tenant, conflicts_with_all = ["correct", "add"])]
+    pub tenant: Option<proscenium::run::TenantId>,
 }
 
 /// `replay`
@@ -325,6 +334,9 @@ pub struct Replay {
     /// Print the run's events instead, one JSON object per line, with their full content
     #[arg(long, conflicts_with_all = ["diff", "json"])]
     pub export: bool,
+    /// The tenant of the run [default: auth.default_tenant, or that of the key or the server]
+    #[arg(long, value_name = "ID", value_parser = tenant)]
+    pub tenant: Option<proscenium::run::TenantId>,
 }
 
 /// `keys`
@@ -579,6 +591,22 @@ mod tests {
     }
 
     #[test]
+    fn help_is_a_command_and_shows_the_options_of_the_command_first() {
+        let help = |line: &[&str]| {
+            let error = Cli::try_parse_from(line).unwrap_err();
+            assert_eq!(error.exit_code(), 0, "{line:?}");
+            error.to_string()
+        };
+        assert_eq!(
+            help(&["proscenium", "help", "runs", "show"]),
+            help(&["proscenium", "runs", "show", "--help"])
+        );
+        let chat = help(&["proscenium", "help", "chat"]);
+        assert!(chat.find("--dry-run") < chat.find("Options of every command:"), "{chat}");
+        assert!(chat.find("Options of every command:") < chat.find("--config"), "{chat}");
+    }
+
+    #[test]
     fn usage_of_a_change_names_its_arguments_in_their_order() {
         let error = Cli::try_parse_from(["proscenium", "plans", "modify", ID]).unwrap_err().to_string();
         assert!(error.contains("modify [OPTIONS] <TASK_ID> <WORDS|--file <FILE>>"), "{error}");
@@ -599,6 +627,7 @@ mod tests {
             &["proscenium", "facts", "s-1", "--kind", "rumour"],
             &["proscenium", "facts", "s-1", "--correct", "0123"],
             &["proscenium", "facts", "s-1", "--json", "--markdown"],
+            &["proscenium", "facts", "s-1", "--add", "it is late", "--tenant", "acme"],
             &["proscenium", "eval"],
             &["proscenium", "eval", "a.yaml", "--repeat", "0"],
             &["proscenium", "eval", "a.yaml", "--max-cost", "0"],

@@ -24,7 +24,7 @@ pub async fn run<W: Write>(
     loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let stored = stored_runs::open(loaded).await?;
+    let stored = stored_runs::open_of(loaded, explain.tenant).await?;
     let (journal, state) = stored.run(stored.run_named(&explain.run).await?).await?;
     let explanation = Explanation::new(&journal, &state, true);
     if explain.json {

@@ -18,7 +18,10 @@ use super::remote::{self, RemoteServer};
 use super::stored_runs::{self, StoredRuns};
 use super::table::{self, TableLayout};
 use super::text::one_line;
-use super::{address, engine};
+use super::{address, engine, wrap};
+
+/// The indent of the further lines of a fact.
+const HANGING: usize = 4;
 
 /// Runs the command.
 pub async fn run<W: Write>(
@@ -27,7 +30,7 @@ pub async fn run<W: Write>(
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
-    let stored = stored_runs::open(&loaded).await?;
+    let stored = stored_runs::open_of(&loaded, facts.tenant.clone()).await?;
     let session = stored.session_named(&facts.session).await?;
     let stated = match (&facts.correct, &facts.add) {
         (Some(correction), _) => correction.first().zip(correction.get(1)).map(|(id, text)| (text, Some(id))),
@@ -62,7 +65,7 @@ pub async fn run<W: Write>(
         write!(out, "{}", page.markdown())?;
         out.flush()?;
     } else {
-        list(out, &page, &zone)?;
+        list(out, &page, &zone, table::width())?;
     }
     Ok(Exit::Completed)
 }
@@ -71,7 +74,8 @@ fn unknown(refusal: proscenium::memory::FactRefusal) -> Failure {
     Failure::new("fact.unknown", refusal.to_string())
 }
 
-fn list(out: &mut impl Write, page: &FactPage, zone: &TimeZone) -> std::io::Result<()> {
+/// Facts are shown whole: on a terminal in several lines, the further ones indented.
+fn list(out: &mut impl Write, page: &FactPage, zone: &TimeZone, width: Option<usize>) -> std::io::Result<()> {
     if page.facts.is_empty() {
         writeln!(out, "Nothing is known.")?;
         return out.flush();
@@ -85,7 +89,14 @@ fn list(out: &mut impl Write, page: &FactPage, zone: &TimeZone) -> std::io::Resu
         };
         [fact.id.clone(), fact.kind.name().to_owned(), when, claim]
     });
-    table::aligned(out, head, body, &TableLayout { right: &[], optional: &[2], ids: Some(0) }, None)?;
+    let mut rows = Vec::new();
+    table::aligned(&mut rows, head, body, &TableLayout { right: &[], optional: &[2], ids: Some(0) }, None)?;
+    for row in String::from_utf8_lossy(&rows).lines() {
+        match width {
+            Some(width) => writeln!(out, "{}", wrap::hanging_by(row, width, HANGING))?,
+            None => writeln!(out, "{row}")?,
+        }
+    }
     for (kind, count) in &page.dropped {
         writeln!(out, "{count} {kind} facts were dropped: the conversation has too many.")?;
     }

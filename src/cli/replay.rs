@@ -45,7 +45,7 @@ pub async fn run<W: Write>(
     loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let events = recorded(&replay.run, loaded).await?;
+    let events = recorded(&replay, loaded).await?;
     if replay.export {
         out.write_all(replay::write(&events).as_bytes())?;
         out.flush()?;
@@ -66,10 +66,10 @@ pub async fn run<W: Write>(
     Ok(if replayed.same { Exit::Completed } else { Exit::Failed })
 }
 
-async fn recorded(what: &Recorded, loaded: &LoadedConfig) -> Result<Vec<Envelope<Event>>, Failure> {
-    let path = match what {
+async fn recorded(asked: &args::Replay, loaded: &LoadedConfig) -> Result<Vec<Envelope<Event>>, Failure> {
+    let path = match &asked.run {
         Recorded::Run(run) => {
-            let stored = stored_runs::open(loaded).await?;
+            let stored = stored_runs::open_of(loaded, asked.tenant.clone()).await?;
             return stored.journal(stored.run_named(run).await?).await;
         }
         Recorded::File(path) => path,

@@ -161,14 +161,15 @@ impl StoredRuns {
         let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
-            let usage = self.state(row.run).await?.1.usage;
+            let state = self.state(row.run).await?.1;
             runs.push(RunTableRow {
                 run: row.run,
                 at: row.created,
                 status: row.status,
                 session: row.session,
-                llm_calls: usage.calls,
-                cost_nano_usd: usage.cost_nano_usd,
+                error: state.error.map(|error| error.code),
+                llm_calls: state.usage.calls,
+                cost_nano_usd: state.usage.cost_nano_usd,
                 request: row.request,
             });
         }
@@ -393,5 +394,5 @@ fn unknown_plan(task: TaskId) -> Failure {
 /// The error of an unknown run.
 pub fn unknown(run: RunId) -> Failure {
     Failure::new("run.unknown", format!("there is no run {run}"))
-        .help("`proscenium runs list` shows the runs there are")
+        .help("`proscenium runs list` shows the runs of a tenant; `--tenant` names another one")
 }

@@ -20,6 +20,8 @@ pub struct RunTableRow {
     pub at: Timestamp,
     /// Its status.
     pub status: RunStatus,
+    /// The code of the error with which it failed.
+    pub error: Option<String>,
     /// The conversation.
     pub session: SessionId,
     /// Calls sent to a model.
@@ -44,18 +46,19 @@ pub fn runs(
     }
     let head = ["RUN", "WHEN", "STATUS", "CALLS", "COST", "SESSION", "REQUEST"].map(str::to_owned);
     let body = rows.iter().map(|row| {
+        let error = row.error.as_ref().map(|code| format!(" [{}]", one_line(code))).unwrap_or_default();
         [
             row.run.to_string(),
             time(row.at, zone),
-            name(&row.status),
+            format!("{}{error}", name(&row.status)),
             row.llm_calls.to_string(),
             dollars(row.cost_nano_usd as f64 / 1e9),
             row.session.to_string(),
             one_line(&row.request),
         ]
     });
-    // The session first: of most runs it is their own.
-    aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: Some(0) }, width)
+    // The session first: of most runs it is their own. Last the time, which long codes leave no room for.
+    aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4, 1], ids: Some(0) }, width)
 }
 
 /// Writes below an empty list of runs whose runs it would show: those of other tenants may exist.
@@ -105,7 +108,8 @@ pub fn parked(
 
 /// A run in a list, as JSON.
 pub fn run_json(row: &RunTableRow) -> Value {
-    json!({"run_id": row.run, "at": row.at, "status": row.status, "session_id": row.session, "llm_calls": row.llm_calls,
+    json!({"run_id": row.run, "at": row.at, "status": row.status, "error": row.error,
+        "session_id": row.session, "llm_calls": row.llm_calls,
         "cost_usd": row.cost_nano_usd as f64 / 1e9, "request": row.request})
 }
 
@@ -238,6 +242,7 @@ mod tests {
             run: recorded::run_id(),
             at: "2026-05-04T07:00:00Z".parse().unwrap(),
             status,
+            error: (status == RunStatus::Failed).then(|| "budget.exceeded".to_owned()),
             session: recorded::session(),
             llm_calls,
             cost_nano_usd,
@@ -284,6 +289,15 @@ mod tests {
         RUN            WHEN                 STATUS       REQUEST
         01976c8e-0000  2026-05-04 09:00:00  needs_input  Ask for three days off in June
         01976c8e-0123  2026-05-04 09:00:00  completed    Che tempo fa a Milano?
+        ");
+    }
+
+    #[test]
+    fn failed_runs_have_their_code_at_eighty_columns() {
+        let rows = [row(RunStatus::Failed, 5, 0, "What is the weather in Milan tomorrow?")];
+        insta::assert_snapshot!(shown(&rows, Some(80)), @r"
+        RUN            STATUS                    REQUEST
+        01976c8e-0000  failed [budget.exceeded]  What is the weather in Milan tomorrow?
         ");
     }
 

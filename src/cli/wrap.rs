@@ -18,6 +18,11 @@ pub fn line(line: &str, width: usize) -> String {
     broken(line, width, hanging(line))
 }
 
+/// `line` in lines of at most `width` columns, the further ones indented by `indent`.
+pub fn hanging_by(line: &str, width: usize, indent: usize) -> String {
+    if measure_text_width(line) <= width { line.to_owned() } else { broken(line, width, indent) }
+}
+
 /// Help for a terminal of `width` columns, with the texts of options in their column.
 pub fn help(text: &str, width: Option<usize>) -> String {
     let width = width.unwrap_or(DEFAULT_WIDTH).min(MAX_HELP);
@@ -31,8 +36,11 @@ pub fn help(text: &str, width: Option<usize>) -> String {
 /// Whether a line is something to copy or to compare.
 fn is_kept(line: &str) -> bool {
     let text = line.trim_start();
-    let first = text.split(' ').next().unwrap_or_default();
-    text.starts_with(['{', '}', '[', ']', '"', '|']) || first == "proscenium" || first.contains("[\"")
+    let mut words = text.split(' ');
+    let first = words.next().unwrap_or_default();
+    let is_flowchart = ["[\"", "{\""].iter().any(|node| first.contains(node))
+        || words.next().is_some_and(|word| word.starts_with("-->"));
+    text.starts_with(['{', '}', '[', ']', '"', '|']) || first == "proscenium" || is_flowchart
 }
 
 /// The indent of the lines below a broken one: that of its text behind a sign or a number.
@@ -107,11 +115,20 @@ mod tests {
     }
 
     #[test]
+    fn rows_hang_by_a_given_indent() {
+        assert_eq!(hanging_by("1234  given  one two three", 17, 4), "1234  given  one\n    two three");
+        assert_eq!(hanging_by("1234  given  one", 17, 4), "1234  given  one");
+    }
+
+    #[test]
     fn lines_to_copy_or_compare_are_not_wrapped() {
         for kept in [
             "  \"note\": \"one two three\"",
             "  proscenium plans approve 1 --hash 2",
             "  s1[\"1. one two three\"]",
+            "  n1([\"one two three\"])",
+            "  n2{\"one two three\"}",
+            "  n1 -->|\"one two three\"| n2",
             "| one two three | 1 |",
         ] {
             assert_eq!(line(kept, 12), kept);
