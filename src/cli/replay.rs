@@ -103,8 +103,8 @@ fn write_report(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io
     if let Some(scenes) = replayed.scenes.as_ref().filter(|scenes| scenes.changed) {
         writeln!(
             out,
-            "the scenes or their settings have changed since (catalogue {}, now {}): questions are then worded \
-             otherwise, and replies may be read otherwise",
+            "the scenes or their settings have changed since, or --config and --scenes name others (catalogue {}, \
+             now {}): questions are then worded otherwise, and replies may be read otherwise",
             short_hash(&scenes.recorded),
             short_hash(&scenes.today)
         )?;

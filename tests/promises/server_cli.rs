@@ -399,6 +399,15 @@ fn runs_of_another_tenant_are_shown_without_a_key_and_not_with_a_key_of_another(
         let refused = workspace.spawn_with(&line, &umbrella).end();
         assert_refused(&refused, 2, "usage.tenant", &["is of the tenant umbrella, not of acme"]);
     }
+    let run = document(&workspace.run(&["runs", "list", "--json", "--tenant", "acme"]))[0]["run_id"].clone();
+    let run = run.as_str().unwrap();
+    for show in ["explain", "replay"] {
+        assert_refused(&workspace.run(&[show, run]), 1, "run.unknown", &["`--tenant` names another one"]);
+        let line = [show, run, "--tenant", "acme"];
+        assert_eq!(workspace.run(&line).status, 0, "{line:?}");
+        let refused = workspace.spawn_with(&line, &umbrella).end();
+        assert_refused(&refused, 2, "usage.tenant", &["is of the tenant umbrella, not of acme"]);
+    }
     let task =
         document(&workspace.run(&["plans", "list", "--json", "--tenant", "acme"]))[0]["task_id"].clone();
     let approve = ["plans", "approve", task.as_str().unwrap(), "--tenant", "acme"];
