@@ -74,16 +74,19 @@ impl Directory {
         parse_settings::<Settings>(settings, "Identity", "identity.settings").map(drop)
     }
 
-    /// The one person with this user name or else, where only one has it, this full name. Case,
-    /// accents and a leading `@` do not matter.
+    /// The one person with this user name or else, where only one has it, this full name, first name
+    /// or family name. Case, accents and a leading `@` do not matter.
     pub fn person(&self, asked: &str) -> Option<&Person> {
         let wanted = folded(asked.trim().trim_start_matches('@'));
         if let Some(person) = self.people.iter().find(|p| folded(&p.username) == wanted) {
             return Some(person);
         }
-        let mut named = self.people.iter().filter(|p| folded(&p.name) == wanted);
-        let first = named.next()?;
-        named.next().is_none().then_some(first)
+        let only = |is_named: &dyn Fn(&str) -> bool| {
+            let mut named = self.people.iter().filter(|p| is_named(&folded(&p.name)));
+            let first = named.next()?;
+            named.next().is_none().then_some(first)
+        };
+        only(&|name| name == wanted).or_else(|| only(&|name| name.split(' ').any(|part| part == wanted)))
     }
 
     /// Everybody whose name or user name contains each word of `part`, by name. No word: nobody.

@@ -56,6 +56,18 @@ async fn the_full_name_behind_a_user_name_is_told() {
 }
 
 #[tokio::test]
+async fn a_name_that_only_one_person_has_stands_for_the_user_name() {
+    for asked in ["Nina", "weber", "Nina Weber"] {
+        assert_eq!(
+            call("get_user_profile", json!({"username": asked})).await["username"],
+            "nweber",
+            "{asked}"
+        );
+    }
+    assert_eq!(call("get_user_profile", json!({"username": "Rossi"})).await["found"], false);
+}
+
+#[tokio::test]
 async fn without_a_user_name_the_person_who_asks_is_told_their_own() {
     for arguments in [json!({}), json!({"username": ""}), json!({"username": null})] {
         assert_eq!(call("get_user_name", arguments.clone()).await["name"], "Alessandro Rapiti");

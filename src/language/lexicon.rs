@@ -14,6 +14,8 @@ const WORD_PAIRS: &[(&str, &str, &str)] = &[
     ("days", "off", "vacation"),
     ("day", "off", "vacation"),
     ("time", "off", "vacation"),
+    ("week", "off", "vacation"),
+    ("weeks", "off", "vacation"),
     ("annual", "leave", "vacation"),
     ("nome", "utente", "username"),
     ("user", "name", "username"),

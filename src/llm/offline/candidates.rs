@@ -33,6 +33,8 @@ pub(super) struct NameCandidate {
     pub is_introduction: bool,
     /// Whether a question asks who it is: "Chi è X", "who is X".
     pub is_asked_about: bool,
+    /// Whether it is who has something: "X's booking", "does X have", "quanto ha X".
+    pub is_owner: bool,
     /// Whether the word before it announces it: "the song X", "titled X".
     pub is_announced: bool,
     /// Whether it opens a sentence, so that its capital is weak evidence.
@@ -126,6 +128,8 @@ struct NameContext {
     is_introduction: bool,
     /// Whether a question asks who it is: "Chi è X", "who is X".
     is_asked_about: bool,
+    /// Whether a question asks about it: "does X have", "quanto ha X"; for a first name, anywhere in the question.
+    is_subject: bool,
 }
 
 /// Whether two words ask who somebody is: "who is", "chi è", "qui est", "wer ist", "quién es".
@@ -141,7 +145,23 @@ pub(super) fn asks_who_is(who: &Token, is: &Token) -> bool {
 }
 
 /// Nouns whose "of" leads to the person whose name it is.
-const NAME_NOUNS: &[&str] = &["name", "surname", "profile", "nome", "cognome", "completo", "profilo"];
+const NAME_NOUNS: &[&str] = &[
+    "name",
+    "surname",
+    "profile",
+    "nome",
+    "cognome",
+    "completo",
+    "profilo",
+    "manager",
+    "boss",
+    "department",
+    "email",
+    "mail",
+    "capo",
+    "responsabile",
+    "reparto",
+];
 
 /// Finds the candidates of a text.
 struct CandidateFinder<'a> {
@@ -173,7 +193,17 @@ impl CandidateFinder<'_> {
         // "The full name of mrossi".
         let asks_name = |at: usize| tokens[at + 1].is(&["of", "di"]) && tokens[at].is(NAME_NOUNS);
         let is_asked_about = i.checked_sub(2).is_some_and(|at| asks_who(at) || asks_name(at));
-        NameContext { is_announced, is_introduction: follows_introduction(tokens, i), is_asked_about }
+        let is_question = || tokens.iter().take(3).any(|token| lexicon::is_question_word(&token.norm));
+        let is_subject = i.checked_sub(1).is_some_and(|at| {
+            let is_first_name = tokens[i].capital() && lexicon::is_first_name(&tokens[i].norm);
+            tokens[at].is(&["does", "did", "has", "ha"]) || is_first_name && tokens[at].word && is_question()
+        });
+        NameContext {
+            is_announced,
+            is_introduction: follows_introduction(tokens, i),
+            is_asked_about,
+            is_subject,
+        }
     }
 
     /// A code or a run of capitalised words that begins at a token, and the token after it.
@@ -193,10 +223,11 @@ impl CandidateFinder<'_> {
         let mut made = context.apply_to(build_candidate(source, first, last, false));
         made.opens_sentence = opens && last == i && !context.is_announced;
         // "At Luigi's" names a place; in "Mario's booking" the name is Mario.
-        if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
-            && VENUE_PREPOSITIONS.contains(&made.preposition.as_str())
-        {
-            made.text = source.span(made.first, last + 1).to_owned();
+        if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1) {
+            match VENUE_PREPOSITIONS.contains(&made.preposition.as_str()) {
+                true => made.text = source.span(made.first, last + 1).to_owned(),
+                false => made.is_owner = true,
+            }
         }
         Some((made, last + 1))
     }
@@ -257,8 +288,11 @@ impl CandidateFinder<'_> {
     fn is_number_or_function_word(&self, i: usize, context: &NameContext) -> bool {
         let tokens = &self.source.tokens;
         let token = &tokens[i];
+        // "Sara" is also "sarà", "Will" also "will".
+        let is_first_name = token.capital() && !token.first && lexicon::is_first_name(&token.norm);
         let plain = super::numbers::word(&token.norm).is_some()
             || (lexicon::is_stop_word(&token.norm)
+                && !is_first_name
                 && !(context.is_announced && token.raw.len() == 1 && token.capital()));
         // "The Anchor", "La Lanterna": a capitalised article is part of the name. So is a function word of
         // another language: "Los Angeles", "Las Vegas".
@@ -285,7 +319,10 @@ impl CandidateFinder<'_> {
             && !lexicon::is_pleasantry(&token.norm);
         // "From savings to main": both ends are names, whatever the words mean elsewhere.
         let end = possible && is_range_end(tokens, i);
-        let led = || self.follows_name_preposition(i) || context.is_announced || context.is_asked_about;
+        let led = || {
+            let asked = context.is_asked_about || context.is_subject;
+            self.follows_name_preposition(i) || context.is_announced || asked
+        };
         if !(end || (unknown && led()) || (context.is_introduction && is_login_like(tokens, i))) {
             return None;
         }
@@ -326,6 +363,7 @@ impl NameContext {
         NameCandidate {
             is_introduction: self.is_introduction,
             is_asked_about: self.is_asked_about,
+            is_owner: self.is_subject,
             is_announced: self.is_announced,
             ..candidate
         }
@@ -511,6 +549,7 @@ fn build_candidate(source: &SourceText, first: usize, last: usize, quoted: bool)
         cues,
         is_introduction: false,
         is_asked_about: false,
+        is_owner: false,
         is_announced: false,
         opens_sentence: false,
     }

@@ -1,7 +1,7 @@
 //! Assigns days and times to arguments: beginnings to beginnings, ends to ends.
 
 use jiff::ToSpan;
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, Time, Weekday};
 use serde_json::{Map, Value, json};
 
 use super::cue_words;
@@ -102,11 +102,14 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
     let one_is_both = !nights && !source.found.has_unclear_days() && !mentions_day_count(source);
     let placed = assign_ends(fields, &said, one_is_both, grow);
     let end = |role: RangeRole| placed.iter().find(|(field, _)| field.role == role).map(|(_, date)| *date);
-    if let (Some(from), Some(to)) = (end(RangeRole::From), end(RangeRole::To))
-        && to < from
-    {
-        // A range that ends before it begins was not meant.
-        return;
+    if let (Some(from), Some(to)) = (end(RangeRole::From), end(RangeRole::To)) {
+        match counted_range(source, from, to) {
+            // A range that ends before it begins was not meant.
+            _ if to < from => return,
+            CountedRange::Fits => {}
+            CountedRange::Within => return,
+            CountedRange::Contradicts => out.doubtful = true,
+        }
     }
     for (field, date) in placed {
         out.values.insert(field.name.clone(), json!(date.to_string()));
@@ -180,18 +183,90 @@ fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Fille
     }
 }
 
-/// Whether the text mentions a length of several days: "3 days", "a few days". One stated date is then not
-/// both ends.
+/// The words for days, weeks and nights, in the singular and in the plural.
+const DAY_WORDS: &[&str] =
+    &["day", "days", "giorno", "giorni", "tag", "tage", "tagen", "jour", "jours", "dia", "dias"];
+const WEEK_WORDS: &[&str] = &[
+    "week",
+    "weeks",
+    "settimana",
+    "settimane",
+    "woche",
+    "wochen",
+    "semaine",
+    "semaines",
+    "semana",
+    "semanas",
+];
+const NIGHT_WORDS: &[&str] =
+    &["night", "nights", "notte", "notti", "nacht", "nachte", "nachten", "nuit", "nuits", "noche", "noches"];
+
+/// Whether the text mentions a length of several days: "3 days", "a week", "a few days". One stated date is then not both
+/// ends.
 fn mentions_day_count(source: &SourceText) -> bool {
-    let unit = |i: usize| {
-        source.is(i, &["days", "giorni", "weeks", "settimane", "week", "settimana", "nights", "notti"])
-    };
-    let counted = source.found.numbers.iter().any(|n| n.value > 1.0 && unit(n.last + 1));
+    let is_unit = |i: usize| [DAY_WORDS, WEEK_WORDS, NIGHT_WORDS].iter().any(|words| source.is(i, words));
+    let counted = source.found.numbers.iter().any(|n| n.value > 1.0 && is_unit(n.last + 1));
     let vague = (0..source.tokens.len()).any(|i| {
-        source.is(i, &["few", "some", "several", "qualche", "alcuni", "couple", "paio"])
-            && (i + 1..i + 3).any(|k| unit(k) || source.is(k, &["giorno"]))
+        let amount = source.is(
+            i,
+            &[
+                "few", "some", "several", "qualche", "alcuni", "couple", "paio", "einige", "quelques",
+                "algunos",
+            ],
+        );
+        let week =
+            source.is(i, &["a", "an", "one", "un", "una", "eine", "une"]) && source.is(i + 1, WEEK_WORDS);
+        week || amount && (i + 1..i + 3).any(is_unit)
     });
     counted || vague
+}
+
+/// Removes the last day from the values of a reply if it is also the first one and the `request` asks for several days.
+pub(super) fn remove_equal_end(
+    request: &SourceText,
+    fields: &[ArgumentField],
+    values: &mut Map<String, Value>,
+) {
+    let named = |role: RangeRole| fields.iter().find(|f| f.kind == ArgumentKind::Date && f.role == role);
+    if let (Some(from), Some(to)) = (named(RangeRole::From), named(RangeRole::To))
+        && values.get(&from.name).is_some_and(|day| values.get(&to.name) == Some(day))
+        && mentions_day_count(request)
+    {
+        values.remove(&to.name);
+    }
+}
+
+/// The number of days that the text states, if it is more than one: "3 days".
+fn stated_days(source: &SourceText) -> Option<i64> {
+    let mut numbers = source.found.numbers.iter();
+    let days = numbers.find(|n| n.value > 1.0 && source.is(n.last + 1, DAY_WORDS))?.value;
+    (days.fract() == 0.0 && days <= 365.0).then_some(days as i64)
+}
+
+/// How the days that the text states relate to a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CountedRange {
+    /// None are stated, or they are the days or the working days of the range. Those of a range from day to day may be fewer by
+    /// two holidays.
+    Fits,
+    /// "3 days next week": they are some of a period.
+    Within,
+    /// "3 days from 14 to 15 June".
+    Contradicts,
+}
+
+fn counted_range(source: &SourceText, from: Date, to: Date) -> CountedRange {
+    let Some(stated) = stated_days(source) else { return CountedRange::Fits };
+    let is_working = |day: &Date| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday);
+    let days: Vec<Date> = from.series(1.day()).take_while(|day| *day <= to).take(400).collect();
+    let (all, working) = (days.len() as i64, days.iter().filter(|day| is_working(day)).count() as i64);
+    let is_period = source.found.days.windows(2).any(|ends| ends[0].first == ends[1].first);
+    match () {
+        () if stated == all || stated == working => CountedRange::Fits,
+        () if is_period && stated < all => CountedRange::Within,
+        () if stated < working && stated + 2 >= working => CountedRange::Fits,
+        () => CountedRange::Contradicts,
+    }
 }
 
 fn fill_date_times(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) {

@@ -312,6 +312,9 @@ fn person_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameR
     }
     score += if candidate.capital { 0.3 } else { 0.0 };
     score += if candidate.is_introduction || candidate.is_asked_about { 0.9 } else { 0.0 };
+    // "Milan's weather", "does Milan have": the name of a place or a thing has something, too.
+    let owns = candidate.is_owner && (is_known_person(candidate) || !(rivals.place || rivals.thing));
+    score += if owns { 0.7 } else { 0.0 };
     let number = candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit());
     score -= if number { 0.6 } else { 0.0 };
     // "Paris, France" is no person.
@@ -322,7 +325,8 @@ fn person_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameR
     let certain = is_known_person(candidate)
         || candidate.is_introduction
         || candidate.is_asked_about
-        || candidate.is_announced;
+        || candidate.is_announced
+        || owns;
     let login = candidate.digits || candidate.text.contains(['_', '.', '@']);
     let plain = !candidate.capital && !login && !begins_with_first_name(&candidate.text);
     let placed = personal || (lead.is_empty() && is_full_name(candidate));

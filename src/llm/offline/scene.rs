@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::candidates;
 use super::clarity::{self, ToolVocabulary};
+use super::date_arguments;
 use super::dates;
 use super::lexicon;
 use super::memory;
@@ -318,15 +319,19 @@ impl<'a> OfflineStep<'a> {
 
     /// Takes values from the reply to a question, and those known when it was asked.
     fn fill_from_reply(&self, filled: &mut Filled, pending: &OpenQuestion) {
-        let asked: Vec<ArgumentField> = self
-            .fields
-            .iter()
-            .filter(|f| pending.question.missing.contains(&f.name) && !filled.values.contains_key(&f.name))
-            .cloned()
-            .collect();
-        if !asked.is_empty() {
-            let replied = slots::fill(&asked, &self.request, &self.now, &self.verbs, true);
-            filled.values.extend(replied.values);
+        let is_asked = |field: &&ArgumentField| pending.question.missing.contains(&field.name);
+        let asked: Vec<ArgumentField> = self.fields.iter().filter(is_asked).cloned().collect();
+        if asked.iter().any(|field| !filled.values.contains_key(&field.name)) {
+            // All of them, so that "from 15 June" is no last day.
+            let mut replied = slots::fill(&asked, &self.request, &self.now, &self.verbs, true).values;
+            date_arguments::remove_equal_end(
+                &SourceText::new(&self.purpose, &self.now),
+                &asked,
+                &mut replied,
+            );
+            for (name, value) in replied {
+                filled.values.entry(name).or_insert(value);
+            }
         }
         for (name, value) in pending.question.known.as_object().into_iter().flatten() {
             if self.fields.iter().any(|f| &f.name == name) && !value.is_null() {

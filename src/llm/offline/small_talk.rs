@@ -103,9 +103,25 @@ impl TalkWords<'_> {
         talked || asked_before
     }
 
-    /// Whether it asks what can be done: "cosa sai fare?", "help".
+    /// Whether it asks what can be done or who answers: "cosa sai fare?", "help", "who are you?".
     fn asks_capabilities(&self) -> bool {
+        const WHO: &[&[&str]] = &[
+            &["who", "are", "you"],
+            &["what", "are", "you"],
+            &["chi", "sei"],
+            &["cosa", "sei"],
+            &["wer", "bist", "du"],
+            &["wer", "sind", "sie"],
+            &["qui", "es", "tu"],
+            &["qui", "etes", "vous"],
+            &["quien", "eres"],
+        ];
         let count = self.0.len();
+        let other = |word: &&str| !lexicon::is_pleasantry(word);
+        let words: Vec<&str> = self.0.iter().copied().filter(other).collect();
+        if WHO.iter().any(|phrase| **phrase == words) {
+            return true;
+        }
         (self.has(&["puoi", "sai", "potete"])
             && self.has(&["fare", "aiutarmi"])
             && self.has(&["cosa", "che", "come"])

@@ -47,7 +47,14 @@ pub(super) fn addresses_third_person(words: &[&Token]) -> bool {
         || who.is(KIN)
         || who.is(THEY)
         || who.is(&["him", "them", "il", "la", "i", "gli", "le", "the", "all", "tutti", "everyone", "hr"]);
-    named && (complement || is_person_name(who) || who.is(&["him", "her", "them"]))
+    named && (complement || is_person_name(who) || who.is(&["him", "her", "them"]) || is_whole_person(rest))
+}
+
+/// Whether nothing but a person is named: "my manager", "il mio capo".
+fn is_whole_person(words: &[&Token]) -> bool {
+    let leads = |word: &&Token| word.is(KIN) || word.is(&["the", "il", "la", "i", "gli", "le", "lo"]);
+    let led = words.iter().take_while(|word| leads(word)).count();
+    matches!(&words[led..], [noun] if led > 0 && is_person_noun(noun))
 }
 
 fn has_addressee_suffix(verb: &Token) -> bool {

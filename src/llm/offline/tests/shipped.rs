@@ -106,3 +106,60 @@ fn shipped_scenes_are_routed_planned_and_filled() {
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn another_person_is_never_taken_for_the_user() {
+    let to = |tool: &str, employee: &str| json!([[tool, {"from": "2026-06-15", "to": "2026-06-17", "employee": employee}]]);
+    for (request, want) in [
+        ("Request vacation for Sara from 15 to 17 June", to("MakeRequest", "Sara")),
+        ("Chiedi ferie per Sara dal 15 al 17 giugno", to("MakeRequest", "Sara")),
+        ("Book Lucia's vacation from 15 to 17 June", to("MakeRequest", "Lucia")),
+        (
+            "Cancel Mario's vacation from 15 June",
+            json!([["CancelRequest", {"from": "2026-06-15", "employee": "Mario"}]]),
+        ),
+        ("How many vacation days does mrossi have left?", json!([["GetBalance", {"employee": "mrossi"}]])),
+        ("Quanti giorni di ferie restano a Sara?", json!([["GetBalance", {"employee": "Sara"}]])),
+        ("Show Sara's vacation requests", json!([["ListRequests", {"employee": "Sara"}]])),
+        ("Which department does Mario work in?", json!([["get_user_profile", {"username": "Mario"}]])),
+        ("In quale reparto lavora Mario?", json!([["get_user_profile", {"username": "Mario"}]])),
+        ("What department is Sara Bianchi in?", json!([["get_user_profile", {"username": "Sara Bianchi"}]])),
+        ("Who is the manager of lferrari?", json!([["get_user_profile", {"username": "lferrari"}]])),
+        ("What is Lucia's email address?", json!([["get_user_profile", {"username": "Lucia"}]])),
+        ("What is my email?", json!([["get_user_profile", {}]])),
+        ("inform my manager", json!([])),
+    ] {
+        let outcome = world().unwrap().run(request);
+        let calls: Vec<_> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        assert_eq!(json!(calls), want, "{request}");
+    }
+}
+
+#[test]
+fn number_of_days_without_a_last_day_is_asked_about() {
+    for (turns, missing) in [
+        (vec!["I want three days off", "from 15 June"], json!(["to"])),
+        (vec!["I want three days off", "15 June"], json!(["to"])),
+        (vec!["voglio tre giorni di ferie", "15 giugno"], json!(["to"])),
+        (vec!["je voudrais trois jours de cong\u{e9} \u{e0} partir du 15 juin"], json!(["to"])),
+        (vec!["I want a week off from 15 June"], json!(["to"])),
+        (vec!["request 3 days off next week"], json!(["from", "to"])),
+        (vec!["three days off please, 15 to 16 June"], json!([])),
+    ] {
+        let mut world = world().unwrap();
+        let last = turns.iter().map(|turn| world.run(turn)).last().unwrap();
+        let asked = last.question.as_ref().map(|question| question["missing"].clone());
+        assert_eq!((last.calls.len(), asked), (0, Some(missing)), "{turns:?}");
+    }
+    for turns in [
+        vec!["I want three days off", "from 15 June", "17 June"],
+        vec!["I want three days off", "from 15 to 17 June"],
+        vec!["five days off from 15 to 21 June"],
+        vec!["I want a day off", "15 June"],
+    ] {
+        let mut world = world().unwrap();
+        let last = turns.iter().map(|turn| world.run(turn)).last().unwrap();
+        assert_eq!(last.calls.len(), 1, "{turns:?}: {last:?}");
+        assert_eq!(last.call("MakeRequest")["from"], "2026-06-15", "{turns:?}");
+    }
+}
