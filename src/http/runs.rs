@@ -7,6 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
 use super::commands::submit_command;
+use super::intake::single_header;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
@@ -196,18 +197,28 @@ pub(crate) async fn events(
     let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
     let row = app.engine.run_row(&who.tenant, run).await?;
     let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
-    let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
-        None | Some("") => None,
-        Some(text) => Some(text.parse::<EventId>().map_err(|_| {
-            let text: String = text.chars().take(40).collect();
-            let detail =
-                format!("the header `Last-Event-ID` = `{text}` is not an event id: `seq.offset.epoch`");
-            Problem::unprocessable("request.last_event_id", detail)
-        })?),
-    };
+    let last = last_event_id(&request)?;
     let stream = app.open_stream(&request, who.keyed)?;
     let events = app.engine.stream(&who.tenant, run, last).await?;
     Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms, stream))
+}
+
+/// Reads the header `Last-Event-ID`. An empty one is none: so do clients begin that have received no event.
+fn last_event_id(request: &HttpRequest) -> Result<Option<EventId>, Problem> {
+    const CODE: &str = "request.last_event_id";
+    let Some(value) = single_header(request, "Last-Event-ID", CODE)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        let text: String = text.chars().take(40).collect();
+        let detail = format!(
+            "the header `Last-Event-ID` = `{text}` is not an event id: send the `id` of the last event that was \
+             received, such as `12.0.0`"
+        );
+        Problem::unprocessable(CODE, detail)
+    })
 }
 
 /// Cancels a run at its next safe point.
@@ -250,4 +261,34 @@ pub(crate) async fn resume_and_reply(
     let answer = app.engine.answer_of(&who.tenant, run).await?;
     let answer = answer.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
     Ok(HttpResponse::Accepted().insert_header(("x-run-id", run.to_string())).json(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn last_event_id_that_is_none_is_refused_and_does_not_start_from_the_beginning() {
+        let with = |ids: &[&[u8]]| {
+            let mut request = TestRequest::default();
+            for id in ids {
+                request = request.append_header(("Last-Event-ID", HeaderValue::from_bytes(id).unwrap()));
+            }
+            last_event_id(&request.to_http_request())
+        };
+        assert_eq!(with(&[]).unwrap(), None);
+        assert_eq!(with(&[b""]).unwrap(), None);
+        assert_eq!(with(&[b"12.3.0"]).unwrap(), Some(EventId { epoch: Some(0), seq: 12, offset: 3 }));
+        let long = "1".repeat(5_000);
+        for ids in
+            [vec!["é".as_bytes()], vec![b"\xff"], vec![b"-1"], vec![long.as_bytes()], vec![b"1.0", b"2.0"]]
+        {
+            let problem = with(&ids).unwrap_err();
+            assert_eq!((problem.status, &*problem.code), (422, "request.last_event_id"));
+            assert!(problem.detail.len() < 250, "{}", problem.detail);
+        }
+    }
 }
