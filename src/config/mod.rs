@@ -10,6 +10,7 @@ mod approval;
 mod check;
 mod documents;
 mod fault;
+mod file;
 mod layers;
 mod openai;
 mod otel_variables;
@@ -118,7 +119,7 @@ impl Config {
         let mut layers = vec![layers::toml_layer("built-in", DEFAULT_TOML, None, &mut faults)];
         layers.push(otel_variables::layer(&env, &mut warnings));
         if let Some(path) = file {
-            match std::fs::read_to_string(path) {
+            match file::read(path) {
                 Ok(text) => layers.push(layers::toml_layer("file", &text, Some(path), &mut faults)),
                 Err(error) => faults.push(ConfigFault {
                     code: "config.file",

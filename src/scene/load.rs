@@ -540,7 +540,7 @@ fn read_folder(path: &Path, report: &FaultReport) -> Option<SceneFolder> {
             }
             Err(error) => {
                 let message = format!("{} cannot be read: {error}", file.display());
-                report.error(None, "unreadable", message, "check its permissions");
+                report.error(None, "unreadable", message, "check its kind and its permissions");
                 return None;
             }
         }
@@ -548,9 +548,13 @@ fn read_folder(path: &Path, report: &FaultReport) -> Option<SceneFolder> {
     Some(SceneFolder { label: path.display().to_string(), files })
 }
 
-/// Reads at most one byte more than allowed, so that an oversized file is detected.
+/// Reads at most one byte more than allowed, so that an oversized file is detected. What is no file is not opened: a pipe
+/// could wait for ever for somebody who writes to it.
 fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
     let mut bytes = Vec::new();
     let most = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     std::fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;

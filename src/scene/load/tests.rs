@@ -339,6 +339,21 @@ fn embedded_folders_load_like_folders_on_disk() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn pipe_in_a_folder_is_reported_and_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("weather");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("scene.toml"), GOOD).unwrap();
+    mknodat(CWD, folder.join(SCHEMA_FILE), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let (folders, faults) = read_folders(dir.path());
+    assert!(folders.is_empty());
+    assert_eq!(faults[0].code, "scene.unreadable");
+    assert!(faults[0].message.ends_with("schema.sql cannot be read: it is not a regular file"), "{faults:?}");
+}
+
 #[test]
 fn non_text_and_oversized_files_are_reported() {
     let mut binary = folder("a", GOOD);
