@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::fault::EvalFileFault;
 use super::labels::{EvalSet, LabelledConversation, LabelledRequest, Surroundings};
 use super::scenario::Scenario;
+use crate::nearest::nearest;
 use crate::scene::shipped_folder;
 
 /// The largest file, in bytes.
@@ -122,10 +123,20 @@ fn parse(file: &Path, text: &str) -> Result<EvalFile, Vec<EvalFileFault>> {
     serde_norway::from_str(text).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        let remedy = "the keys are in tests/eval/README.md of the sources";
+        let remedy = match nearest_key(&message) {
+            Some(key) => format!("did you mean {key:?}?"),
+            None => "the keys are in tests/eval/README.md of the sources".to_owned(),
+        };
         let line = error.location().map(|location| location.line());
-        vec![EvalFileFault { line, ..EvalFileFault::new(file, "eval.syntax", message, remedy) }]
+        vec![EvalFileFault { line, ..EvalFileFault::new(file, "eval.syntax", message, &remedy) }]
     })
+}
+
+/// Of serde's error about an unknown key, the known key that is closest to it.
+fn nearest_key(message: &str) -> Option<&str> {
+    let (given, known) = message.split_once("unknown field `")?.1.split_once("`, expected ")?;
+    // Names in backticks: each second part.
+    nearest(given, known.split('`').skip(1).step_by(2))
 }
 
 /// The labelled requests of a text. `file` is named in faults, and its folder is where relative paths begin.
@@ -267,6 +278,11 @@ mod tests {
         let unknown = shown("requests:\n  - id: a\n    say: hello\n    call: []\n");
         assert!(unknown[0].starts_with("dir/labels.yaml:"), "{unknown:?}");
         assert!(unknown[0].contains("error[eval.syntax]: requests[0]: unknown field `call`"), "{unknown:?}");
+        assert!(unknown[0].ends_with("help: did you mean \"calls\"?"), "{unknown:?}");
+        let argument = shown("requests:\n  - id: a\n    say: hello\n    calls: [{tool: T, argumnets: {}}]\n");
+        assert!(argument[0].ends_with("help: did you mean \"arguments\"?"), "{argument:?}");
+        let other = shown("requests:\n  - id: a\n    say: hello\n    zzz: 1\n");
+        assert!(other[0].ends_with("help: the keys are in tests/eval/README.md of the sources"), "{other:?}");
         let wrong = shown("clock: noon\ntime_zone: Europe/Romme\nrequests: []\n");
         assert!(
             wrong[0].starts_with("dir/labels.yaml:1: error[eval.clock]: `clock` = \"noon\""),
