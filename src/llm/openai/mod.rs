@@ -9,6 +9,7 @@ mod embed;
 mod encode;
 mod form;
 mod key;
+mod lines;
 mod redact;
 mod reply;
 mod stream;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
-use futures::{Stream, StreamExt};
+use futures::future::ready;
+use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Body, Response};
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use super::super::error::ErrorKind;
 use super::super::options::Options;
 use super::key::ProviderKey;
+use super::lines::WholeLines;
 use crate::invisible::one_line;
 use crate::retry_after::retry_after;
 
@@ -174,19 +176,22 @@ impl Once {
         let mut mark = ByteOrderMark::default();
         let failed = self.failed.clone();
         let mut read = 0_usize;
-        let body = response.bytes_stream().map(move |piece| {
+        let mut lines = WholeLines::default();
+        let pieces = response.bytes_stream().map(Some).chain(stream::once(ready(None)));
+        let body = pieces.filter_map(move |piece| {
             let kind = match piece {
-                Ok(piece) if read + piece.len() <= MAX_REPLY_BYTES => {
+                Some(Ok(piece)) if read + piece.len() <= MAX_REPLY_BYTES => {
                     read += piece.len();
                     let piece = piece.slice(mark.len_in(&piece)..);
                     watch.see(&piece);
-                    return Ok(piece);
+                    return ready(lines.add(&piece).map(Ok));
                 }
-                Ok(_) => ErrorKind::TooLarge { limit: MAX_REPLY_BYTES },
-                Err(_) => ErrorKind::CutStream,
+                None => return ready(lines.end().map(Ok)),
+                Some(Ok(_)) => ErrorKind::TooLarge { limit: MAX_REPLY_BYTES },
+                Some(Err(_)) => ErrorKind::CutStream,
             };
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind.clone());
-            Err(kind)
+            ready(Some(Err(kind)))
         });
         Response::from(http::Response::new(Body::wrap_stream(Fused(Box::pin(body), false))))
     }
