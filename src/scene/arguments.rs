@@ -22,7 +22,8 @@ const MAX_QUOTED: usize = 80;
 /// An empty text and `null` mean `{}`. A doubly encoded object (JSON text inside a JSON string) is
 /// accepted, as is JSON with trailing commas, comments or single quotes, but no number that JSON does not have: it would be
 /// read as null, and the call made without it. Many models write `null` for an
-/// absent optional argument; it is removed if the schema does not allow `null`. Properties that the schema
+/// absent optional argument; it is removed if the schema does not allow `null`. A whole number that is written with a
+/// fraction (`9.0`) becomes an integer where the schema has one: not every back end takes it. Properties that the schema
 /// does not name are refused only with `additionalProperties: false`.
 ///
 /// The error's message lists every violation with its JSON pointer, the expected value and, for enums, the
@@ -44,6 +45,7 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     let violations: Vec<String> =
         tool.validator.iter_errors(&arguments).map(|error| describe(tool, &error)).collect();
     if violations.is_empty() {
+        write_whole_numbers(tool, &mut arguments);
         return Ok(arguments);
     }
     let mut message = format!("the arguments of {} do not fit its parameters:", tool.name);
@@ -104,6 +106,22 @@ fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
                 outline(tool)
             );
             Err(Fault::new("tool.arguments_not_object", message).classed(FaultClass::BadData))
+        }
+    }
+}
+
+fn write_whole_numbers(tool: &SceneTool, arguments: &mut Value) {
+    // Larger ones are not exact.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    for (name, schema) in properties(&tool.parameters) {
+        let is_integer = schema.get("type").is_some_and(|kind| {
+            kind == "integer" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|one| one == "integer"))
+        });
+        let Some(value) = arguments.get_mut(name).filter(|value| is_integer && value.is_f64()) else {
+            continue;
+        };
+        if let Some(number) = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MOST) {
+            *value = Value::from(number as i64);
         }
     }
 }
@@ -301,6 +319,18 @@ mod tests {
             assert_eq!(check(&free, raw), Ok(json!({})), "{raw:?}");
         }
         assert_eq!(check(&free, r#"{"other":1}"#), Ok(json!({"other": 1})));
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_where_the_schema_has_integers() {
+        let properties = json!({"n": {"type": "integer"}, "m": {"type": ["integer", "null"]}, "price": {"type": "number"}});
+        let tool = tool(json!({"type": "object", "properties": properties}));
+        let written = |raw: &str| check(&tool, raw).unwrap().to_string();
+        assert_eq!(written(r#"{"n":9.0}"#), r#"{"n":9}"#);
+        assert_eq!(written(r#"{"n":-9e1,"m":1.0}"#), r#"{"m":1,"n":-90}"#);
+        assert_eq!(written(r#"{"m":null,"price":9.0}"#), r#"{"m":null,"price":9.0}"#);
+        assert_eq!(written(r#"{"n":1e17}"#), r#"{"n":1e+17}"#, "too large to be exact");
+        assert!(check(&tool, r#"{"n":9.5}"#).is_err());
     }
 
     #[test]
