@@ -84,4 +84,20 @@ mod tests {
         std::fs::remove_file(dir.join("proscenium.db")).unwrap();
         refused(store.check_place());
     }
+
+    #[tokio::test]
+    async fn directory_that_cannot_be_written_is_reported_until_it_can() {
+        use std::os::unix::fs::PermissionsExt;
+        let above = tempfile::tempdir().unwrap();
+        let dir = above.path().join("data");
+        let store = open(&dir).await;
+        let set_mode = |mode| std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
+        set_mode(0o500);
+        if std::fs::write(dir.join("probe"), "x").is_ok() {
+            return; // The superuser writes everywhere.
+        }
+        assert_eq!(store.check_place().unwrap_err().code(), "store.read_only");
+        set_mode(0o700);
+        store.check_place().unwrap();
+    }
 }
