@@ -48,7 +48,13 @@ static TELLING_SET: WordSet = LazyLock::new(|| TELLING.split_whitespace().collec
 pub(crate) fn asked_verb(clause: &str) -> Option<String> {
     let tokens = text::tokens(clause);
     let verb = tokens.iter().find(|token| may_be_asked(token));
-    verb.filter(|token| !asks_to_be_told(token)).map(|token| token.norm.to_string())
+    verb.filter(|token| !is_telling(token)).map(|token| token.norm.to_string())
+}
+
+/// Returns whether a clause asks to be told something, as far as its first verb is known.
+pub(crate) fn asks_to_be_told(clause: &str) -> bool {
+    let tokens = text::tokens(clause);
+    tokens.iter().find(|token| may_be_asked(token)).is_some_and(is_telling)
 }
 
 /// The verbs of a text of which [`asked_verb`] may find one in a clause of the text, each once, with blanks between; `None` where
@@ -58,7 +64,7 @@ pub(crate) fn possible_verbs(text: &str) -> Option<String> {
         return None;
     }
     let tokens = text::tokens(text);
-    let verbs = tokens.iter().filter(|token| may_be_asked(token) && !asks_to_be_told(token));
+    let verbs = tokens.iter().filter(|token| may_be_asked(token) && !is_telling(token));
     let verbs: BTreeSet<&str> = verbs.map(|token| token.norm.as_str()).collect();
     Some(verbs.into_iter().collect::<Vec<_>>().join(" "))
 }
@@ -70,7 +76,7 @@ fn may_be_asked(token: &Token) -> bool {
 }
 
 /// Whether a verb asks to be told something.
-fn asks_to_be_told(verb: &Token) -> bool {
+fn is_telling(verb: &Token) -> bool {
     TELLING_SET.contains(verb.norm.as_str()) || lexicon::is_lookup(&verb.features().concepts)
 }
 

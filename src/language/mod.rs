@@ -25,7 +25,7 @@ pub(crate) mod times;
 
 use serde_json::Value;
 
-pub(crate) use actions::{asked_verb, names_action, possible_verbs};
+pub(crate) use actions::{asked_verb, asks_to_be_told, names_action, possible_verbs};
 pub(crate) use denials::{ActReport, denies};
 pub use detection::{detect, of_request};
 pub use number_words::number_word;

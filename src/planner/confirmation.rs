@@ -6,6 +6,8 @@
 mod question;
 mod sources;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 pub(super) use self::question::question_above_arguments;
@@ -15,7 +17,7 @@ pub(super) use self::sources::{untraced_arguments, without_added_characters};
 use super::approval::{definition, stand_in_reason, with_approval};
 use super::command::plan_from_person;
 use super::consent;
-use super::grounding::{GroundingSources, is_optional_text, untraced};
+use super::grounding::{GroundingSources, is_optional, is_optional_text, untraced};
 use super::planned_calls::unasked_action;
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
@@ -239,10 +241,10 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
         return history.into_iter().any(|call| call.requested.key == asked.key && done(call))
             || asked.before.iter().any(|call| call.key == asked.key && call.problem.is_none());
     }
-    let own = loose_key(asked.tool, asked.arguments);
+    let key = |arguments: &Value| loose_key(asked.tool, &given(state, asked.tool, arguments, false));
+    let own = key(asked.arguments);
     let same = |call: &RequestedCall| {
-        call.key == asked.key
-            || (call.tool == asked.tool.name && loose_key(asked.tool, &call.arguments) == own)
+        call.key == asked.key || (call.tool == asked.tool.name && key(&call.arguments) == own)
     };
     let mut history = history.into_iter().filter(|call| call.scene == asked.scene.name);
     history.any(|call| same(&call.requested) && done(call))
@@ -268,8 +270,10 @@ fn is_respelled(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
         other.is_some_and(|other| other.version == asked.step.version)
     };
     state.calls.values().filter(|call| is_other(call)).any(|call| {
-        let key = if is_of_same_plan(call) { spelled_key } else { loose_key };
-        key(asked.tool, &call.requested.arguments) == key(asked.tool, asked.arguments)
+        let is_same_plan = is_of_same_plan(call);
+        let key = if is_same_plan { spelled_key } else { loose_key };
+        let key = |arguments: &Value| key(asked.tool, &given(state, asked.tool, arguments, is_same_plan));
+        key(&call.requested.arguments) == key(asked.arguments)
     })
 }
 
@@ -294,6 +298,26 @@ fn is_done_instead(state: &RunState, call: &CallState) -> bool {
     by.is_some_and(|by| {
         matches!(&by.status, CallStatus::Done { outcome: Outcome::Ok { .. } }) && !state.is_undone(by)
     })
+}
+
+/// The arguments without optional ones that say as much as none: no text, an empty list, false; without any optional true or
+/// false, either, unless `with_flags`. Before revision 15 of the rules, all of them.
+fn given<'a>(state: &RunState, tool: &SceneTool, arguments: &'a Value, with_flags: bool) -> Cow<'a, Value> {
+    let Value::Object(map) = arguments else { return Cow::Borrowed(arguments) };
+    let is_blank = |value: &Value| match value {
+        Value::Null => true,
+        Value::Bool(flag) => !(*flag && with_flags),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Number(_) => false,
+    };
+    let is_left_out = |name: &str, value: &Value| is_blank(value) && is_optional(&tool.parameters, name);
+    if !state.settings().has_rules(15) || !map.iter().any(|(name, value)| is_left_out(name, value)) {
+        return Cow::Borrowed(arguments);
+    }
+    let kept = map.iter().filter(|(name, value)| !is_left_out(name, value));
+    Cow::Owned(Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect()))
 }
 
 /// A key that is equal for writes that differ only in how their strings are written, or in optional free

@@ -12,6 +12,7 @@ mod calendar;
 mod clock;
 mod hidden;
 mod literal;
+mod lookalikes;
 mod mentions;
 mod names;
 mod property;
@@ -56,6 +57,11 @@ const OTHER_IN_ENGLISH: &[&str] = &["due", "once", "sei", "dix", "elf", "mil", "
 pub fn is_optional_text(parameters: &Value, name: &str) -> bool {
     let property = Property::of(parameters, parameters, name);
     !property.required && property.kind() == PropertyKind::Free
+}
+
+/// Returns whether an argument may be left out. `parameters` is the tool's JSON Schema.
+pub fn is_optional(parameters: &Value, name: &str) -> bool {
+    !Property::of(parameters, parameters, name).required
 }
 
 /// The names of a write's arguments without a source, nested ones as JSON pointers; empty if all have one.
@@ -439,7 +445,8 @@ impl Evidence<'_> {
         if self.sources.exact && kind != PropertyKind::Free && hidden::has_invisible_text(text) {
             return hidden::is_written(text, self.sources);
         }
-        if kind != PropertyKind::Free && !self.has_its_addresses(text) {
+        let is_as_written = || self.has_its_addresses(text) && self.has_its_lookalikes(text);
+        if kind != PropertyKind::Free && !is_as_written() {
             return false;
         }
         if let Some(traced) = self.traces_day_or_time(text, kind) {

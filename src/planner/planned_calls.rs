@@ -280,15 +280,18 @@ pub(super) fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Opt
     (!named).then(|| format!("the request does not name what {} does", tool.name))
 }
 
-/// Why nobody asks for what a write does although it is named: it is forbidden, or only asked about. Of the request and
-/// the changes of its plan in words, the last one that names it counts. `None` where a person wrote the plan.
+/// Why nobody asks for what a write does: it is named, and forbidden or only asked about, or nothing names it and the request
+/// only asks to be told something. Of the request and the changes of its plan in words, the last one that names it counts.
+/// `None` where a person wrote the plan.
 pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) -> Option<String> {
     if state.plans.iter().any(|made| made.maker == PlanMaker::Person) {
         return None;
     }
     let changes = state.plans.iter().rev().filter_map(|made| made.why.as_deref());
     let mut said = changes.chain([state.request()]);
-    let said = said.find(|words| names_action(scene, tool, words))?;
+    let Some(said) = said.find(|words| names_action(scene, tool, words)) else {
+        return only_asks_to_be_told(state).then(|| "the request only asks to be told something".to_owned());
+    };
     let why = match offline::unasked(said, |clause| names_action(scene, tool, clause))? {
         Unasked::Forbidden => "the request forbids what",
         // The rules read questions, and polite requests in their form, in these languages only.
@@ -296,6 +299,17 @@ pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) 
         Unasked::Question => "the request is only a question about what",
     };
     Some(format!("{why} {} does", tool.name))
+}
+
+/// Whether nothing but the request says what is wanted, and it only asks to be told something.
+fn only_asks_to_be_told(state: &RunState) -> bool {
+    let started = state.started.as_ref();
+    let answers_question = started.is_some_and(|started| started.context.pending.is_some());
+    let is_changed = state.plans.iter().any(|made| made.why.is_some());
+    state.settings().has_rules(15)
+        && !answers_question
+        && !is_changed
+        && offline::only_asks_to_be_told(state.request())
 }
 
 /// Returns whether words name what a tool does.

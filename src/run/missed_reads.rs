@@ -1,4 +1,5 @@
-//! Reads without a result in steps that completed by others: their run is partial, and its answer names them.
+//! Reads without a result: in steps that completed by others, whose run is partial and whose answer names them, and in steps
+//! without any result.
 
 use super::event::{Effect, FaultClass, Outcome};
 use super::state::{CallState, CallStatus, RunState, StepState};
@@ -16,6 +17,26 @@ impl RunState {
             && !step.is_node()
             && step.scene().is_some()
             && self.has_result(step);
+        let calls = step.calls.iter().filter(move |_| counts);
+        let calls = calls.filter_map(move |number| Some((*number, self.calls.get(number)?)));
+        calls.filter(move |(number, call)| {
+            self.is_missed(*number, call) && !self.is_made_up_for(*number, call, step)
+        })
+    }
+
+    /// The reads that were tried and have no result of a step that failed, or that completed without any result, with their
+    /// numbers (revision 15 of the rules).
+    pub(super) fn failed_reads<'a>(
+        &'a self,
+        step: &'a StepState,
+    ) -> impl Iterator<Item = (u32, &'a CallState)> + use<'a> {
+        let is_without = match step.status {
+            StepStatus::Failed => true,
+            StepStatus::Completed => !self.has_result(step),
+            _ => false,
+        };
+        let is_of_scene = !step.is_node() && step.scene().is_some();
+        let counts = self.settings().has_rules(15) && is_without && is_of_scene;
         let calls = step.calls.iter().filter(move |_| counts);
         let calls = calls.filter_map(move |number| Some((*number, self.calls.get(number)?)));
         calls.filter(move |(number, call)| {

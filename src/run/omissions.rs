@@ -61,6 +61,7 @@ impl RunState {
         lines.extend(self.failed_write_lines(&shown, &text, words));
         lines.extend(self.unserved_lines(&text, words));
         lines.extend(self.missed_read_lines(&shown, &text));
+        lines.extend(self.failed_read_lines(&shown, &text));
         lines.extend(self.cut_line(words));
         lines.extend(self.odd_lines(words));
         lines.extend(self.earlier_lines(words));
@@ -156,12 +157,35 @@ impl RunState {
             .collect()
     }
 
+    /// What users read about a call without a result, and the call with it.
+    fn told_about(&self, number: u32, call: &CallState) -> (String, String) {
+        let about = self.outcome(number).map(|outcome| outcome.user_text(self.language()));
+        let about = about.unwrap_or_default();
+        let call_in_words = language::text::shorten_to_words(&self.describe_call(call), MAX_READ);
+        let line = format!("{call_in_words}: {about}");
+        (about, line)
+    }
+
+    /// The lines for the reads of steps without a result, where the text denies nothing and says nothing of what users read about them.
+    fn failed_read_lines(&self, shown: &str, text: &NormalisedAnswer) -> Vec<String> {
+        let steps = self.plan_steps().filter(|(_, step)| self.is_in_round(step));
+        let mut failed = steps.flat_map(|(_, step)| self.failed_reads(step)).peekable();
+        if failed.peek().is_none() || language::denies(shown) {
+            return Vec::new();
+        }
+        let lines = failed.filter_map(|(number, call)| {
+            let (about, line) = self.told_about(number, call);
+            let is_told = !about.is_empty() && text.has(&about);
+            (!is_told).then(|| separate_lines(&line, &call.requested.arguments))
+        });
+        lines.collect()
+    }
+
     /// The lines for reads without a result that the text does not mention: where it has one of their own values, or all of
     /// what users read about them, it says so in that sentence.
     fn missed_read_lines(&self, shown: &str, text: &NormalisedAnswer) -> Vec<String> {
         let missed_line = |number: u32, call: &CallState| {
-            let about = self.outcome(number).map(|outcome| outcome.user_text(self.language()));
-            let about = about.unwrap_or_default();
+            let (about, line) = self.told_about(number, call);
             let own_values: Vec<String> = leaf_values(&call.requested.arguments)
                 .filter(|value| !self.has_value_in_result(value))
                 .collect();
@@ -170,8 +194,6 @@ impl RunState {
                 (own_values.is_empty() || own_values.iter().any(|value| words.has_value(value)))
                     && (language::denies(sentence) || words.has(&about))
             };
-            let call_in_words = language::text::shorten_to_words(&self.describe_call(call), MAX_READ);
-            let line = format!("{call_in_words}: {about}");
             let is_mentioned = text.has(&line) || sentences_of(shown).any(is_denied);
             (!is_mentioned).then(|| separate_lines(&line, &call.requested.arguments))
         };

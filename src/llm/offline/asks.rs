@@ -3,6 +3,7 @@
 
 use super::speech::{self, Act};
 use super::{lexicon, pronouns, text};
+use crate::language;
 
 /// What a text asks for, if it does nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,10 @@ const REFERENCES: &str = "this these he she him her his they their its one ones 
 questo questa questi queste lui lei loro esso essa essi suo sua suoi sue altro altra altri altre anche ancora invece nuovo pure stesso \
 dies diese dieser dieses es ihn ihm ihr sie auch wieder noch stattdessen andere anderen celui celle ceux ca cela ce lui leur aussi encore \
 autre autres eso esto ese esa aquel otro otra otros tambien nuevamente le les";
+
+/// Words that join clauses.
+const JOINING: &[&str] =
+    &["and", "then", "but", "or", "e", "ed", "poi", "ma", "o", "und", "dann", "et", "puis", "y", "luego"];
 
 /// What `text` asks for; `None` where some clause does something else, such as forbidding, reporting, quoting or making
 /// a condition, or where the text refers to what was said before.
@@ -47,13 +52,38 @@ pub(crate) fn plain_ask(text: &str) -> Option<PlainAsk> {
     (is_whole && said().next().is_some()).then_some(asked)
 }
 
-/// The clauses of `text` that plainly ask for an action.
+/// The clauses of `text` that plainly ask for an action. One that gives a message for somebody is an order if nothing comes
+/// before it: "Send a message to Ada".
 pub(crate) fn requested_clauses(text: &str) -> Vec<String> {
     let tokens = text::tokens(text);
     let speech = speech::analyse(&tokens, &speech::quoted(&tokens));
-    let requests =
-        speech.clauses().into_iter().filter(|(_, _, act, explicit)| *act == Act::Request && *explicit);
-    requests.map(|(first, last, ..)| text::span(text, &tokens, first, last).to_owned()).collect()
+    let requests = speech.clauses().into_iter().enumerate().filter(|(nth, (_, _, act, explicit))| {
+        *explicit && (*act == Act::Request || (*nth == 0 && *act == Act::Quoted))
+    });
+    requests.map(|(_, (first, last, ..))| text::span(text, &tokens, first, last).to_owned()).collect()
+}
+
+/// Whether a text only asks to be told something: it is a question, or an order to tell, show or look something up, and nothing
+/// is joined to it, which might be another order in words that the rules do not know.
+pub(crate) fn only_asks_to_be_told(text: &str) -> bool {
+    let tokens = text::tokens(text);
+    let speech = speech::analyse(&tokens, &speech::quoted(&tokens));
+    // The rules read questions, and polite requests in their form, in these languages only.
+    let reads_questions = || matches!(language::detect(text), Some("en" | "it"));
+    let clauses = speech.clauses();
+    let joins = |token: &text::Token| {
+        token.is(JOINING) || matches!(token.raw.as_str(), "," | ";" | ":" | "." | "!" | "?" | "\n")
+    };
+    let last_word = tokens.iter().rposition(|token| token.word).unwrap_or_default();
+    // "Not the red one but the blue one": the verb of one clause serves the next.
+    !clauses.is_empty()
+        && !tokens.iter().take(last_word).any(joins)
+        && speech.runs.iter().all(|run| run.verb.is_none())
+        && clauses.into_iter().all(|(first, last, act, _)| match act {
+            Act::Question => reads_questions(),
+            Act::Request => language::asks_to_be_told(text::span(text, &tokens, first, last)),
+            _ => false,
+        })
 }
 
 /// How a text speaks of an action that it does not ask for.
@@ -96,6 +126,48 @@ pub(crate) fn unasked(text: &str, names: impl Fn(&str) -> bool) -> Option<Unaske
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn message_for_somebody_is_requested_and_what_it_says_is_not() {
+        for said in ["Send a message to Mario", "Send a message to Mario: cancel order 7"] {
+            let clauses = requested_clauses(said);
+            assert_eq!(clauses.len(), 1, "{clauses:?}");
+            assert_eq!(language::asked_verb(&clauses[0]).as_deref(), Some("send"));
+        }
+        assert!(requested_clauses("How are you? He wrote: cancel order 7").is_empty());
+    }
+
+    #[test]
+    fn text_that_only_asks_to_be_told_something_asks_for_no_action() {
+        for said in [
+            "Read message 7",
+            "Please show me message 7",
+            "What does message 7 say?",
+            "Find message 7",
+            "Leggi il messaggio 7",
+            "Cosa dice il messaggio 7?",
+            "What is the weather in Milan?",
+        ] {
+            assert!(only_asks_to_be_told(said), "{said}");
+        }
+        for said in [
+            "Delete message 7",
+            "Read message 7 and archive it",
+            "Read message 7, archive it",
+            "Read message 7. Archive it.",
+            "Which rooms are free? Take the blue one",
+            "Can you book the blue room?",
+            "Could you please order two teapots?",
+            "Potresti prenotare la sala blu?",
+            "I need Friday off",
+            "Vorrei venerd\u{ec} libero",
+            "Message 7",
+            "Yes",
+            "",
+        ] {
+            assert!(!only_asks_to_be_told(said), "{said}");
+        }
+    }
 
     #[test]
     fn action_that_a_text_does_not_ask_for_is_forbidden_or_a_question() {

@@ -61,7 +61,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asks::{PlainAsk, Unasked, plain_ask, requested_clauses, unasked};
+pub(crate) use asks::{PlainAsk, Unasked, only_asks_to_be_told, plain_ask, requested_clauses, unasked};
 use prompt::PromptText;
 use serde_json::{Value, json};
 

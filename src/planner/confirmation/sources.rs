@@ -55,6 +55,7 @@ fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
         strict: state.settings().has_rules(2),
         lists: state.settings().has_rules(6),
         exact: state.settings().has_rules(13),
+        lookalikes: state.settings().has_rules(15),
     })
 }
 

@@ -28,6 +28,9 @@ pub struct GroundingSources<'a> {
     /// Whether addresses and invisible characters need a source that has them as they are, and hours and minutes with a
     /// dot may be an amount, too: "24.50" (revision 13 of the rules).
     pub exact: bool,
+    /// Whether words with letters or digits that look like others need a source that has them as they are (revision 15 of
+    /// the rules).
+    pub lookalikes: bool,
 }
 
 impl GroundingSources<'_> {

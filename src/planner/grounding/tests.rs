@@ -20,6 +20,7 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
         strict: true,
         lists: true,
         exact: true,
+        lookalikes: true,
         user: "keysersoze",
         now: &now,
         language: None,
@@ -566,6 +567,7 @@ fn words_are_written_as_their_sources_have_them() {
         strict: true,
         lists: true,
         exact: true,
+        lookalikes: true,
         user: "u",
         now: &now,
         language: None,
@@ -584,4 +586,34 @@ fn words_are_written_as_their_sources_have_them() {
         let arguments = as_written(json!({"to": [given], "n": 1}), &sources);
         assert_eq!(arguments, json!({"to": [written], "n": 1}), "{given:?}");
     }
+}
+
+#[test]
+fn letters_and_digits_that_look_like_others_need_a_source_as_they_are() {
+    let said = "Send hello to Mario for project AC-12, please";
+    let bad = |value: &str| [(said, json!(value))];
+    for code in [
+        "\u{391}C-12",
+        "\u{410}C-12",
+        "AC-\u{ff11}\u{ff12}",
+        "\u{ff21}\u{ff23}-12",
+        "AC-\u{661}\u{662}",
+        "\u{1d400}C-12",
+    ] {
+        check("code", &json!({"type": "string"}), &[(said, json!("ac-12"))], &bad(code));
+    }
+    let good = [
+        (said, json!("Mario")),
+        ("Invia a Mari\u{f2}", json!("Mari\u{f2}")),
+        ("Invia a Mari\u{f2}", json!("Mario")),
+    ];
+    check("recipient", &json!({"type": "string"}), &good, &bad("M\u{430}ri\u{43e}"));
+    // What was said so is traced, and so are words of one script.
+    let good = strings(&[
+        ("Send hello to M\u{430}ri\u{43e}", "m\u{430}ri\u{43e}"),
+        ("Send hello to \u{41c}\u{430}\u{440}\u{438}\u{43e}", "Mario"),
+        ("Send hello to \u{41c}\u{430}\u{440}\u{438}\u{43e}", "\u{41c}\u{430}\u{440}\u{438}\u{43e}"),
+        ("Send hello to \u{ff2d}ario", "Mario"),
+    ]);
+    check("recipient", &json!({"type": "string"}), &good, &[]);
 }

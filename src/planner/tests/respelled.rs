@@ -15,7 +15,7 @@ use crate::tools::{ToolContext, native};
 
 fn desk() -> Catalogue {
     let schema = json!({"type": "object", "required": ["to"], "properties": {
-        "to": {"type": "string"}, "note": {"type": "string"}}});
+        "to": {"type": "string"}, "note": {"type": "string"}, "fast": {"type": "boolean"}}});
     let work = native(|_: Value, _: ToolContext| async { Ok(Value::Null) });
     let scene = Scene::builder("Desk").description("The desk.").instructions("Do it.").example("pay", "Pay");
     let scene = scene.tool(SceneTool::dynamic("Pay", "Pays.", Effect::Write, schema, work));
@@ -34,7 +34,17 @@ fn pays(state: &mut RunState, step: u32, arguments: &Value) -> bool {
 
 /// A run whose plan has two steps that do not depend on each other, and which made this write in the first one.
 fn paid(rules: u16, arguments: &Value) -> RunState {
-    let mut state = planning("Pay r1, for one and for two");
+    let mut state = planned(rules, "Pay r1, for one and for two");
+    assert!(!pays(&mut state, 1, arguments));
+    apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
+    let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
+    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None });
+    state
+}
+
+/// A run whose plan has two steps that do not depend on each other.
+fn planned(rules: u16, request: &str) -> RunState {
+    let mut state = planning(request);
     let settings = &mut Arc::make_mut(state.started.as_mut().unwrap()).settings;
     (settings.rules, settings.max_writes) = (rules, 32);
     let step = |number: u32| {
@@ -47,11 +57,20 @@ fn paid(rules: u16, arguments: &Value) -> RunState {
     let made = read(&state, &desk(), ask, subject);
     apply(&mut state, made);
     settle(&mut state);
-    assert!(!pays(&mut state, 1, arguments));
-    apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
-    let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
-    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None });
     state
+}
+
+#[test]
+fn write_of_a_request_that_only_asks_to_be_told_something_is_confirmed() {
+    let is_confirmed =
+        |rules: u16, request: &str| pays(&mut planned(rules, request), 1, &json!({"to": "r1"}));
+    for request in ["Show me r1", "What is in r1?", "Leggi r1", "Please tell me who r1 is."] {
+        assert!(is_confirmed(RULES_REVISION, request), "{request}");
+        assert!(!is_confirmed(14, request), "{request} in a run of earlier rules");
+    }
+    for request in ["Pay r1", "Show me r1 and pay it", "Settle r1", "r1", "I owe something to r1"] {
+        assert!(!is_confirmed(RULES_REVISION, request), "{request}");
+    }
 }
 
 #[test]
@@ -85,6 +104,23 @@ fn write_that_another_step_did_in_another_spelling_is_confirmed() {
     // The duplicate guard has it share the outcome.
     assert!(!is_confirmed(RULES_REVISION, 2, first.clone()));
     assert!(!is_confirmed(RULES_REVISION, 2, json!({"to": "one"})));
+}
+
+#[test]
+fn write_that_is_repeated_with_optional_arguments_that_say_nothing_is_confirmed() {
+    let is_confirmed = |rules: u16, again: Value| {
+        let mut state = paid(rules, &json!({"to": "r1"}));
+        pays(&mut state, 1, &again)
+    };
+    for again in [json!({"to": "r1", "fast": true}), json!({"to": "R1", "fast": false, "note": " "})] {
+        assert!(is_confirmed(RULES_REVISION, again.clone()), "{again}");
+        assert!(!is_confirmed(14, again.clone()), "{again} in a run of earlier rules");
+    }
+    // Steps of one plan may differ in them on purpose.
+    let mut state = paid(RULES_REVISION, &json!({"to": "r1"}));
+    assert!(!pays(&mut state, 2, &json!({"to": "r1", "fast": true})));
+    let mut state = paid(RULES_REVISION, &json!({"to": "r1"}));
+    assert!(pays(&mut state, 2, &json!({"to": "r1", "fast": false})));
 }
 
 #[test]

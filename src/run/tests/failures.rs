@@ -7,8 +7,8 @@ use super::{generators, patches};
 use crate::adapt::{ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
 use crate::plan::Plan;
 use crate::run::{
-    Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Repeat,
-    RequestedCall, RunStatus, Settings, Subject, TimerSubject, call_key,
+    Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, RULES_REVISION,
+    Repeat, RequestedCall, RunStatus, Settings, Subject, TimerSubject, call_key,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -35,6 +35,24 @@ fn fire(run: &mut Script) {
     let timer = run.state.next_timer().unwrap().timer;
     run.record(Event::TimerFired { timer });
     run.settle();
+}
+
+#[test]
+fn answer_that_denies_nothing_names_the_reads_of_steps_without_a_result() {
+    let not_found = || Fault::new("http.status", "404").classed(FaultClass::NotFound);
+    let line = "look (n: 1): Non \u{e8} stato possibile farlo.";
+    let answered = |rules: u16, error: Fault, answer: &str| {
+        let mut run = calling(LOOK, Settings { rules, ..Settings::default() });
+        run.outcome(1, Outcome::Failed { error });
+        run.reply_with_end(1, "Done.", false);
+        run.state.with_omissions(answer)
+    };
+    assert_eq!(answered(RULES_REVISION, unavailable(), "Done."), format!("Done.\n{line}"));
+    assert!(answered(RULES_REVISION, not_found(), "Done.").starts_with("Done.\nlook (n: 1): "));
+    assert_eq!(answered(14, unavailable(), "Done."), "Done.");
+    for told in ["Non sono riuscito a guardare.", "I could not look at it now.", line] {
+        assert_eq!(answered(RULES_REVISION, unavailable(), told), told);
+    }
 }
 
 #[test]
