@@ -17,6 +17,9 @@ const MAX_JOINED: usize = 31;
 /// Prepositions that precede the name of a venue.
 const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
 
+/// Words that join alternatives.
+const OR: &[&str] = &["or", "o", "od", "oppure", "oder", "ou"];
+
 /// Whether an argument of this kind takes a name.
 fn takes_name(kind: &ArgumentKind) -> bool {
     matches!(kind, ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Id | ArgumentKind::Thing)
@@ -96,13 +99,14 @@ fn assign(
     }
     out.values.insert(field.name.clone(), json!(candidate.text));
     if texts.len() > 1 && !matches!(field.kind, ArgumentKind::Text) {
+        out.alternatives |= (candidate.first..source.tokens.len()).any(|i| source.is(i, OR));
         // "A room for Carla and Ugo" may be one.
         out.doubtful |= field.kind == ArgumentKind::Person;
         out.set_several(&field.name, texts);
     }
 }
 
-/// The candidates joined to the one at `at` by "e", "and" or a comma.
+/// The candidates joined to the one at `at` by "and", "or" or a comma.
 fn joined_candidates(
     at: usize,
     candidates: &[NameCandidate],
@@ -116,14 +120,14 @@ fn joined_candidates(
             continue;
         }
         let between = &source.tokens[last + 1..next.first];
-        let and = |t: &super::text::Token| t.raw == "," || t.lower == "e" || t.is(&["ed", "and"]);
+        let and = |t: &super::text::Token| t.raw == "," || t.lower == "e" || t.is(&["ed", "and"]) || t.is(OR);
         let joins = !between.is_empty()
             && between.iter().all(|t| {
                 and(t)
                     || matches!(t.raw.as_str(), "\"" | "«" | "»" | "“" | "”")
                     || t.is(&[
-                        "of", "del", "dell", "della", "dello", "or", "o", "a", "ad", "in", "at", "per",
-                        "for", "di", "da", "il", "la", "the",
+                        "of", "del", "dell", "della", "dello", "a", "ad", "in", "at", "per", "for", "di",
+                        "da", "il", "la", "the",
                     ])
             })
             && between.iter().any(and)

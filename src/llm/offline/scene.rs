@@ -282,7 +282,7 @@ impl<'a> OfflineStep<'a> {
         }
     }
 
-    /// Resolves ambiguous days: a read takes the likelier day, or each of them; a write asks.
+    /// Resolves ambiguous days and alternatives: a read takes the likelier day, or each of them; a write asks.
     fn resolve_ambiguous_days(&self, filled: &mut Filled, writes: bool) {
         let sources = [SourceText::new(&self.purpose, &self.now), SourceText::new(&self.request, &self.now)];
         if !writes {
@@ -290,6 +290,10 @@ impl<'a> OfflineStep<'a> {
             return;
         }
         filled.doubtful |= sources.iter().any(|source| recent_turns::is_doubtful(source, filled));
+        if filled.alternatives {
+            filled.several.clear();
+            filled.doubtful = true;
+        }
         if let Some(name) = filled.spread.take() {
             filled.values.remove(&name);
             filled.several.clear();

@@ -16,6 +16,8 @@ pub(super) struct Filled {
     /// The individual values of several calls ("Milano e Roma"), in the order of the words; they override
     /// `values`. Empty if there is one call.
     pub several: Vec<Map<String, Value>>,
+    /// Whether the several values are joined by "or": a read is made with each, a write asks.
+    pub alternatives: bool,
     /// By token of the text: whether a value contains it.
     pub used: Vec<bool>,
     /// Whether a value may not be what the user meant: it comes from words about something else, or several

@@ -81,6 +81,10 @@ fn shipped_scenes_are_routed_planned_and_filled() {
             "Che tempo fa a Milano e a Roma?",
             json!([["WeatherForecast_Get", {"city": "Milano"}], ["WeatherForecast_Get", {"city": "Roma"}]]),
         ),
+        (
+            "Is it warmer in Rome or in Milan?",
+            json!([["WeatherForecast_Get", {"city": "Rome"}], ["WeatherForecast_Get", {"city": "Milan"}]]),
+        ),
         ("Write a poem about the sea", json!([])),
         ("What is the capital of Mongolia?", json!([])),
         (
