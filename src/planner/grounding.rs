@@ -206,7 +206,7 @@ impl Words {
 impl Figures {
     fn of(sources: &GroundingSources<'_>, arguments: &Value) -> Self {
         let mut figures = Self {
-            calendar: MentionedDates::new(sources.now.date()),
+            calendar: MentionedDates::new(sources.now.date(), sources.short_months),
             clock: MentionedTimes::default(),
             numbers: MentionedNumbers::default(),
             instants: Vec::new(),
@@ -528,7 +528,7 @@ impl Evidence<'_> {
             return true;
         }
         let words = words::words(text);
-        let mut own = MentionedDates::new(self.now.date());
+        let mut own = MentionedDates::new(self.now.date(), self.sources.short_months);
         let dated = own.read(&words);
         let said = own.all().any(|date| self.traces_date(date));
         if kind == PropertyKind::Date || dated.iter().any(|d| *d) {
@@ -611,7 +611,7 @@ impl Evidence<'_> {
             return false;
         }
         let words = words::words(text);
-        let mut own = MentionedDates::new(self.now.date());
+        let mut own = MentionedDates::new(self.now.date(), self.sources.short_months);
         let dated = own.read(&words);
         let is_known_date = own.all().any(|date| self.traces_date(date));
         words.iter().zip(dated).filter(|(word, _)| word.norm.contains(|c: char| c.is_ascii_digit())).all(

@@ -56,6 +56,7 @@ fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
         lists: state.settings().has_rules(6),
         exact: state.settings().has_rules(13),
         lookalikes: state.settings().has_rules(15),
+        short_months: state.settings().has_rules(16),
     })
 }
 

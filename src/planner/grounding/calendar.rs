@@ -18,6 +18,8 @@ const MAX_DATES: usize = 2000;
 #[derive(Debug)]
 pub(super) struct MentionedDates {
     today: Date,
+    /// Whether months have short names: "15 gen" (revision 16 of the rules).
+    short_months: bool,
     dates: BTreeSet<Date>,
     /// First and last day of a range, which includes the days between.
     spans: Vec<(Date, Date)>,
@@ -35,9 +37,10 @@ pub(super) struct MentionedDates {
 
 impl MentionedDates {
     /// No texts yet.
-    pub fn new(today: Date) -> Self {
+    pub fn new(today: Date, short_months: bool) -> Self {
         Self {
             today,
+            short_months,
             dates: BTreeSet::new(),
             spans: Vec::new(),
             open: BTreeSet::new(),
@@ -51,8 +54,12 @@ impl MentionedDates {
 
     /// Reads a text; returns which of its words are part of a complete date and therefore not quantities.
     pub fn read(&mut self, words: &[SourceWord]) -> Vec<bool> {
-        let reader =
-            MentionReader { words, today: self.today, past: words.iter().any(|w| w.is(PAST) || w.is(LAST)) };
+        let reader = MentionReader {
+            words,
+            today: self.today,
+            past: words.iter().any(|w| w.is(PAST) || w.is(LAST)),
+            short_months: self.short_months,
+        };
         let items = reader.items();
         let mut dated = vec![false; words.len()];
         let mut resolved: Vec<(usize, usize, Vec<Date>)> = Vec::new();

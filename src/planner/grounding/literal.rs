@@ -163,7 +163,7 @@ mod tests {
             }
             let now = date(2026, 11, 22).at(9, 30, 0, 0).in_tz("Europe/Rome").unwrap();
             let sources = GroundingSources {
-                said: said.clone(), found: Vec::new(), user: "u", now: &now, language, strict: true, lists: true, exact: true, lookalikes: true,
+                said: said.clone(), found: Vec::new(), user: "u", now: &now, language, strict: true, lists: true, exact: true, lookalikes: true, short_months: true,
             };
             let figures = Figures::of(&sources, &Value::Null);
             prop_assert!(!texts.has_number(number) || figures.numbers.supports(number), "{} in {:?}", number, said);

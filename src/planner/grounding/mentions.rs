@@ -45,6 +45,8 @@ pub(super) struct MentionReader<'a> {
     pub today: Date,
     /// Whether the text refers to the past.
     pub past: bool,
+    /// Whether months have short names: "15 gen" (revision 16 of the rules).
+    pub short_months: bool,
 }
 
 impl MentionReader<'_> {
@@ -139,7 +141,8 @@ impl MentionReader<'_> {
     }
 
     fn two_figures(&self, i: usize, a: i8, b: i8, mark: &str, next: usize) -> Option<(MentionKind, usize)> {
-        let month = |k: usize| self.words.get(k).is_some_and(|w| terms::month(&w.norm).is_some());
+        let month =
+            |k: usize| self.words.get(k).is_some_and(|w| terms::month(&w.norm, self.short_months).is_some());
         let clock = self.is(next, &[":", "am", "pm"]) || self.before(i, 1, &[":", "at", "alle", "ore", "um"]);
         // "15-17 June", "June 15-17", "10-12:30"
         if month(next) || month(next + 1) || i.checked_sub(1).is_some_and(month) || clock {
@@ -175,7 +178,7 @@ impl MentionReader<'_> {
         if let Some((what, next)) = self.relative_month(i) {
             return Some((what, next));
         }
-        if let Some((month, other)) = terms::month(&word.norm) {
+        if let Some((month, other)) = terms::month(&word.norm, self.short_months) {
             let number = |k: usize| {
                 self.words.get(k).is_some_and(|w| {
                     w.figure().is_some_and(|v| v < 32 || w.norm.len() == 4) || w.ordinal().is_some()

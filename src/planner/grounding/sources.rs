@@ -31,6 +31,8 @@ pub struct GroundingSources<'a> {
     /// Whether words with letters or digits that look like others need a source that has them as they are (revision 15 of
     /// the rules).
     pub lookalikes: bool,
+    /// Whether months have short names: "15 gen" (revision 16 of the rules).
+    pub short_months: bool,
 }
 
 impl GroundingSources<'_> {

@@ -9,8 +9,13 @@ use jiff::civil::Date;
 use crate::language::calendar_words;
 
 /// Months whose names have other meanings: they need an adjacent day.
-const OTHER_WORDS: &[&str] =
-    &["may", "mai", "mars", "ago", "jan", "mag", "march", "sep", "dec", "jun", "dic", "august", "marco"];
+const OTHER_WORDS: &[&str] = &[
+    "may", "mai", "mars", "ago", "jan", "mag", "march", "sep", "dec", "jun", "dic", "august", "marco", "gen",
+    "mar", "abr",
+];
+
+/// Short names of months that are read since revision 16 of the rules: runs before asked the user about days with them.
+const SHORT_NAMES: &[&str] = &["gen", "genn", "janv", "ene", "fevr", "mar", "avr", "abr", "juil"];
 
 const HOLIDAYS: &[(&str, i8, i8)] = &[
     ("christmas natale weihnachten noel navidad natal xmas", 12, 25),
@@ -32,10 +37,9 @@ static HOLIDAYS_BY_NAME: LazyLock<HashMap<&str, (i8, i8)>> = LazyLock::new(|| {
     all.flat_map(|(names, month, day)| names.split(' ').map(|name| (name, (*month, *day)))).collect()
 });
 
-/// The month that a word names, from 1, and whether the word has another meaning.
-pub(super) fn month(norm: &str) -> Option<(i8, bool)> {
-    // These two were never read here, and recorded runs asked the user about days with them.
-    let month = calendar_words::possible_month(norm).filter(|_| !matches!(norm, "gen" | "mar"))?;
+/// The month that a word names, from 1, and whether the word has another meaning; `short`: also by one of the [`SHORT_NAMES`].
+pub(super) fn month(norm: &str, short: bool) -> Option<(i8, bool)> {
+    let month = calendar_words::possible_month(norm).filter(|_| short || !SHORT_NAMES.contains(&norm))?;
     Some((month, OTHER_WORDS.contains(&norm)))
 }
 

@@ -21,6 +21,7 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
         lists: true,
         exact: true,
         lookalikes: true,
+        short_months: true,
         user: "keysersoze",
         now: &now,
         language: None,
@@ -558,6 +559,36 @@ fn invisible_characters_need_a_source_of_their_own() {
 }
 
 #[test]
+fn short_names_of_months_are_sources_since_revision_16() {
+    let now = now();
+    let parameters = json!({"type": "object", "properties": {"day": text("date")}, "required": ["day"]});
+    for (said, day) in [
+        ("Richiedi ferie il 15 gen", "2027-01-15"),
+        ("Richiedi ferie il 15 mar", "2027-03-15"),
+        ("Demande des congés le 15 janv.", "2027-01-15"),
+        ("Pide vacaciones el 15 ene.", "2027-01-15"),
+    ] {
+        let is_traced = |short_months| {
+            let sources = GroundingSources {
+                said: vec![Cow::Borrowed(said)],
+                found: Vec::new(),
+                strict: true,
+                lists: true,
+                exact: true,
+                lookalikes: true,
+                short_months,
+                user: "u",
+                now: &now,
+                language: None,
+            };
+            untraced(&parameters, &json!({"day": day}), &sources).is_empty()
+        };
+        assert!(is_traced(true), "{said}");
+        assert!(!is_traced(false), "{said}");
+    }
+}
+
+#[test]
 fn words_are_written_as_their_sources_have_them() {
     let now = now();
     let found = json!({"title": "Q\u{200b}4", "by": "Ada"});
@@ -568,6 +599,7 @@ fn words_are_written_as_their_sources_have_them() {
         lists: true,
         exact: true,
         lookalikes: true,
+        short_months: true,
         user: "u",
         now: &now,
         language: None,
