@@ -269,10 +269,16 @@ impl CandidateFinder<'_> {
                 || !token.features().concepts.is_empty()
                 || opens_before_article(tokens, i)
                 || self.verbs.iter().any(|verb| token.norm == *verb));
-        // "Urlaub", "Stadt": German nouns have capitals.
+        // "Urlaub", "das Passwort von": German nouns have capitals.
+        let is_led = || {
+            let before = i.checked_sub(1).map(|before| &tokens[before]);
+            let after = tokens.get(i + 1);
+            before.is_some_and(|t| t.is(&["der", "die", "das", "den", "dem"]))
+                && after.is_some_and(|t| t.is(&["von", "vom", "des", "fur"]))
+        };
         let is_german_noun = || {
             !opens
-                && !token.features().concepts.is_empty()
+                && (!token.features().concepts.is_empty() || is_led())
                 && language::detect(self.source.text) == Some("de")
         };
         token.capital()

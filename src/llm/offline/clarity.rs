@@ -27,7 +27,7 @@ asap mano hand aiuto domanda question now adesso ora soon quickly quick immediat
 velocemente fretta hurry kindly gentilmente cortesemente cortese possible possibile again nuovamente nuovo \
 nuova right away straight directly direttamente nice good great lovely wonderful perfect bel bella bello \
 buon buona buono ottimo ottima really very actually simply quietly much lot lots advance anticipo tante \
-mille infinite well finally semplicemente davvero proprio intanto magari soltanto solo only whole intero \
+mille infinite well finally semplicemente davvero proprio intanto magari soltanto solo only nur seulement solamente uniquement whole intero \
 interi intera total totale following seguente seguenti exactly esattamente precisely necessary necessario \
 kind gentile assistant assistente bot sir madam dear caro cara everyone folks guys morning welcome \
 appreciate appreciated appreciation cheers thx pls plz grazie cortesia favore anticipatamente regards saluti \
@@ -148,18 +148,11 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     let mut acted: Option<&str> = None;
     let mut object = None;
     // "… e la carta di credito" is no request by itself.
-    if !expresses_wish(source, own) {
+    if !expresses_wish(source, own, is_foreign) {
         out.push("…".to_owned());
     }
     for (i, token) in source.tokens.iter().enumerate() {
-        if explained[i] {
-            continue;
-        }
-        if is_foreign
-            && is_foreign_lead(token)
-            && !token.among(NEGATION_CUES)
-            && !token.is(&["ne", "n", "pas", "nicht"])
-        {
+        if explained[i] || is_foreign && says_nothing(token) {
             continue;
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
@@ -189,13 +182,15 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             continue;
         }
         // "Fai lavare …": an infinitive is a verb too.
-        let verb = token.first || is_infinitive(&token.norm) || is_foreign_infinitive(&token.norm);
+        let opens = || is_foreign && opens_after_leads(source, i);
+        let verb = token.first || opens() || is_infinitive(&token.norm) || is_foreign_infinitive(&token.norm);
         if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
             acted = Some(&token.norm);
             object = Some(i + 1);
             continue;
         }
-        if !name && is_single_object(source, i, &mut object) {
+        let leads_value = is_foreign && acted.is_some() && filled.used.get(i + 1) == Some(&true);
+        if (!name || leads_value && !token.digit()) && is_single_object(source, i, leads_value, &mut object) {
             continue;
         }
         out.push(token.raw.to_string());
@@ -231,14 +226,28 @@ fn is_same_number(one: &str, other: &str) -> bool {
     matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one == other)
 }
 
+/// Whether a word only opens a request in a language of which few words are known.
+fn says_nothing(token: &Token) -> bool {
+    is_foreign_lead(token) && !token.among(NEGATION_CUES) && !token.is(&["ne", "n", "pas", "nicht"])
+}
+
+/// Whether only words of politeness and function words stand before a token.
+fn opens_after_leads(source: &SourceText, i: usize) -> bool {
+    source.tokens[..i]
+        .iter()
+        .filter(|t| t.word)
+        .all(|t| is_foreign_lead(t) || lexicon::is_stop_word(&t.norm) || lexicon::is_pleasantry(&t.norm))
+}
+
 /// "Prenota un posto per …": whether a word is the single object noun after the verb that led to the tool.
-/// `object` is the token after that verb until an object is found.
-fn is_single_object(source: &SourceText, i: usize, object: &mut Option<usize>) -> bool {
+/// `object` is the token after that verb until an object is found. `leads_value`: a value follows a noun of a language of which
+/// few words are known ("Sperre Platz B3"); the planner compared it with the examples, which are not here.
+fn is_single_object(source: &SourceText, i: usize, leads_value: bool, object: &mut Option<usize>) -> bool {
+    let token = &source.tokens[i];
     let article = |k: usize| source.tokens[k].word && lexicon::is_stop_word(&source.tokens[k].norm);
     let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop_word(&t.norm));
-    alone
-        && !super::candidates::is_amount(&source.tokens[i].norm)
-        && object.take().is_some_and(|from| (from..i).all(article))
+    let is_noun = alone && !super::candidates::is_amount(&token.norm) || leads_value && !token.first;
+    is_noun && object.take().is_some_and(|from| (from..i).all(article))
 }
 
 /// Whether a word is somebody else for whom something is requested: "give my team Friday off", "vacation for all of us"; not in
@@ -299,11 +308,15 @@ fn is_infinitive(norm: &str) -> bool {
 }
 
 /// Whether there is a verb of action or wish, either a known one or the first word.
-fn expresses_wish(source: &SourceText, own: &ToolVocabulary) -> bool {
+fn expresses_wish(source: &SourceText, own: &ToolVocabulary, is_foreign: bool) -> bool {
     const WISH: &str = "vorrei voglio vogliamo vorremmo want wants need needs like serve servono servirebbe bisogno please puoi \
 potresti can could would mi ci me";
     let mut words = source.tokens.iter().filter(|t| t.word);
-    let head = words.clone().find(|t| !lexicon::is_pleasantry(&t.norm));
+    let opens = |t: &&Token| {
+        is_foreign && (is_foreign_lead(t) || lexicon::is_stop_word(&t.norm))
+            || lexicon::is_pleasantry(&t.norm)
+    };
+    let head = words.clone().find(|t| !opens(t));
     let verb = |t: &Token| own.verb.as_ref().is_some_and(|v| v.similarity(&t.features()) > 0.8);
     head.is_some_and(|t| !lexicon::is_stop_word(&t.norm) && (!own.mentions(t) || verb(t)) && !t.digit())
         || words.any(|t| {

@@ -30,6 +30,8 @@ static MARKERS: &Patterns = patterns![
     "ich meine/meinte",
     "besser gesagt",
     "entschuldigung/perdon/perdona/perdone",
+    "actually? make that/it",
+    "scratch/strike that",
     "no? mejor dicho",
     "no? quiero/queria/quise decir",
 ];
@@ -54,9 +56,12 @@ pub(super) fn with_corrections(request: &str) -> Option<String> {
     (1..tokens.len()).filter(|at| is_mark(&tokens[*at])).find_map(|at| {
         let (first, last) = corrected_value(&tokens, at)?;
         let old = replaced_value(&tokens[..at], &tokens[first], tokens.get(first.checked_sub(1)?)?)?;
-        let value = plain_number(&tokens[first]).unwrap_or(tokens[first].raw.as_str());
-        let before = request.get(..old.start)?;
-        let between = request.get(old.end..tokens[at].start)?.trim_end();
+        let before = request.get(..tokens[old].start)?;
+        let (value, old) = match month_after(&tokens, first) {
+            Some(month) => (request.get(tokens[first].start..tokens[month].end)?, month_after(&tokens, old)?),
+            None => (plain_number(&tokens[first]).unwrap_or(tokens[first].raw.as_str()), old),
+        };
+        let between = request.get(tokens[old].end..tokens[at].start)?.trim_end();
         Some(format!("{before}{value}{between}{}", request.get(tokens[last].end..)?))
     })
 }
@@ -95,22 +100,32 @@ fn corrected_value(tokens: &[Token], at: usize) -> Option<(usize, usize)> {
     next += tokens[next..].iter().take_while(|token| token.is(LEADS)).count();
     let value = tokens.get(next).filter(|_| is_announced)?;
     let is_value = plain_number(value).is_some() || is_name(value) || is_code(value);
-    let dot = usize::from(tokens.get(next + 1).is_some_and(|dot| dot.raw == "." && tokens.len() > next + 2));
-    let is_alone = tokens.get(next + 1 + dot).is_none_or(|after| !after.word);
-    (is_value && is_alone).then_some((next, next + dot))
+    let last = month_after(tokens, next).unwrap_or(next);
+    let dot = usize::from(
+        last == next && tokens.get(next + 1).is_some_and(|dot| dot.raw == "." && tokens.len() > next + 2),
+    );
+    let is_alone = tokens.get(last + 1 + dot).is_none_or(|after| !after.word);
+    (is_value && is_alone).then_some((next, last + dot))
 }
 
-/// The last value of the kind of `value`, after the same small word if one leads it.
-fn replaced_value<'t>(tokens: &'t [Token], value: &Token, lead: &Token) -> Option<&'t Token> {
+/// The token of the month after the number at `at`: "4 December", "4. Dezember", "4 de diciembre".
+fn month_after(tokens: &[Token], at: usize) -> Option<usize> {
+    let is_small = |token: &Token| token.raw == "." || token.is(&["of", "de", "di"]);
+    let next = at + 1 + usize::from(tokens.get(at + 1).is_some_and(is_small));
+    let is_month = tokens.get(next).is_some_and(|token| dates::month(&token.norm).is_some());
+    (is_month && plain_number(tokens.get(at)?).is_some()).then_some(next)
+}
+
+/// The token of the last value of the kind of `value`, after the same small word if one leads it.
+fn replaced_value(tokens: &[Token], value: &Token, lead: &Token) -> Option<usize> {
     if plain_number(value).is_some() {
-        return tokens.iter().rev().find(|token| plain_number(token).is_some());
+        return tokens.iter().rposition(|token| plain_number(token).is_some());
     }
     if is_code(value) {
-        return tokens.iter().rev().find(|token| is_code(token));
+        return tokens.iter().rposition(is_code);
     }
     let is_led = |at: usize| !lead.is(LEADS) || at > 0 && tokens[at - 1].norm == lead.norm;
-    let at = (0..tokens.len()).rev().find(|at| is_name(&tokens[*at]) && is_led(*at))?;
-    tokens.get(at)
+    (0..tokens.len()).rev().find(|at| is_name(&tokens[*at]) && is_led(*at))
 }
 
 /// The digits of a whole number or ordinal: "4" of "4th".
@@ -155,6 +170,9 @@ mod tests {
             ("Assegna il ticket 131 a Laura, cioè a Omar", "Assegna il ticket 131 a Omar"),
             ("Move 4 pallets of K17, or rather 5, to bay B3", "Move 5 pallets of K17, to bay B3"),
             ("Assign ticket 131 to Laura - no wait, to Omar", "Assign ticket 131 to Omar"),
+            ("Request vacation on 4 March, actually make it 5 March", "Request vacation on 5 March"),
+            ("Ship order 5512 on 3 December, scratch that, on 4 December", "Ship order 5512 on 4 December"),
+            ("Richiedi ferie il 3 dicembre, anzi no, il 4 gennaio", "Richiedi ferie il 4 gennaio"),
             (
                 "Book a visit for Argo on 3 December, no, I mean the 4th, at 10:30",
                 "Book a visit for Argo on 4 December, at 10:30",

@@ -75,7 +75,7 @@ ha hanno dice dicono detto disse scritto secondo pare sembra";
 pub(super) fn without_courtesies(request: &str) -> String {
     let corrected = with_corrections(request);
     let request = corrected.as_deref().unwrap_or(request);
-    let limited = without_exclusion(request);
+    let limited = without_exclusion(request, |_| false);
     let request = limited.as_deref().unwrap_or(request);
     let tokens = text::tokens(request);
     let quoted = speech::quoted(&tokens);

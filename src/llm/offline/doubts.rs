@@ -3,6 +3,7 @@
 //! which only a few words are known. In doubt, a write is asked about and not made.
 
 use super::entities::Entities;
+use super::exclusions::EXCEPT;
 use super::lexicon;
 use super::mood;
 use super::pattern::{Patterns, any, find, is_infinitive, is_participle, is_verb, patterns, strip_fillers};
@@ -226,6 +227,7 @@ pub(super) fn has_doubt(request: &str) -> bool {
         || is_example(request)
         || asks_or_supposes(&tokens, &said)
         || find(&said, said.len(), ANYWHERE).is_some()
+        || find(&said, said.len(), EXCEPT).is_some()
         || (find(&said, said.len(), patterns!["prima di <inf>"]).is_some()
             && said.iter().any(|word| word.is(CONSULTS)))
         || said.iter().any(|token| token.lower == "né")
@@ -281,6 +283,23 @@ pub(super) fn opens_unread(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> 
     first.is_some_and(|token| !token.digit() && !is_tools(token))
 }
 
+/// Whether the noun between verb and value, in such a language, is none of the tool's, by `is_tools`: "Sperre Konto B3". `used`
+/// says of each word whether it is a value.
+pub(super) fn names_unread(purpose: &str, used: &[bool], is_tools: impl Fn(&Token) -> bool) -> bool {
+    if !matches!(language::detect(purpose), Some("fr" | "de" | "es" | "pt")) {
+        return false;
+    }
+    let tokens = text::tokens(purpose);
+    let is_small = |token: &Token| {
+        lexicon::is_stop_word(&token.norm) || lexicon::is_pleasantry(&token.norm) || is_foreign_lead(token)
+    };
+    let own = tokens.iter().enumerate().filter(|(_, token)| token.word && !is_small(token));
+    own.skip(1).take(1).any(|(at, noun)| {
+        let is_value = used.get(at) == Some(&true) || noun.digit();
+        !is_value && used.get(at + 1) == Some(&true) && !is_tools(noun)
+    })
+}
+
 /// Whether the first words are for another person: "Anna, …", "Marco: …", "Dear Marco, …", "@marco …".
 fn is_addressed_to_somebody(tokens: &[Token]) -> bool {
     let greets = |token: &Token| {
@@ -296,7 +315,27 @@ fn is_addressed_to_somebody(tokens: &[Token]) -> bool {
     }
     let is_marked =
         tokens.get(at + 1).is_some_and(|mark| matches!(mark.raw.as_str(), "," | ":" | "-" | "–" | "—"));
-    name.capital() && lexicon::is_first_name(&name.norm) && is_marked
+    let is_named = || lexicon::is_first_name(&name.norm) || is_called(tokens, at);
+    name.capital() && is_marked && is_named()
+}
+
+/// Whether the word at `at` may only be the name of somebody who is called before an order: "Omar, close ticket 131".
+fn is_called(tokens: &[Token], at: usize) -> bool {
+    let name = &tokens[at];
+    let is_plain = name.raw.chars().all(char::is_alphabetic) && name.raw.chars().any(char::is_lowercase);
+    let is_said = lexicon::is_stop_word(&name.norm)
+        || lexicon::is_pleasantry(&name.norm)
+        || lexicon::is_time_unit(&name.norm)
+        || !name.features().concepts.is_empty()
+        || is_verb(name)
+        || mood::is_date_token(name)
+        || strip_fillers(&[name]).is_empty()
+        || is_foreign_lead(name)
+        || ["ly", "mente", "ment"].iter().any(|end| name.norm.ends_with(end))
+        || name.is(&["anzi", "dunque", "perfavore", "assistant", "bot"]);
+    let comma = tokens.get(at + 1).is_some_and(|mark| mark.raw == ",");
+    let words: Vec<&Token> = tokens[at + 1..].iter().filter(|token| token.word).collect();
+    is_plain && !is_said && comma && mood::is_order(&words)
 }
 
 /// Whether the first words ask about a duty ("dovremmo annullare la visita?") or suppose something ("were it to rain, …").

@@ -9,8 +9,9 @@ use super::lexicon;
 use super::mood;
 use super::pattern::strip_fillers;
 use super::plan::{OfflinePlanner, is_declaration};
-use super::prompt::Executed;
+use super::prompt::{Executed, PriorCall};
 use super::pronouns;
+use super::repeated_write;
 use super::routing::Hit;
 use super::schema::ArgumentKind;
 use super::small_talk::{self, Talk};
@@ -64,6 +65,14 @@ pub(super) struct UnservedParts {
 impl OfflinePlanner {
     /// Drafts the steps of a request. Also returns the clauses that no tool serves.
     pub fn draft_steps(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, UnservedParts) {
+        let is_first = self.pending.is_none() && executed.is_empty() && !self.orders_only;
+        if is_first
+            && let Some(again) = repeated_write::resolve(words, &self.conversation, &self.index, &self.now)
+        {
+            let (hit, purpose, unclear) = (again.hit, again.purpose, !again.is_clear);
+            let draft = StepDraft { hit, purpose, link: ClauseLink::Next, refers_back: false, unclear };
+            return self.only_allowed(vec![draft], Vec::new());
+        }
         if self.is_small_talk(words) {
             return (Vec::new(), UnservedParts::default());
         }
@@ -183,7 +192,10 @@ impl OfflinePlanner {
             own.similarity(word) > SURE_MATCH || own.shares_foreign_stem(word)
         };
         let is_tools = |token: &Token| known.iter().any(|own| is_like(own, &token.features()));
-        doubts::holds_back(&draft.purpose, is_tools) || doubts::opens_unread(&draft.purpose, is_tools)
+        doubts::holds_back(&draft.purpose, is_tools)
+            || self.reserves_a_book(draft)
+            || doubts::opens_unread(&draft.purpose, is_tools)
+            || doubts::names_unread(&draft.purpose, &self.filled(draft.hit, &draft.purpose).used, is_tools)
     }
 
     /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.
@@ -216,6 +228,16 @@ impl OfflinePlanner {
         drafts.previous = Some(clause.clone());
     }
 
+    /// "And the milk jug?": the read of the turn before for another value, also where its words are those of a write.
+    fn repeated_read(&self, drafts: &Drafts, clause: &Clause) -> Option<(Hit, String)> {
+        let asks = clause.text.ends_with('?') && !self.has_verb_or_question(&clause.text);
+        let read = || followup::resolve(&clause.text, &self.conversation, &self.index, &self.now);
+        let last = self.conversation.turns.last().filter(|_| asks && drafts.list.is_empty())?;
+        let is_read =
+            |call: &PriorCall| self.index.named(&call.scene, &call.tool).is_some_and(|hit| !self.writes(hit));
+        last.calls.last().filter(|call| is_read(call)).and_then(|_| read())
+    }
+
     /// The scene of a previous clause that asks for nothing: "I sent 50 euros to Bob. What is my balance?"
     fn scene_of_mentioned(&self, drafts: &Drafts) -> Option<usize> {
         let said = drafts.previous.as_ref().filter(|c| matches!(c.act, Act::Negated | Act::Report))?;
@@ -232,6 +254,12 @@ impl OfflinePlanner {
         {
             drafts.pending_answered = true;
             drafts.list.push(draft);
+            return;
+        }
+        if hit.as_ref().is_some_and(|(hit, _)| self.writes(*hit))
+            && let Some((hit, purpose)) = self.repeated_read(drafts, clause)
+        {
+            drafts.push(hit, purpose, clause, false);
             return;
         }
         let told = act == Act::Request && only_asks_to_tell(&clause.text);

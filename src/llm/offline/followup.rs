@@ -142,18 +142,18 @@ fn last_date(turn: &PriorTurn) -> Option<Date> {
     texts.filter_map(|text| text.parse().ok()).max()
 }
 
+/// Whether a word only leads to a value.
+fn is_small(token: &Token) -> bool {
+    lexicon::is_stop_word(&token.norm) || token.is(&["en", "dans", "nach"])
+}
+
 /// Whether the words are little more than a new value.
 fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
     let found = Entities::in_tokens(tokens, now.date());
     let rest: Vec<_> = tokens
         .iter()
         .enumerate()
-        .filter(|(i, t)| {
-            t.word
-                && !found.taken[*i]
-                && !lexicon::is_stop_word(&t.norm)
-                && !lexicon::is_question_word(&t.norm)
-        })
+        .filter(|(i, t)| t.word && !found.taken[*i] && !is_small(t) && !lexicon::is_question_word(&t.norm))
         .collect();
     let value = !found.days.is_empty() || !rest.is_empty();
     let verb = rest.iter().any(|(_, t)| lexicon::is_action(&t.features().concepts));
@@ -162,9 +162,9 @@ fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
     let names = rest.iter().all(|(i, t)| {
         (t.capital() && (*i > 0 || asks && rest.len() == 1))
             || t.digit()
-            || (*i > 0 && (lexicon::is_stop_word(&tokens[*i - 1].norm) || tokens[*i - 1].capital()))
+            || (*i > 0 && (is_small(&tokens[*i - 1]) || tokens[*i - 1].capital()))
     });
-    let opener = tokens.first().is_some_and(|t| {
+    let opener = tokens.iter().find(|t| t.word).is_some_and(|t| {
         t.is(&[
             "e", "ed", "and", "et", "und", "y", "invece", "what", "how", "anche", "also", "per", "a", "in",
             "for", "domani", "tomorrow",
@@ -173,9 +173,12 @@ fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
     value && !verb && names && rest.len() <= 3 && (opener || rest.len() <= 1)
 }
 
-struct IndexRouter<'a> {
-    index: &'a CatalogueIndex,
-    now: &'a Zoned,
+/// Splits requests by the catalogue alone.
+pub(super) struct IndexRouter<'a> {
+    /// The catalogue.
+    pub index: &'a CatalogueIndex,
+    /// The current time.
+    pub now: &'a Zoned,
 }
 
 impl ClauseRouter for IndexRouter<'_> {
@@ -213,7 +216,7 @@ fn substitute_value(base: &str, new: &str, turn: &PriorTurn, index: &CatalogueIn
         .filter(|(i, t)| {
             t.word
                 && !found.taken[*i]
-                && !lexicon::is_stop_word(&t.norm)
+                && !is_small(t)
                 && !lexicon::is_question_word(&t.norm)
                 && !lexicon::is_pleasantry(&t.norm)
         })
@@ -233,7 +236,13 @@ fn substitute_value(base: &str, new: &str, turn: &PriorTurn, index: &CatalogueIn
 }
 
 /// Replaces the days in the earlier request by the new ones, or appends them.
-fn substitute_days(base: &str, new: &str, fresh: &[Token], found: &Entities, now: &Zoned) -> String {
+pub(super) fn substitute_days(
+    base: &str,
+    new: &str,
+    fresh: &[Token],
+    found: &Entities,
+    now: &Zoned,
+) -> String {
     let (Some(first), Some(last)) = (found.days.first(), found.days.last()) else { return base.to_owned() };
     let days = text::span(new, fresh, first.first, last.last);
     let tokens = text::tokens(base);

@@ -92,8 +92,10 @@ pub(super) struct CatalogueIndex {
     pub weight: Vec<f64>,
     /// By scene and word: the tools whose names have that word after their verb.
     pub named: HashMap<(usize, usize), Vec<usize>>,
-    terms: Vec<Rc<Features>>,
-    by_key: HashMap<String, Vec<usize>>,
+    /// Its words.
+    pub terms: Vec<Rc<Features>>,
+    /// By key of similarity: the words that have it.
+    pub by_key: HashMap<String, Vec<usize>>,
     /// The words of examples.
     example_terms: BTreeSet<usize>,
     /// Cache of similar words: splitting a request looks up the same words several times.
@@ -172,6 +174,14 @@ impl CatalogueIndex {
         similarity_keys(word).iter().any(|k| self.by_key.contains_key(k))
     }
 
+    /// Whether a word is the verb of some tool: of its name, or of an order among its examples.
+    pub fn has_verb(&self, word: &Features) -> bool {
+        let similar = self.similar_words(word);
+        let is_verb =
+            |id: usize| self.tools.iter().any(|tool| tool.verb == Some(id) || tool.openers.contains(&id));
+        similar.iter().any(|(id, similarity)| *similarity >= weights::SURE_MATCH && is_verb(*id))
+    }
+
     /// The word number of a slot, if some example has it.
     pub fn slot_number(&self, slot: Slot) -> Option<usize> {
         self.by_key.get(slot.word()).and_then(|ids| ids.first().copied())
@@ -207,6 +217,9 @@ impl CatalogueIndex {
             let of_examples =
                 self.example_terms.iter().filter(|id| self.terms[**id].shares_foreign_stem(word));
             out.extend(of_examples.map(|id| (*id, weights::FOREIGN_FORM)));
+        }
+        if out.is_empty() {
+            out.extend(self.separated_verbs(word).into_iter().map(|id| (id, weights::FOREIGN_FORM)));
         }
         if out.is_empty() && word.norm.len() >= weights::MISSPELT_FROM && word.concepts.is_empty() {
             for (id, term) in self.terms.iter().enumerate() {

@@ -93,7 +93,9 @@ fn act_by_opening(words: &[&Token], marked: bool) -> Option<Act> {
 /// Whether the words order to set or change something: "set the price of …", "porta il prezzo della lattiera a 12 euro".
 fn orders_change(words: &[&Token]) -> bool {
     let order = |token: &Token| {
-        ["set", "change"].iter().any(|verb| features(verb).similarity(&token.features()) > SAME_WORD)
+        ["set", "change", "raise", "lower"]
+            .iter()
+            .any(|verb| features(verb).similarity(&token.features()) > SAME_WORD)
     };
     let opens = words.first().is_some_and(|first| {
         !lexicon::is_stop_word(&first.norm)
@@ -139,7 +141,7 @@ fn act_by_wish(words: &[&Token], marked: bool) -> Option<Act> {
         }
         return Some(act_after_lead(&words[at..], marked));
     }
-    (any(words, 0, MAY_BE).is_some() || is_future(words)).then_some(Act::Statement)
+    (any(words, 0, MAY_BE).is_some() || is_future(words) || says_own_act(words)).then_some(Act::Statement)
 }
 
 /// Detects acts that only the verbs reveal: reports, third persons, states.
@@ -383,6 +385,13 @@ fn has_finite_verb(words: &[&Token]) -> bool {
         let subject = t.is(&["i", "we", "you", "he", "she", "they"]) && t.norm.len() + n > 1 || t.raw == "I";
         let doing = t.norm.len() > 5 && t.norm.ends_with("ing") && is_verb(t) && n > 0;
         subject && words.get(n + 1).is_some_and(|next| !is_date_word(next)) || doing && !t.capital()
+    })
+}
+
+/// Whether the speaker does it: "lo chiudo io", "la cierro yo".
+fn says_own_act(words: &[&Token]) -> bool {
+    words.windows(2).any(|two| {
+        two[1].is(&["io", "yo"]) && two[0].norm.len() > 3 && two[0].norm.ends_with('o') && !two[0].capital()
     })
 }
 

@@ -519,5 +519,12 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
                 "degli", "the", "il", "la", "i", "le", "gli", "any", "new", "me", "mi", "my",
             ])
     });
+    // "The milk jug" is a milk jug; "The Hobbit" is not.
+    let article = |i: &usize| {
+        let token = &source.tokens[*i];
+        !token.capital()
+            && token.is(&["the", "a", "an", "il", "lo", "la", "l", "i", "gli", "le", "un", "una", "uno"])
+    };
+    let first = if first < last && article(&first) { first + 1 } else { first };
     (placed && !amount && last - first < 8).then_some((first, last))
 }

@@ -10,6 +10,7 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{Token, features};
+use crate::language;
 
 /// Cue words of arguments that count people.
 const PEOPLE: &[&str] = &[
@@ -356,7 +357,7 @@ fn score_number(field: &ArgumentField, number: &Number, source: &SourceText, alo
         let similarity = field.similarity(&source.tokens[last + 1].features());
         return convert_unit(field, value, unit, score, similarity);
     }
-    let lone = !is_content_word(source, last + 1);
+    let lone = !is_content_word(source, last + 1) || is_closing_verb(source, last + 1);
     let led = first > 0 && source.is(first - 1, &["per", "for", "in", "of", "pour", "fur", "para"]);
     let we = first > 0 && source.is(first - 1, &["siamo", "are", "re"]);
     let people = field.mentions(PEOPLE);
@@ -397,6 +398,19 @@ pub(super) fn is_currency(token: &Token) -> bool {
         "euro", "euros", "eur", "dollar", "dollars", "dollari", "dollaro", "usd", "pounds", "pound",
         "sterline", "gbp", "bucks", "franchi", "chf",
     ])
+}
+
+/// Whether a word is the verb, or the part of one, with which a German request ends: "Ticket 131 schließen", "sage den Termin 12 ab".
+fn is_closing_verb(source: &SourceText, i: usize) -> bool {
+    const PARTS: &[&str] = &["ab", "an", "auf", "aus", "ein", "frei", "weg", "zu", "zuruck"];
+    let Some(verb) = source.tokens.get(i).filter(|t| t.word && !t.capital() && !t.digit()) else {
+        return false;
+    };
+    let closes =
+        source.tokens[i + 1..].iter().all(|t| !t.word || lexicon::is_pleasantry(&t.norm) || t.is(&["bitte"]));
+    let is_german = matches!(language::detect(source.text), Some("de") | None);
+    let is_infinitive = verb.norm.len() > 4 && verb.norm.ends_with("en");
+    closes && is_german && (verb.is(PARTS) || is_infinitive)
 }
 
 fn is_content_word(source: &SourceText, i: usize) -> bool {

@@ -51,6 +51,8 @@ pub(super) static POLITE: &Patterns = patterns![
     "ti/vi/le dispiace/dispiacerebbe/spiace/va/andrebbe di?",
     "saresti/sareste cosi? gentile/gentili/disponibile da/di/a?",
     "mind <ing>",
+    "i/we d/would appreciate/love it if you",
+    "it would/d be great/nice/good/helpful/lovely/kind if you",
     "i/we want/need/ask/d/would like? you to",
     "vorrei/vorremmo/voglio che",
 ];
@@ -220,6 +222,8 @@ pub(super) static NOT: &Patterns = patterns![
     "non ti/vi/le? ho/abbiamo chiesto/detto/voluto",
     "preferirei/preferisco/preferiremmo non/di/che? non/no?",
     "evita/evitare/evitate/evitiamo/smetti/smettila/lascia di? <inf>",
+    "risparmiati/risparmiatevi/risparmia/rinuncia/rinunciate di/a? <inf>",
+    "fai/fa/fate/facciamo a meno di",
     "inutile <inf>",
     "meglio/guai/attento a? non <inf>",
     "in nessun caso",
@@ -627,17 +631,6 @@ pub(super) const KIND: &[&str] = &[
     "perfetto",
 ];
 
-pub(super) static INSTEAD: &Patterns = patterns![
-    "instead of",
-    "rather than",
-    "as opposed to",
-    "invece di/del/della/dei/delle/che/dell",
-    "anziche",
-    "piuttosto che",
-    "al posto di/del/della/dei/delle/dell",
-    "in luogo di/del/della",
-];
-
 pub(super) static CORRECTS: &Patterns = patterns![
     "anzi no?",
     "no anzi",
@@ -648,6 +641,7 @@ pub(super) static CORRECTS: &Patterns = patterns![
     "o meglio",
     "or rather",
     "no sorry/scusa",
+    "actually <verb>",
     "correction",
     "no aspetta",
     "aspetta no?",

@@ -13,10 +13,11 @@ use super::clauses::{Clause, ClauseLink, ClauseRouter};
 use super::courtesies::without_courtesies;
 use super::drafts::{StepDraft, UnservedParts};
 use super::entities::Entities;
+use super::exclusions::without_exclusion;
 use super::index::{CatalogueIndex, polite_lead};
 use super::lexicon;
 use super::mood;
-use super::pattern::strip_fillers;
+use super::pattern::{self, strip_fillers};
 use super::plan_changes;
 use super::plan_flows::{add_flow_steps, is_about_a_document};
 use super::prepared;
@@ -41,7 +42,9 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let asked = AskedPlan::of(request, prompt);
     let planner = OfflinePlanner::of(prompt, section, &asked);
     let is_known = |word: &str| !planner.index.similar_words(&text::features(word)).is_empty();
-    let asked = match pronouns::with_own_pronoun(&asked.words, is_known) {
+    let own_words = pronouns::with_own_pronoun(&asked.words, is_known)
+        .or_else(|| without_exclusion(&asked.words, |verb| !planner.index.has_verb(&verb.features())));
+    let asked = match own_words {
         Some(words) if asked.is_first => AskedPlan { words, ..asked },
         _ => asked,
     };
@@ -180,15 +183,17 @@ impl ClauseRouter for OfflinePlanner {
     fn has_verb_or_question(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let start: Vec<_> = tokens.iter().filter(|t| t.word).take(5).collect();
-        start.iter().any(|t| {
-            lexicon::is_question_word(&t.norm)
-                || lexicon::may_be_action(&t.features().concepts)
-                || t.is(&[
-                    "vorrei", "voglio", "dimmi", "dammi", "fammi", "tell", "give", "want", "like", "need",
-                    "serve", "devo", "show", "let", "sapere", "che", "is", "do", "puoi", "can", "get",
-                    "check",
-                ])
-        })
+        let opens = strip_fillers(&start).first().is_some_and(|t| pattern::is_verb_form(&t.norm));
+        opens
+            || start.iter().any(|t| {
+                lexicon::is_question_word(&t.norm)
+                    || lexicon::may_be_action(&t.features().concepts)
+                    || t.is(&[
+                        "vorrei", "voglio", "dimmi", "dammi", "fammi", "tell", "give", "want", "like",
+                        "need", "serve", "devo", "show", "let", "sapere", "che", "is", "do", "puoi", "can",
+                        "get", "check",
+                    ])
+            })
     }
 
     fn names_tool_subject(&self, words: &str, tool: ToolPlace) -> bool {
@@ -371,9 +376,10 @@ impl OfflinePlanner {
         let found = self.index.route(&clause.text, self.today(), near);
         let found = found.filter(|hit| self.orders_only || !self.names_other_object(&clause.text, *hit));
         let found = found.map(|hit| (hit, clause.text.clone()));
-        // "Prenota un tavolo e una sala": the second part takes the verb of the first.
+        // "Prenota un tavolo e una sala": the second part takes the verb of the first, unless it has one of its own.
         if clause.link == ClauseLink::Also
             && !self.has_verb_or_question(&clause.text)
+            && !opens_with_order(&clause.text)
             && let Some(verb) = previous.and_then(|p| leading_verb(&p.text))
         {
             let whole = format!("{verb} {}", clause.text);
@@ -641,6 +647,12 @@ pub(super) fn is_declaration(tokens: &[text::Token]) -> bool {
     });
     let opens = words.first().is_some_and(|t| lexicon::is_action(&t.features().concepts));
     !question && !wish && !opens && verb
+}
+
+/// Whether a clause begins with an order, also one whose verb nobody knows: "gift-wrap a milk jug".
+fn opens_with_order(clause: &str) -> bool {
+    let tokens = text::tokens(clause);
+    mood::is_order(&tokens.iter().filter(|t| t.word).collect::<Vec<_>>())
 }
 
 /// The verb a clause begins with.

@@ -1,10 +1,16 @@
 //! Replies to questions: the step that goes on with what was asked for.
 
+use jiff::civil::Date;
+
 use super::clauses::{self, Clause};
 use super::drafts::StepDraft;
+use super::entities::Entities;
+use super::lexicon;
+use super::pattern::strip_fillers;
 use super::plan::OfflinePlanner;
 use super::prompt::OpenQuestion;
 use super::routing::{Hit, ToolPlace};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots;
 use super::text::{self, Token};
 use super::weights::STRONG;
@@ -36,17 +42,65 @@ impl OfflinePlanner {
             .cloned()
             .collect();
         let filled = slots::fill(&missing, &clause.text, &self.now, &[], true);
-        if !same && !missing.is_empty() && filled.values.is_empty() && hit.is_some() {
+        let is_text = missing.iter().any(|f| f.kind == ArgumentKind::Text);
+        if !same && !missing.is_empty() && filled.values.is_empty() && hit.is_some()
+            || !same && !is_text && self.opens_another(&clause.text, target)
+        {
             return None;
         }
         // A reply that is complete by itself needs no words of the pending step.
         let purpose = if same && self.filled(target, &clause.text).missing(fields).is_empty() {
             clause.text.clone()
         } else {
-            format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
+            let lacks_day =
+                missing.iter().any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
+            let (asked, reply) = match lacks_day {
+                true => None,
+                false => with_other_day(&pending.purpose, &clause.text, self.today()),
+            }
+            .unwrap_or_else(|| (pending.purpose.clone(), clause.text.clone()));
+            format!("{} {reply}", asked.trim_end_matches(['.', '?', '!', ' ']))
         };
-        let unclear = self.was_unclear(pending, target);
+        let unclear = self.was_unclear(pending, target)
+            || offers_choice(&clause.text)
+            || self.says_otherwise(pending, target, &clause.text, &filled.used);
         Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
+    }
+
+    /// Whether words open with the verb of some tool that `target` does not mention.
+    fn opens_another(&self, words: &str, target: Hit) -> bool {
+        let tokens = text::tokens(words);
+        let said: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
+        strip_fillers(&said).first().is_some_and(|verb| {
+            self.index.has_verb(&verb.features())
+                && !self.index.tool_mentions(target, &verb.features(), false)
+        })
+    }
+
+    /// Whether a reply names another person or thing than those that were known when it was asked for: "10:30 for my cat Luna".
+    /// `used` says which of its words answer the question.
+    fn says_otherwise(&self, pending: &OpenQuestion, target: Hit, reply: &str, used: &[bool]) -> bool {
+        let known =
+            |field: &&ArgumentField| pending.question.known.get(&field.name).is_some_and(|v| !v.is_null());
+        let is_name = |field: &&ArgumentField| {
+            matches!(
+                field.kind,
+                ArgumentKind::Person | ArgumentKind::Thing | ArgumentKind::Place | ArgumentKind::Id
+            )
+        };
+        let fields: Vec<ArgumentField> =
+            self.index.fields(target).iter().filter(known).filter(is_name).cloned().collect();
+        let tokens = text::tokens(reply);
+        let rest = tokens.iter().enumerate().filter(|(at, _)| used.get(*at) != Some(&true));
+        let rest: Vec<&str> = rest.map(|(_, token)| token.raw.as_str()).collect();
+        let has_name = tokens.iter().any(|token| token.capital() && !token.first);
+        let said = slots::fill(&fields, &rest.join(" "), &self.now, &[], false);
+        has_name
+            && fields.iter().any(|field| {
+                said.values
+                    .get(&field.name)
+                    .is_some_and(|value| pending.question.known.get(&field.name) != Some(value))
+            })
     }
 
     /// Whether the write of a pending question was not clearly requested.
@@ -55,6 +109,30 @@ impl OfflinePlanner {
         let own = clauses.iter().find(|c| pending.purpose.contains(c.text.trim_end_matches(['?', '.', '!'])));
         own.is_some_and(|clause| self.is_unclear(clause.act, hit))
     }
+}
+
+/// Whether a reply leaves a choice: "10:30 or 11".
+fn offers_choice(reply: &str) -> bool {
+    text::tokens(reply)
+        .iter()
+        .any(|token| token.lower != "ò" && token.is(&["or", "o", "oppure", "oder", "ou"]))
+}
+
+/// A purpose without its day, and the reply that says another one: "10:30, but on 4 December". `None` if one of them has none, or
+/// several.
+fn with_other_day(purpose: &str, reply: &str, today: Date) -> Option<(String, String)> {
+    let (said, replied) = (text::tokens(purpose), text::tokens(reply));
+    let [old] = &Entities::in_tokens(&said, today).days[..] else { return None };
+    let [_] = &Entities::in_tokens(&replied, today).days[..] else { return None };
+    let lead = said[..old.first].iter().rev().take_while(|t| lexicon::is_stop_word(&t.norm)).count();
+    let before = purpose.get(..said[old.first - lead].start)?;
+    let after = purpose.get(said[old.last].end..)?;
+    let contrasts = |token: &&text::Token| token.is(&["but", "ma", "aber", "mais", "pero"]);
+    let reply = match replied.iter().find(contrasts) {
+        Some(but) => format!("{}{}", reply.get(..but.start)?, reply.get(but.end..)?),
+        None => reply.to_owned(),
+    };
+    Some((format!("{}{after}", before.trim_end()), reply))
 }
 
 /// Whether a reply says which value is not meant: "not 120", "non il 120". In "no, 131", the value is meant.
@@ -69,6 +147,19 @@ fn denies_value(reply: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn day_of_a_reply_takes_the_place_of_the_one_that_was_asked_for() {
+        let today = Date::constant(2026, 11, 22);
+        let replied = |purpose, reply| with_other_day(purpose, reply, today);
+        assert_eq!(
+            replied("Book a visit for Argo on 3 December", "10:30 but on 4 December"),
+            Some(("Book a visit for Argo".to_owned(), "10:30  on 4 December".to_owned()))
+        );
+        assert_eq!(replied("Book a visit for Argo on 3 December", "10:30"), None);
+        assert_eq!(replied("Book a visit for Argo", "on 4 December"), None);
+        assert_eq!(replied("Book it from 3 to 5 December", "on 4 December"), None);
+    }
 
     #[test]
     fn value_that_is_denied_answers_no_question() {

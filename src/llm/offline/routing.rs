@@ -349,7 +349,13 @@ impl CatalogueIndex {
         if lacks_who_verb {
             score += weights::LACKS_WHO_VERB;
         }
-        if entry.has_special_action && like < SAME_AS_EXAMPLE && !clause.words.iter().any(|w| w.special) {
+        // "Schließen" opens an example of the tool in another form.
+        let opens = |word: &ContentWord| {
+            word.kind == WordKind::Subject
+                && word.matches.iter().any(|(id, sim)| *sim >= SURE_MATCH && entry.openers.contains(id))
+        };
+        let states = |word: &ContentWord| word.special || opens(word);
+        if entry.has_special_action && like < SAME_AS_EXAMPLE && !clause.words.iter().any(states) {
             score += weights::UNSTATED_ACTION;
         }
         if clause.slots.contains(Slot::Question) && tool.writes() {

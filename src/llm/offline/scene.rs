@@ -215,7 +215,13 @@ impl<'a> OfflineStep<'a> {
             .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora", "its", "suo", "sua"]));
         if !filled.missing(&self.fields).is_empty() || !self.purpose_is_own_words() {
             let bare = filled.values == fill("", false).values;
-            self.fill_from_request(&mut filled, &fill(&self.request, false), bare, refers_back);
+            let said = match refers_back {
+                // What "it" stands for was said before it, and not in a later part of the request.
+                true => self.request.find(self.purpose.trim()).and_then(|at| self.request.get(..at)),
+                false => None,
+            };
+            let said = fill(said.unwrap_or(&self.request), false);
+            self.fill_from_request(&mut filled, &said, bare, refers_back);
         }
         // "Sono X. Chiedi … per me": the optional person is the user.
         for field in self.fields.iter().filter(|f| f.kind == ArgumentKind::Person && !f.required) {

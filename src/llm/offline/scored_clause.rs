@@ -7,6 +7,7 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use super::candidates;
+use super::doubts::is_foreign_lead;
 use super::entities::Entities;
 use super::index::{
     CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, senses,
@@ -17,6 +18,7 @@ use super::pattern::{self, patterns};
 use super::pronouns;
 use super::text::{self, Features, Token, features};
 use super::weights;
+use crate::language;
 
 /// One content word of a clause.
 pub(super) struct ContentWord {
@@ -81,9 +83,13 @@ impl CatalogueIndex {
         let entities = Entities::in_text(text, today);
         let mut opening = tokens.iter().filter(|t| t.word).take(weights::QUESTION_WORDS_WITHIN);
         let wh_question = opening.any(|t| lexicon::is_question_word(&t.norm));
-        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question);
+        let is_foreign = matches!(language::detect(text), Some("fr" | "de" | "es" | "pt"));
+        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question, is_foreign);
         for i in 0..tokens.len() {
             reader.add_token(i);
+        }
+        if asks_who_speaks(&tokens) {
+            reader.add_meaning("username");
         }
         let who_verb = reader.who_verb();
         let asks_names = reader.mark_asked_names(who_verb);
@@ -135,6 +141,16 @@ impl CatalogueIndex {
     }
 }
 
+/// Whether words only ask who says them: "who am I?", "chi sono io?". In other languages their words are unknown ones, as those
+/// of any question for a name.
+fn asks_who_speaks(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let own = pattern::strip_fillers(&words);
+    patterns!["who am i", "what s/is my name", "what am i called", "chi sono io?", "qual e/è il mio nome"]
+        .ends(own, 0)
+        .any(|end| end == own.len())
+}
+
 /// What "off" after a day means.
 const TIME_OFF: &str = "vacation";
 
@@ -159,6 +175,8 @@ struct ContentReader<'a> {
     lead_span: Range<usize>,
     /// The token that says which of several things is meant: "the second one".
     place: Option<usize>,
+    /// Whether the language is one of which only a few words are known.
+    is_foreign: bool,
 }
 
 impl<'a> ContentReader<'a> {
@@ -167,6 +185,7 @@ impl<'a> ContentReader<'a> {
         tokens: &'a [Token],
         entities: &'a Entities,
         wh_question: bool,
+        is_foreign: bool,
     ) -> Self {
         Self {
             index,
@@ -181,7 +200,25 @@ impl<'a> ContentReader<'a> {
             in_explanation: false,
             lead_span: polite_lead_span(tokens),
             place: pronouns::place_in_list(tokens).map(|(at, _)| at),
+            is_foreign,
         }
+    }
+
+    /// Adds what all words together mean, where none of them says it.
+    fn add_meaning(&mut self, word: &str) {
+        let matches = self.index.similar_words(&features(word)).to_vec();
+        let weight = matches.iter().map(|(id, _)| self.index.weight[*id]).fold(0.0, f64::max);
+        let kind = WordKind::Subject;
+        self.places.push(0);
+        self.words.push(ContentWord {
+            weight,
+            matches,
+            kind,
+            special: false,
+            name: false,
+            code: false,
+            vague: false,
+        });
     }
 
     /// Adds a token if it is a content word.
@@ -199,7 +236,8 @@ impl<'a> ContentReader<'a> {
         }
         let senses = if is_off { vec![TIME_OFF] } else { senses(tokens, i) };
         let (matches, coded) = self.matches(i, &senses);
-        if matches.is_empty() && (token.digit() || asking) || self.place == Some(i) {
+        let is_lead = self.is_foreign && is_foreign_lead(token);
+        if matches.is_empty() && (token.digit() || asking || is_lead) || self.place == Some(i) {
             return;
         }
         let own = features(senses.first().copied().unwrap_or_default());

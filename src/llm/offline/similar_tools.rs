@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use super::clauses::Clause;
-use super::drafts::opens_with_lookup;
+use super::drafts::{StepDraft, opens_with_lookup};
+use super::index::polite_lead;
 use super::lexicon;
 use super::pattern::strip_fillers;
 use super::plan::OfflinePlanner;
@@ -119,6 +120,32 @@ impl OfflinePlanner {
         let like = |h: &&Hit| own(h).is_some_and(|o| o.similarity(&verb) > SURE_MATCH && !o.reverses(&verb));
         let other = others.iter().filter(|h| h.scene == hit.scene && self.writes(**h)).find(like);
         Some(other.map_or((hit, true), |other| (*other, false)))
+    }
+
+    /// Whether a step's words ask to reserve something, and of all that its tool says only the thing "book" means that: "reserve
+    /// Emma for Bob" is no loan.
+    pub fn reserves_a_book(&self, draft: &StepDraft) -> bool {
+        let reserves = |word: &Features| word.similarity(&text::features("reserve")) > SURE_MATCH;
+        let tokens = text::tokens(&draft.purpose);
+        let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+        let own = polite_lead(&said).unwrap_or(&said);
+        if !strip_fillers(own).first().is_some_and(|verb| reserves(&verb.features())) {
+            return false;
+        }
+        let tool = self.tool_name(draft.hit);
+        let scene = &self.index.scenes[draft.hit.scene];
+        let examples = scene.examples.iter().filter(|example| example.tool.as_deref() == Some(tool));
+        let texts = examples.map(|example| example.say.as_str());
+        let says_so = |text: &str| {
+            let tokens = text::tokens(text);
+            let is_thing = |at: usize| {
+                let before = tokens[..at].iter().rev().find(|t| t.word);
+                tokens[at].is(&["book", "books"]) && before.is_some_and(|t| lexicon::is_stop_word(&t.norm))
+            };
+            (0..tokens.len()).any(|at| tokens[at].word && !is_thing(at) && reserves(&tokens[at].features()))
+        };
+        let named = text::name_words(tool).first().is_some_and(|word| reserves(&text::features(word)));
+        !named && !texts.chain([scene.tools[draft.hit.tool].description.as_str()]).any(says_so)
     }
 
     /// Another write of the scene that uses all stated numbers and lacks no value, if `hit` leaves a number

@@ -145,7 +145,9 @@ impl TalkWords<'_> {
         ];
         let alone =
             |words: &[&str]| matches!(words, ["no"] | ["niente"] | ["annulla"] | ["cancel"] | ["stop"]);
-        self.0.len() <= 5 && (PHRASES.iter().any(|p| self.has_phrase(p)) || alone(&self.0))
+        // "Never mind, cancel visit 12" asks for something else.
+        let names_value = self.0.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
+        self.0.len() <= 5 && !names_value && (PHRASES.iter().any(|p| self.has_phrase(p)) || alone(&self.0))
     }
 }
 

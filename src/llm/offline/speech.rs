@@ -393,7 +393,7 @@ fn govern(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
             ClauseOpener::If => govern_by_condition(units, n, tokens),
             ClauseOpener::IfSo => make_conditional(&mut units[n]),
             ClauseOpener::Correction if !withdrawal::takes_back(&units[n], tokens) => {
-                apply_correction(units, n);
+                apply_correction(units, n, tokens);
             }
             ClauseOpener::Correction
             | ClauseOpener::None
@@ -416,13 +416,17 @@ fn govern(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
 }
 
 /// Applies "X, anzi Y": the later clause holds. Without a verb of its own it is unclear what it corrects.
-fn apply_correction(units: &mut [ClauseUnit], n: usize) {
+fn apply_correction(units: &mut [ClauseUnit], n: usize, tokens: &[Token]) {
     let own = units[n].mood.explicit && units[n].mood.act == Act::Request;
-    if n == 0 {
+    let adds = tokens[units[n].first..=units[n].last].iter().any(|t| t.is(&["too", "also", "anche", "pure"]));
+    let Some(before) = n.checked_sub(1) else { return };
+    if own && adds {
         return;
     }
     if own {
-        units[n - 1].mood = ClauseMood { act: Act::Negated, explicit: true };
+        if matches!(units[before].mood.act, Act::Request | Act::Condition) {
+            units[before].mood = ClauseMood { act: Act::Negated, explicit: true };
+        }
     } else {
         units[n - 1].mood = ClauseMood { act: Act::Question, explicit: true };
         units[n].mood = ClauseMood { act: Act::Question, explicit: true };

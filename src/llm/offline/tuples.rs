@@ -9,10 +9,11 @@ use super::date_expression::{self, DateExpressionKind};
 use super::dates::RangeRole;
 use super::lexicon;
 use super::number_arguments;
+use super::pattern::is_verb;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::{Filled, fill};
 use super::source::SourceText;
-use super::text::features;
+use super::text::{features, tokens};
 
 /// Maximum number of positions at which a text is split.
 const MAX_SPLITS: usize = 8;
@@ -30,6 +31,8 @@ struct TupleReader<'a> {
     verbs: &'a [String],
     /// The values that an empty text has.
     bare: Map<String, Value>,
+    /// The verb that opens the text, which its later parts do not repeat: "lend Dune to Ada and Emma to Bob".
+    verb: Option<String>,
 }
 
 /// "50 euros to Mario and 30 to Anna": one call for each part of a list whose parts have values for the same
@@ -45,7 +48,9 @@ pub(super) fn parallel(
         return None;
     }
     let bare = fill(fields, "", now, verbs, false).values;
-    let all = TupleReader { fields, needed, now, verbs, bare }.read(None, text, 0)?;
+    let opening = tokens(text).iter().find(|token| token.word).filter(|token| is_verb(token)).cloned();
+    let verb = opening.map(|token| token.raw.to_string());
+    let all = TupleReader { fields, needed, now, verbs, bare, verb }.read(None, text, 0)?;
     let mut first = all.first().filter(|_| all.len() > 1)?.clone();
     first.several = all.iter().map(|tuple| tuple.values.clone()).collect();
     first.doubtful = all.iter().any(|tuple| tuple.doubtful);
@@ -125,7 +130,7 @@ impl TupleReader<'_> {
                     });
                     parts.into_iter().all(|part| self.says_again(&own, left, part))
                 };
-                let accepted = if again { Some(own) } else { self.accepted(before, own) };
+                let accepted = if again { Some(own) } else { self.accepted_part(before, own, left) };
                 let Some(mut first) = accepted else { continue };
                 if let Some(rest) = self.read(Some(&first), right, depth + 1) {
                     first.used.resize(i, false);
@@ -135,7 +140,18 @@ impl TupleReader<'_> {
         }
         before?;
         let own = self.filled(text);
-        self.accepted(before, own).map(|own| vec![own])
+        self.accepted_part(before, own, text).map(|own| vec![own])
+    }
+
+    /// Accepts the tuple of a part, also as it is read after the verb of the whole text.
+    fn accepted_part(&self, before: Option<&Filled>, own: Filled, text: &str) -> Option<Filled> {
+        self.accepted(before, own).or_else(|| {
+            let verb = self.verb.as_ref().filter(|_| before.is_some())?;
+            let mut own = self.filled(&format!("{verb} {}", text.trim_start()));
+            own.used.drain(..own.used.len().min(1));
+            let is_whole = self.needed.iter().all(|f| own.values.contains_key(&f.name));
+            is_whole.then(|| self.accepted(before, own)).flatten()
+        })
     }
 
     /// Whether `right` says the same as `left` with another value for the only argument of both: "weather in

@@ -1,5 +1,6 @@
 //! Cues in French, German and Spanish, whose clauses are not read: any of them leaves a write in doubt.
 
+use crate::llm::offline::lexicon;
 use crate::llm::offline::pattern::{Patterns, any, patterns};
 use crate::llm::offline::text::Token;
 
@@ -7,7 +8,7 @@ use crate::llm::offline::text::Token;
 const CUES: &str = "pas jamais aucun aucune sans sauf rien inutile interdit interdite interdiction evitez eviter arretez arreter quand \
 lorsque lorsqu dit disait demandait rappelle rappelez pourrais pourrait supposons hier \
 nicht kein keine keinen keinem keiner nie niemals ohne wenn falls sobald sofern solange nachdem bevor sagte gesagt gestern vielleicht \
-angenommen konnte vermeide verboten erinnere niemand weder \
+angenommen konnte vermeide verboten erinnere niemand weder ausser selbst hormis excepte moi-meme excepto \
 nunca jamas tampoco nadie ninguno ninguna ningun cuando dijo prohibido prefiero recuerdame recuerda ayer quizas quiza podria podriamos \
 ojala hemos";
 
@@ -29,13 +30,17 @@ const NEGATIONS: &[&str] = &["ne", "n", "pas", "nicht", "no"];
 const LEADS: &str = "s il te vous plait svp peux pouvez pourriez voudrais veux aimerais faudrait devrais devriez oublie oubliez hesite hesitez pourquoi besoin \
 souhaite bonjour salut merci bitte kannst konnen konnten konntest mochte mochten will wollen brauche wurde wurden vergiss zogere warum \
 nicht hallo guten wurdest solltest hatte gern puedes puede podrias quiero quisiera queria necesito favor olvides olvide dudes dude hola buenos buenas gustaria no ne n \
-pas por que en me nous uns mir se lo la nos stp tu vous du dass mal eben einmal kurz porfa usted";
+pas por que en me nous uns mir se lo la nos stp tu vous du sie dass mal eben einmal kurz porfa usted veuillez voulez";
 
 /// Whether one of the words leaves a write in doubt, in a request of `language`.
 pub(super) fn has_foreign_cue(words: &[&Token], language: Option<&str>) -> bool {
     let own = OWN_CUES.iter().find(|(code, _)| Some(*code) == language).map_or("", |(_, cues)| *cues);
     let urges = words.iter().any(|word| word.among(URGES)) || has_why_not(words);
-    if (!urges && forbids_in_spanish(words)) || supposes_in_french(words) || gives_thanks(words) {
+    if (!urges && forbids_in_spanish(words))
+        || supposes_in_french(words)
+        || gives_thanks(words)
+        || opens_with_preterite(words)
+    {
         return true;
     }
     words.iter().any(|word| {
@@ -50,6 +55,14 @@ fn forbids_in_spanish(words: &[&Token]) -> bool {
     let [first, second, ..] = words else { return false };
     let is_form = second.norm.len() > 4 && ["es", "as"].iter().any(|end| second.norm.ends_with(end));
     first.is(&["no"]) && is_form && !second.norm.ends_with("ies")
+}
+
+/// "Ya cancelé …", "cerró …", "fermé …": the first word with a meaning ends as what is done, and not as an order.
+fn opens_with_preterite(words: &[&Token]) -> bool {
+    let is_small =
+        |word: &Token| lexicon::is_stop_word(&word.norm) || is_foreign_lead(word) || word.is(&["ya"]);
+    let first = words.iter().find(|word| !is_small(word));
+    first.is_some_and(|verb| verb.norm.len() > 4 && verb.lower.ends_with(['é', 'ó']))
 }
 
 /// "Gracias por cancelar …", "merci d'avoir annulé …", "danke, dass …": what is thanked for is done. "Merci de fermer …" asks.
@@ -78,7 +91,7 @@ fn has_why_not(words: &[&Token]) -> bool {
 
 /// Whether a word may stand before the verb of a request in one of these languages.
 pub(in crate::llm::offline) fn is_foreign_lead(word: &Token) -> bool {
-    word.among(LEADS)
+    word.norm.split('-').all(|part| LEADS.split_whitespace().any(|lead| lead == part))
 }
 
 /// Whether a word says that something is, was or can be done, and does not ask for it: "er kann …".

@@ -1,6 +1,7 @@
 //! Words after a request that take it back, correct it, or forbid what is listed after them.
 
 use crate::llm::offline::pattern::{Patterns, any, find, is_verb, patterns, strip_fillers};
+use crate::llm::offline::phrases::CORRECTS;
 use crate::llm::offline::text::Token;
 
 /// Beginnings of a part of a sentence that takes back or corrects what precedes it.
@@ -15,8 +16,7 @@ static RETRACTS: &Patterns = patterns![
     "do nothing",
     "don/dont/do t/not? actually/really? do/bother/touch/execute/run",
     "i meant/mean",
-    "make that/it <num>",
-    "make that/it one/two/three/four/five/six/seven/eight/nine/ten",
+    "make that/it",
     "correction",
     "hold on",
     "hold off",
@@ -121,7 +121,7 @@ pub(super) fn is_retracted(tokens: &[Token], silent: &[bool]) -> bool {
                 .get(at + 1)
                 .is_some_and(|(next, _)| strip_fillers(next).first().is_some_and(|verb| is_verb(verb)))
         };
-        let is_no = own.len() == 1 && own[0].is(&["no", "nope"]);
+        let is_no = own.len() == 1 && own[0].is(&["no", "nope"]) || any(own, 0, CORRECTS) == Some(own.len());
         if said
             && (takes_back(own) && !(is_no && restarts())
                 || apologised && own.first().is_some_and(|word| word.digit()))

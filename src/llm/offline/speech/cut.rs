@@ -1,9 +1,10 @@
 //! Cuts a sentence into clauses: where each begins, how it is joined, what opens it, and the mood of its own words.
 
 use super::{Act, ClauseJoin, ClauseOpener, ClauseUnit, ConditionPart, is_preamble_words, withdrawal};
+use crate::llm::offline::exclusions::{EXCEPT, INSTEAD};
 use crate::llm::offline::mood::{self, ClauseMood, clause_mood};
 use crate::llm::offline::pattern::{any, is_infinitive, is_verb, patterns, strip_fillers};
-use crate::llm::offline::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, SHADE, TEXTS, WHETHER};
+use crate::llm::offline::phrases::{CORRECTS, IF, IF_SO, KIND, POLITE_IF, SHADE, TEXTS, WHETHER};
 use crate::llm::offline::text::Token;
 
 /// Where a clause begins, how it is joined to the previous one, and what opens it.
@@ -95,7 +96,11 @@ impl<'a> SpeechReader<'a> {
         }
         let at = self.clause_start(i);
         if cuts.last().is_some_and(|cut| cut.0 == at) || at == self.first {
-            if let Some(cut) = cuts.last_mut() {
+            // "Actually, move it": the opener is a filler, too, and the clause begins at it.
+            if let Some(cut) = cuts
+                .last_mut()
+                .filter(|cut| opener != ClauseOpener::None || cut.2 != ClauseOpener::Correction)
+            {
                 cut.2 = opener;
             }
         } else {
@@ -167,9 +172,8 @@ impl<'a> SpeechReader<'a> {
                 .collect();
             let quotes = words.is_empty() && (*first..=last).any(|i| self.quoted[i]);
             let is_last = n + 1 == cuts.len();
-            let opened =
-                any(strip_fillers(&words), 0, IF_SO).filter(|_| *opener == ClauseOpener::IfSo).unwrap_or(0);
-            let own = if opened > 0 { &strip_fillers(&words)[opened..] } else { &words[..] };
+            let own = after_opener(&words, *opener);
+            let opened = words.len() - own.len();
             // "If so, lend it": the request begins after the opener.
             let begin = own
                 .first()
@@ -332,6 +336,11 @@ impl<'a> SpeechReader<'a> {
             };
             return Some(self.drop(i, count, dropped));
         }
+        if let Some(n) = any(words, 0, EXCEPT).filter(|n| !starts_with_day(&words[*n..])) {
+            let count =
+                if i == self.first { self.words_to_mark(i) } else { n + self.noun_phrase_length(words, n) };
+            return Some(self.drop(i, count, dropped));
+        }
         if !words[0].is(&["not", "non"]) || marked && join == ClauseJoin::Start {
             return None;
         }
@@ -377,9 +386,7 @@ impl<'a> SpeechReader<'a> {
             "for", "from", "on", "at", "to", "per", "dal", "dalle", "alle", "il", "with", "con", "until",
             "and", "e", "but", "ma", "please",
         ];
-        let first_is_day = words.get(from).is_some_and(|t| mood::is_date_token(t))
-            || words.get(from).is_some_and(|t| t.is(&["il", "the"]))
-                && words.get(from + 1).is_some_and(|t| mood::is_date_token(t));
+        let first_is_day = starts_with_day(&words[from.min(words.len())..]);
         let mut n = 0;
         for t in words.iter().skip(from) {
             if n > 0 && (t.is(&stops) || mood::is_date_token(t) && !first_is_day) {
@@ -399,6 +406,30 @@ impl ClauseJoin {
     fn max(self, other: ClauseJoin) -> ClauseJoin {
         if self == ClauseJoin::Comma { other } else { self }
     }
+}
+
+/// The words of a clause after those that open it: "if so, lend it", "anzi chiudi il 131".
+fn after_opener<'w, 't>(words: &'w [&'t Token], opener: ClauseOpener) -> &'w [&'t Token] {
+    let own = strip_fillers(words);
+    match opener {
+        ClauseOpener::IfSo => any(own, 0, IF_SO).filter(|end| *end > 0).map_or(words, |end| &own[end..]),
+        ClauseOpener::Correction => {
+            let rest = any(words, 0, CORRECTS).map(|end| strip_fillers(&words[end..]));
+            let is_order = |rest: &&[&Token]| {
+                let mood = clause_mood(rest, false);
+                mood.explicit && mood.act == Act::Request
+            };
+            rest.filter(|rest| !rest.is_empty()).filter(is_order).unwrap_or(words)
+        }
+        _ => words,
+    }
+}
+
+/// Whether words begin with a day, also after an article.
+fn starts_with_day(words: &[&Token]) -> bool {
+    const ARTICLES: &[&str] = &["il", "the", "on", "am", "den", "dem", "le", "el"];
+    let is_day = |at: usize| words.get(at).is_some_and(|t| mood::is_date_token(t));
+    is_day(0) || words.first().is_some_and(|t| t.is(ARTICLES)) && is_day(1)
 }
 
 /// How a token joins clauses, if it does.

@@ -27,5 +27,6 @@ mod stranger;
 mod support;
 mod switched_off;
 mod tuples;
+mod two_clauses;
 mod unserved;
 mod values;
