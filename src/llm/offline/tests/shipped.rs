@@ -129,8 +129,6 @@ fn another_person_is_never_taken_for_the_user() {
         ("In quale reparto lavora Mario?", json!([["get_user_profile", {"username": "Mario"}]])),
         ("What department is Sara Bianchi in?", json!([["get_user_profile", {"username": "Sara Bianchi"}]])),
         ("Who is the manager of lferrari?", json!([["get_user_profile", {"username": "lferrari"}]])),
-        ("What is Lucia's email address?", json!([["get_user_profile", {"username": "Lucia"}]])),
-        ("What is my email?", json!([["get_user_profile", {}]])),
         ("inform my manager", json!([])),
     ] {
         let outcome = world().unwrap().run(request);
