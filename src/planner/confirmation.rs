@@ -18,11 +18,12 @@ use super::approval::{definition, stand_in_reason, with_approval};
 use super::command::plan_from_person;
 use super::consent;
 use super::grounding::{GroundingSources, is_optional, is_optional_text, untraced};
-use super::planned_calls::unasked_action;
+use super::planned_calls::{names_action, unasked_action};
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
 use crate::invisible;
 use crate::language;
+use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
     CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Outcome, PendingQuestion,
@@ -166,8 +167,23 @@ fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
     }
     if state.settings().has_rules(7) && !state.is_confirmation() {
         why.extend(unasked_action(state, asked.scene, asked.tool));
+        why.extend(single_day_of_several(state, asked));
     }
     why
+}
+
+/// The doubt about a write for one day where the request, or the one whose question it answers, asks for several days: "3 days
+/// off" and "from 14 December" say no last day (revision 16 of the rules).
+fn single_day_of_several(state: &RunState, asked: &ProposedWrite<'_>) -> Option<String> {
+    let started = state.started.as_ref().filter(|_| state.settings().has_rules(16))?;
+    let arguments = asked.arguments.as_object()?;
+    let answered = started.context.pending.as_ref().map(|pending| pending.request.as_str());
+    let parts = answered.into_iter().chain([state.request()]).flat_map(offline::requested_parts);
+    let mut named = parts.filter(|part| names_action(asked.scene, asked.tool, part));
+    let (from, to) = named.find_map(|part| {
+        offline::single_day_of_several(&part, &asked.tool.parameters, arguments, &started.now)
+    })?;
+    Some(format!("several days are asked for, and {from} and {to} are the same"))
 }
 
 /// Whether a plain yes or no answers a question of a scene. A no never answers one: what it refuses is not

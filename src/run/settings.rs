@@ -126,7 +126,7 @@ pub struct Settings {
 /// | 13 | an address in a write's arguments that was not said or found as it is, but only its words, is confirmed; "24.50" may be an amount, and not only a time; invisible characters that a model adds to words that were said or found are removed from the arguments of its calls, and other ones in a write's arguments need a source; authors of programs are told which tools are switched off |
 /// | 14 | authors of programs are told what constraints do not allow; where every tool that a program could call is switched off or not allowed, the answer names their scenes |
 /// | 15 | a word in a write's arguments with letters or digits that look like others (Greek or Cyrillic beside Latin, fullwidth) is confirmed unless it was said or found so; a write that differs from one that was done only by optional arguments that say nothing, or by a flag, is a repetition; a write that no word names is confirmed where the request only asks to be told something; an answer that denies nothing names the reads of steps without a result |
-/// | 16 | days with short names of months in Italian, French and Spanish have a source in the words that say them: "15 gen" |
+/// | 16 | days with short names of months in Italian, French and Spanish have a source in the words that say them: "15 gen"; a write for one day is confirmed where the request asks for several |
 pub const RULES_REVISION: u16 = 16;
 
 /// Which calls a plan prepares (`planning.prepare`).

@@ -63,6 +63,19 @@ pub(crate) fn requested_clauses(text: &str) -> Vec<String> {
     requests.map(|(_, (first, last, ..))| text::span(text, &tokens, first, last).to_owned()).collect()
 }
 
+/// The [`requested_clauses`] of `text`, cut at words that join clauses.
+pub(crate) fn requested_parts(text: &str) -> Vec<String> {
+    let parts_of = |clause: String| -> Vec<String> {
+        let tokens = text::tokens(&clause);
+        let parts = tokens.split(|token| token.is(JOINING)).filter_map(|part| {
+            let (first, last) = (part.first()?, part.last()?);
+            clause.get(first.start..last.end).map(str::to_owned)
+        });
+        parts.collect()
+    };
+    requested_clauses(text).into_iter().flat_map(parts_of).collect()
+}
+
 /// Whether a text only asks to be told something: it is a question, or an order to tell, show or look something up, and nothing
 /// is joined to it, which might be another order in words that the rules do not know.
 pub(crate) fn only_asks_to_be_told(text: &str) -> bool {

@@ -1,13 +1,13 @@
 //! Assigns days and times to arguments: beginnings to beginnings, ends to ends.
 
-use jiff::ToSpan;
 use jiff::civil::{Date, Time, Weekday};
+use jiff::{ToSpan, Zoned};
 use serde_json::{Map, Value, json};
 
 use super::cue_words;
 use super::date_expression::{self, DateExpressionKind, DayRun};
 use super::dates::RangeRole;
-use super::schema::{ArgumentField, ArgumentKind};
+use super::schema::{self, ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 
@@ -205,7 +205,15 @@ const NIGHT_WORDS: &[&str] =
 /// ends.
 fn mentions_day_count(source: &SourceText) -> bool {
     let is_unit = |i: usize| [DAY_WORDS, WEEK_WORDS, NIGHT_WORDS].iter().any(|words| source.is(i, words));
-    let counted = source.found.numbers.iter().any(|n| n.value > 1.0 && is_unit(n.last + 1));
+    // "3 days before", "2 days ago": no length.
+    let is_distance = |i: usize| {
+        source.is(
+            i,
+            &["before", "after", "ago", "earlier", "later", "prima", "dopo", "fa", "avant", "apres", "antes"],
+        )
+    };
+    let counted =
+        source.found.numbers.iter().any(|n| n.value > 1.0 && is_unit(n.last + 1) && !is_distance(n.last + 2));
     let vague = (0..source.tokens.len()).any(|i| {
         let amount = source.is(
             i,
@@ -227,13 +235,32 @@ pub(super) fn remove_equal_end(
     fields: &[ArgumentField],
     values: &mut Map<String, Value>,
 ) {
-    let named = |role: RangeRole| fields.iter().find(|f| f.kind == ArgumentKind::Date && f.role == role);
-    if let (Some(from), Some(to)) = (named(RangeRole::From), named(RangeRole::To))
-        && values.get(&from.name).is_some_and(|day| values.get(&to.name) == Some(day))
-        && mentions_day_count(request)
-    {
+    if let Some((_, to)) = equal_ends(fields, values).filter(|_| mentions_day_count(request)) {
         values.remove(&to.name);
     }
+}
+
+/// The arguments for a first and a last day, by a tool's parameters, that have the same value although `text` asks for several
+/// days.
+pub(crate) fn single_day_of_several(
+    text: &str,
+    parameters: &Value,
+    arguments: &Map<String, Value>,
+    now: &Zoned,
+) -> Option<(String, String)> {
+    let fields = schema::fields(parameters);
+    let (from, to) = equal_ends(&fields, arguments)?;
+    mentions_day_count(&SourceText::new(text, now)).then(|| (from.name.clone(), to.name.clone()))
+}
+
+/// The arguments for a first and a last day if they have the same value.
+fn equal_ends<'f>(
+    fields: &'f [ArgumentField],
+    values: &Map<String, Value>,
+) -> Option<(&'f ArgumentField, &'f ArgumentField)> {
+    let named = |role: RangeRole| fields.iter().find(|f| f.kind == ArgumentKind::Date && f.role == role);
+    let (from, to) = (named(RangeRole::From)?, named(RangeRole::To)?);
+    values.get(&from.name).is_some_and(|day| values.get(&to.name) == Some(day)).then_some((from, to))
 }
 
 /// The number of days that the text states, if it is more than one: "3 days".

@@ -63,7 +63,10 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asks::{PlainAsk, Unasked, only_asks_to_be_told, plain_ask, requested_clauses, unasked};
+pub(crate) use asks::{
+    PlainAsk, Unasked, only_asks_to_be_told, plain_ask, requested_clauses, requested_parts, unasked,
+};
+pub(crate) use date_arguments::single_day_of_several;
 use prompt::PromptText;
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Writes that another step did in another spelling.
+//! Writes that are confirmed for what the request says, or that another step did in another spelling.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::tools::{ToolContext, native};
 
 fn desk() -> Catalogue {
     let schema = json!({"type": "object", "required": ["to"], "properties": {
-        "to": {"type": "string"}, "note": {"type": "string"}, "fast": {"type": "boolean"}}});
+        "to": {"type": "string"}, "note": {"type": "string"}, "fast": {"type": "boolean"},
+        "start_date": {"type": "string", "format": "date"}, "end_date": {"type": "string", "format": "date"}}});
     let work = native(|_: Value, _: ToolContext| async { Ok(Value::Null) });
     let scene = Scene::builder("Desk").description("The desk.").instructions("Do it.").example("pay", "Pay");
     let scene = scene.tool(SceneTool::dynamic("Pay", "Pays.", Effect::Write, schema, work));
@@ -69,6 +70,25 @@ fn write_of_a_request_that_only_asks_to_be_told_something_is_confirmed() {
         assert!(!is_confirmed(14, request), "{request} in a run of earlier rules");
     }
     for request in ["Pay r1", "Show me r1 and pay it", "Settle r1", "r1", "I owe something to r1"] {
+        assert!(!is_confirmed(RULES_REVISION, request), "{request}");
+    }
+}
+
+#[test]
+fn write_for_one_day_of_several_is_confirmed() {
+    let is_confirmed = |rules: u16, request: &str| {
+        let one_day = json!({"to": "r1", "start_date": "2026-05-11", "end_date": "2026-05-11"});
+        pays(&mut planned(rules, request), 1, &one_day)
+    };
+    for request in ["Pay r1 for 3 days from 2026-05-11", "Please pay r1 for a week from 2026-05-11"] {
+        assert!(is_confirmed(RULES_REVISION, request), "{request}");
+        assert!(!is_confirmed(15, request), "{request} in a run of earlier rules");
+    }
+    for request in [
+        "Pay r1 for 2026-05-11",
+        "Pay r1 for 2026-05-11, 3 days before it is due",
+        "Pay r1 for 2026-05-11 and tell me the weather of 3 days",
+    ] {
         assert!(!is_confirmed(RULES_REVISION, request), "{request}");
     }
 }
