@@ -88,9 +88,12 @@ pub(crate) fn only_asks_to_be_told(text: &str) -> bool {
         token.is(JOINING) || matches!(token.raw.as_str(), "," | ";" | ":" | "." | "!" | "?" | "\n")
     };
     let last_word = tokens.iter().rposition(|token| token.word).unwrap_or_default();
+    // "Do the same for 120" opens as a question does.
+    let repeats =
+        |token: &text::Token| token.is(&["same", "stesso", "stessa", "gleiche", "dasselbe", "meme", "mismo"]);
     // "Not the red one but the blue one": the verb of one clause serves the next.
     !clauses.is_empty()
-        && !tokens.iter().take(last_word).any(joins)
+        && !tokens.iter().take(last_word).any(|token| joins(token) || repeats(token))
         && speech.runs.iter().all(|run| run.verb.is_none())
         && clauses.into_iter().all(|(first, last, act, _)| match act {
             Act::Question => reads_questions(),
@@ -174,6 +177,7 @@ mod tests {
             "Potresti prenotare la sala blu?",
             "I need Friday off",
             "Vorrei venerd\u{ec} libero",
+            "Do the same for 120",
             "Message 7",
             "Yes",
             "",
