@@ -112,14 +112,12 @@ impl TalkWords<'_> {
             &["cosa", "sei"],
             &["wer", "bist", "du"],
             &["wer", "sind", "sie"],
-            &["qui", "es", "tu"],
-            &["qui", "etes", "vous"],
+            &["qui", "es-tu"],
+            &["qui", "etes-vous"],
             &["quien", "eres"],
         ];
         let count = self.0.len();
-        let other = |word: &&str| !lexicon::is_pleasantry(word);
-        let words: Vec<&str> = self.0.iter().copied().filter(other).collect();
-        if WHO.iter().any(|phrase| **phrase == words) {
+        if count <= 4 && WHO.iter().any(|phrase| self.has_phrase(phrase)) {
             return true;
         }
         (self.has(&["puoi", "sai", "potete"])
@@ -155,4 +153,26 @@ impl TalkWords<'_> {
 pub(super) fn is_only_polite(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     tokens.iter().filter(|t| t.word).all(|t| lexicon::is_pleasantry(&t.norm))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_who_answers_is_told_what_can_be_done() {
+        for said in [
+            "Who are you?",
+            "hey, who are you",
+            "Chi sei?",
+            "Wer bist du?",
+            "Qui \u{ea}tes-vous ?",
+            "\u{bf}Qui\u{e9}n eres?",
+        ] {
+            assert_eq!(classify(said), Talk::Help, "{said}");
+        }
+        for said in ["Who are you looking for today?", "Chi sei andato a trovare ieri?", "Who am I?"] {
+            assert_eq!(classify(said), Talk::Other, "{said}");
+        }
+    }
 }
