@@ -640,7 +640,7 @@ fn letters_and_digits_that_look_like_others_need_a_source_as_they_are() {
         ("Invia a Mari\u{f2}", json!("Mario")),
     ];
     check("recipient", &json!({"type": "string"}), &good, &bad("M\u{430}ri\u{43e}"));
-    // What was said so is traced, and so are words of one script.
+    // A word that was said as it is has a source, and so has a word of one script.
     let good = strings(&[
         ("Send hello to M\u{430}ri\u{43e}", "m\u{430}ri\u{43e}"),
         ("Send hello to \u{41c}\u{430}\u{440}\u{438}\u{43e}", "Mario"),
