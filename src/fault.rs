@@ -41,6 +41,11 @@ impl FaultClass {
         }
     }
 
+    /// Returns whether a later attempt may succeed by itself: what was called was busy or out of service.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Timeout | Self::Unavailable)
+    }
+
     /// The name, such as `rate_limit`.
     pub fn name(self) -> &'static str {
         self.into()

@@ -230,11 +230,6 @@ pub fn respond(
     (PolicyChoice::Fail, weighed)
 }
 
-/// Whether a later attempt may succeed by itself.
-fn is_transient(class: FaultClass) -> bool {
-    matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
-}
-
 /// The actions to consider, in order. A write under a key is repeated once even where nothing is declared, or something
 /// else is: without that, a person would have to find out what it did.
 fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<PolicyAction> {
@@ -248,7 +243,7 @@ fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<Polic
     }
     declared.unwrap_or_else(|| {
         let sure = matches!(failure.repetition, Repetition::Harmless | Repetition::SurelyNothingDone);
-        if sure && is_transient(failure.class) { vec![PolicyAction::Retry] } else { Vec::new() }
+        if sure && failure.class.is_transient() { vec![PolicyAction::Retry] } else { Vec::new() }
     })
 }
 
@@ -273,7 +268,7 @@ fn retry(
     let declared = policy.and_then(|policy| policy.attempts);
     let most = match (declared, keyed) {
         (Some(declared), true) => declared.max(KEYED_ATTEMPTS),
-        (None, true) if !is_transient(failure.class) => KEYED_ATTEMPTS,
+        (None, true) if !failure.class.is_transient() => KEYED_ATTEMPTS,
         (None, true) => defaults.attempts.max(KEYED_ATTEMPTS),
         (declared, false) => declared.unwrap_or(defaults.attempts),
     };

@@ -66,11 +66,6 @@ pub(super) fn is_without_memory(state: &RunState) -> bool {
     })
 }
 
-/// Returns whether a tool or a model was out of service.
-pub(super) fn is_outage(class: FaultClass) -> bool {
-    matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
-}
-
 /// Returns whether what was called did not suit the request.
 pub(super) fn is_misfit(class: FaultClass) -> bool {
     matches!(class, FaultClass::BadData | FaultClass::NotFound)
@@ -79,7 +74,7 @@ pub(super) fn is_misfit(class: FaultClass) -> bool {
 fn result(state: &RunState, first: &PlanMade, ending: &Event) -> Option<LessonResult> {
     let calls = || state.calls.values().filter(|call| call.undoes.is_none());
     let faults: Vec<FaultClass> = calls().filter_map(fault_class).collect();
-    if !faults.is_empty() && faults.iter().copied().all(is_outage) {
+    if !faults.is_empty() && faults.iter().copied().all(FaultClass::is_transient) {
         return Some(LessonResult::Outage);
     }
     let unprepared = |step: &StepState| step.scene().is_some_and(|work| !work.unprepared.is_empty());

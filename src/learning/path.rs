@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::lesson::{fault_class, is_misfit, is_outage, is_without_memory, teaches};
+use super::lesson::{fault_class, is_misfit, is_without_memory, teaches};
 use super::similarity::path_hints;
 use super::standing::{PlanHistory, proven};
 use super::template::{RequestTemplate, template_of_request, user_hash};
@@ -174,7 +174,7 @@ fn failure(state: &RunState, step: &StepState) -> Option<LessonResult> {
     let is_refused =
         |call: &CallState| matches!(call.status, CallStatus::Done { outcome: Outcome::Refused { .. } });
     let faults: Vec<FaultClass> = calls(state, step).filter_map(fault_class).chain([error.class]).collect();
-    if is_outage(error.class) && faults.iter().copied().all(is_outage) {
+    if error.class.is_transient() && faults.iter().copied().all(FaultClass::is_transient) {
         return Some(LessonResult::Outage);
     }
     let suits = !faults.iter().copied().any(is_misfit);

@@ -128,18 +128,13 @@ fn check_policy(
         report.warning(line, "policy_retry", message, "remove \"retry\"");
     }
     let has_numbers = attempts.is_some() || backoff_ms.is_some() || max_wait_ms.is_some();
-    let may_retry = retries || (actions.is_none() && is_transient(draft.class));
+    let may_retry = retries || (actions.is_none() && draft.class.is_transient());
     if has_numbers && !may_retry {
         let message = format!("the policy of {tool} for {class} has numbers for retries, and does not retry");
         report.warning(line, "policy_unused", message, "add \"retry\" to its `do`, or remove the numbers");
     }
     let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok());
     FaultPolicy { actions, attempts, backoff_ms, max_wait_ms }
-}
-
-/// Whether failures of this class are retried where nothing is declared.
-fn is_transient(class: FaultClass) -> bool {
-    matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
 }
 
 fn check_actions(

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CallFailure, Capabilities, FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, RefusedAction,
-    Repetition, ToolPolicies, alternative, cached, decision_refusal, is_first, is_transient, retry, skip,
+    Repetition, ToolPolicies, alternative, cached, decision_refusal, is_first, retry, skip,
 };
 use crate::fault::FaultClass;
 
@@ -56,7 +56,7 @@ pub fn recovery_options(
 ) -> Vec<RecoveryAction> {
     let considered = |action| consider(action, failure, declared, defaults, may).ok();
     let again = considered(RecoveryAction::Retry { delay_ms: 0 });
-    let passes = is_transient(failure.class);
+    let passes = failure.class.is_transient();
     let others = [
         RecoveryAction::Alternative { at: 0 },
         RecoveryAction::Cached { max_age_s: 0 },
@@ -70,7 +70,7 @@ pub fn recovery_options(
 
 /// How many of `options` are a choice besides giving up. To ask the user alone is one only where waiting would not help.
 pub fn recovery_choices(options: &[RecoveryAction], class: FaultClass) -> usize {
-    let asks = options.contains(&RecoveryAction::AskUser) && !is_transient(class);
+    let asks = options.contains(&RecoveryAction::AskUser) && !class.is_transient();
     let ways =
         options.iter().filter(|o| !matches!(o, RecoveryAction::AskUser | RecoveryAction::Abort)).count();
     if ways == 0 { usize::from(asks) } else { ways }
@@ -142,7 +142,7 @@ fn consider(
 /// it declares retries itself.
 fn again(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Result<(), RefusedAction> {
     let declared = names(policy, PolicyAction::Retry);
-    let helps = declared || is_transient(failure.class) || failure.class == FaultClass::Other;
+    let helps = declared || failure.class.is_transient() || failure.class == FaultClass::Other;
     match failure.repetition {
         Repetition::Unsafe => Err(RefusedAction::NotRepeatable),
         Repetition::NothingDone if !declared => Err(RefusedAction::NotRepeatable),
