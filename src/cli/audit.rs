@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
 use proscenium::run::RunId;
-use proscenium::store::{AuditReport, AuditRow, Error, Store};
+use proscenium::store::{AuditReport, AuditRow, Store};
 
 use super::args::AuditCommand;
 use super::failure::{Exit, Failure};
@@ -26,12 +26,12 @@ pub async fn run<W: Write>(
     loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let store = Store::open_read_only(&loaded.config.store.data_dir).await.map_err(failure)?;
+    let store = Store::open_read_only(&loaded.config.store.data_dir).await?;
     match what {
         AuditCommand::Verify { head, json } => {
             let audit = store.verify_audit(head.as_deref()).await;
             store.close().await;
-            let audit = audit.map_err(failure)?;
+            let audit = audit?;
             if json {
                 output::document(out, &audit, false)?;
             } else {
@@ -60,16 +60,12 @@ async fn decisions(store: &Store, run: Option<&IdPrefix>, limit: u32) -> Result<
         None => None,
         Some((_, Some(whole))) => Some(RunId(whole)),
         Some((prefix, None)) => {
-            let rows = store.audit_rows(None, MAX_NAMED).await.map_err(failure)?;
+            let rows = store.audit_rows(None, MAX_NAMED).await?;
             let runs: BTreeSet<RunId> = rows.iter().map(|row| row.run).collect();
             Some(prefix.only("run", runs, |run| run.0)?)
         }
     };
-    store.audit_rows(run, limit).await.map_err(failure)
-}
-
-fn failure(error: Error) -> Failure {
-    Failure::of_store(&error)
+    store.audit_rows(run, limit).await.map_err(Failure::from)
 }
 
 fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {

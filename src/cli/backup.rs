@@ -37,7 +37,7 @@ pub async fn backup<W: Write>(
     let taken = store::take_backup(&loaded.config.store.data_dir, &args.dir, options);
     let taken = until_signal(taken, &stop).await;
     bar.finish();
-    let manifest = taken?.map_err(|error| failure(&error))?;
+    let manifest = taken?.map_err(failure)?;
     if args.json {
         output::document(out, &manifest, false)?;
     } else {
@@ -64,7 +64,7 @@ pub async fn restore<W: Write>(
         let verified = store::verify_backup(&args.dir, stop.clone(), bar.sink());
         let verified = until_signal(verified, &stop).await;
         bar.finish();
-        let manifest = verified?.map_err(|error| failure(&error))?;
+        let manifest = verified?.map_err(failure)?;
         match args.json {
             true => output::document(out, &manifest, false)?,
             false => {
@@ -89,7 +89,7 @@ pub async fn restore<W: Write>(
     let restored = store::restore_backup(&args.dir, data, options);
     let restored = until_signal(restored, &stop).await;
     bar.finish();
-    let report = restored?.map_err(|error| failure(&error))?;
+    let report = restored?.map_err(failure)?;
     match args.json {
         true => output::document(out, &report, false)?,
         false => write_report(out, data, &report)?,
@@ -146,9 +146,10 @@ impl Bar {
     }
 }
 
-fn failure(error: &Error) -> Failure {
-    let failure = Failure::of_store(error);
-    match error.kind() {
+fn failure(error: Error) -> Failure {
+    let kind = error.kind();
+    let failure = Failure::from(error);
+    match kind {
         ErrorCode::BackupTarget | ErrorCode::RestoreTarget | ErrorCode::BackupIncomplete => {
             Failure { exit: Exit::Usage, ..failure }
         }

@@ -72,9 +72,9 @@ impl DocumentFile {
                     format!("{}: the file cannot be read: {error}", one_line(&name)),
                 )
             })?;
-            upload.write(&piece).await.map_err(store_failure)?;
+            upload.write(&piece).await?;
         }
-        upload.finish().await.map_err(store_failure)
+        Ok(upload.finish().await?)
     }
 
     /// Adds it to the documents of an engine's default user.
@@ -88,11 +88,6 @@ impl DocumentFile {
         let upload = upload.map_err(|fault| Failure::new(&fault.code, fault.message))?;
         Ok(self.store(upload).await?.document.into())
     }
-}
-
-/// The failure of a store's error.
-pub fn store_failure(error: proscenium::store::Error) -> Failure {
-    Failure::new(error.code(), error.to_string())
 }
 
 #[cfg(test)]

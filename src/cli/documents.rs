@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::args::{DocumentsArgs, DocumentsCommand};
-use super::document_file::{DocumentFile, store_failure};
+use super::document_file::DocumentFile;
 use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::remote::RemoteServer;
@@ -89,16 +89,16 @@ async fn keeper(loaded: &LoadedConfig, as_user: bool) -> Result<DocumentKeeper, 
     let dir = &loaded.config.store.data_dir;
     match DataDir::open(dir) {
         Ok(owned) => {
-            let store = Store::open(owned).await.map_err(store_failure)?;
+            let store = Store::open(owned).await?;
             store.limit_tenant_bytes(loaded.config.store.max_tenant_bytes);
             Ok(DocumentKeeper::Here(store))
         }
         Err(error) if error.kind() == ErrorCode::InUse => {
-            let address = address::find(dir, store_failure(error))?;
+            let address = address::find(dir, error.into())?;
             let stored = stored_runs::open(loaded).await?;
             Ok(DocumentKeeper::There(RemoteServer::at(address.url, stored, as_user)?))
         }
-        Err(error) => Err(store_failure(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -116,7 +116,7 @@ async fn add(file: DocumentFile, loaded: &LoadedConfig, as_user: bool) -> Result
     };
     let added = match store.documents().begin(new, limits).await {
         Ok(upload) => file.store(upload).await,
-        Err(error) => Err(store_failure(error)),
+        Err(error) => Err(error.into()),
     };
     store.close().await;
     Ok(added?.document.into())
@@ -149,7 +149,7 @@ async fn delete(id: DocumentId, tenant: &TenantId, loaded: &LoadedConfig) -> Res
         DocumentKeeper::Here(store) => {
             let deleted = store.documents().delete(&DocumentOwner::anyone(tenant), id).await;
             store.close().await;
-            let deleted = deleted.map_err(store_failure)?.ok_or_else(|| unknown(id))?;
+            let deleted = deleted?.ok_or_else(|| unknown(id))?;
             Ok(Deleted {
                 erased_runs: deleted.runs.iter().map(ToString::to_string).collect(),
                 remembering_sessions: deleted.sessions.iter().map(ToString::to_string).collect(),
@@ -215,7 +215,7 @@ async fn write_content(out: &mut impl Write, document: &OpenDocument) -> Result<
     let is_terminal = std::io::stdout().is_terminal();
     let mut at = 0;
     loop {
-        let part = document.text(at..at + PIECE_BYTES).await.map_err(store_failure)?;
+        let part = document.text(at..at + PIECE_BYTES).await?;
         if part.text.is_empty() {
             return Ok(());
         }

@@ -74,7 +74,7 @@ pub fn failed(error: StartError) -> Failure {
     match error {
         StartError::Scenes(faults) => Failure::usage("scene.faults", faults.to_string())
             .help("`proscenium check` shows every fault with its remedy"),
-        StartError::Store(error) => Failure::new(error.code(), error.to_string()),
+        StartError::Store(error) => error.into(),
         StartError::Other(fault) => failure(fault),
     }
 }
@@ -327,7 +327,7 @@ impl Assistant for Ready {
     }
 
     async fn stop(self: Box<Self>) -> Result<(), Failure> {
-        self.engine.shut_down().await.map_err(|error| Failure::new(error.code(), error.to_string()))
+        Ok(self.engine.shut_down().await?)
     }
 }
 

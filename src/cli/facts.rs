@@ -119,7 +119,7 @@ async fn state(
         Ok(engine) => {
             let stated = engine.state_fact(&tenant, session, &user, claim, corrects.as_deref()).await;
             let stopped = engine.stop().await;
-            stopped.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+            stopped?;
             stated.map_err(failed)
         }
         Err(failure) if remote::is_owned(&failure) => {

@@ -71,17 +71,6 @@ impl Failure {
         Self { exit: Exit::Usage, ..Self::new(code, message) }
     }
 
-    /// An error of the store; with a remedy if nothing is stored in the data directory yet.
-    pub fn of_store(error: &StoreError) -> Self {
-        let failure = Self::new(error.code(), error.to_string());
-        match error.kind() {
-            ErrorCode::Absent => failure.help(
-                "check `--data-dir` or `store.data_dir`; the first `chat`, `serve` or `keys create` creates what is stored",
-            ),
-            _ => failure,
-        }
-    }
-
     /// Adds a remedy.
     #[must_use]
     pub fn help(mut self, remedy: impl Into<String>) -> Self {
@@ -110,6 +99,19 @@ impl Failure {
     }
 }
 
+impl From<StoreError> for Failure {
+    /// With a remedy if nothing is stored in the data directory yet.
+    fn from(error: StoreError) -> Self {
+        let failure = Self::new(error.code(), error.to_string());
+        match error.kind() {
+            ErrorCode::Absent => failure.help(
+                "check `--data-dir` or `store.data_dir`; the first `chat`, `serve` or `keys create` creates what is stored",
+            ),
+            _ => failure,
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Failure::new("output.write", format!("the output cannot be written: {error}"))
@@ -126,7 +128,7 @@ mod tests {
     async fn empty_data_directory_is_reported_with_a_remedy() {
         let tmp = tempfile::tempdir().unwrap();
         let error = Store::open_read_only(&tmp.path().join("none")).await.unwrap_err();
-        let failure = Failure::of_store(&error);
+        let failure = Failure::from(error);
         assert_eq!((&*failure.code, failure.exit), ("store.absent", Exit::Failed));
         assert!(failure.remedy.unwrap().contains("--data-dir"));
     }

@@ -25,18 +25,18 @@ pub async fn run<W: Write, E: Write>(
     match what {
         KeysCommand::Create { tenant, user, label, role, expires, no_own_approval, json } => {
             let user = user.unwrap_or_else(|| loaded.config.auth.default_user.clone());
-            let store = open(dir).await.map_err(failure)?;
+            let store = open(dir).await?;
             let rules = KeyRules { no_own_approval, role, expires };
             let made = store.create_key_with(&tenant, &user, &label, rules).await;
             store.close().await;
-            let (key, secret) = made.map_err(failure)?;
+            let (key, secret) = made?;
             created(out, errors, &key, &secret, json)?;
         }
         KeysCommand::List { tenant, json } => {
-            let store = Store::open_read_only(dir).await.map_err(failure)?;
+            let store = Store::open_read_only(dir).await?;
             let keys = store.keys(tenant.as_ref()).await;
             store.close().await;
-            let keys = keys.map_err(failure)?;
+            let keys = keys?;
             if json {
                 output::document(out, &keys, false)?;
             } else {
@@ -49,7 +49,7 @@ pub async fn run<W: Write, E: Write>(
             let store = open_existing(dir).await?;
             let known = store.set_role(id, role).await;
             store.close().await;
-            if !known.map_err(failure)? {
+            if !known? {
                 return Err(unknown());
             }
             writeln!(out, "Key {id} has the role {}.", role.name())?;
@@ -60,7 +60,7 @@ pub async fn run<W: Write, E: Write>(
             let store = open_existing(dir).await?;
             let known = store.revoke_key(id).await;
             store.close().await;
-            if !known.map_err(failure)? {
+            if !known? {
                 return Err(unknown());
             }
             writeln!(out, "Key {id} is revoked.")?;
@@ -75,11 +75,11 @@ async fn open_existing(dir: &Path) -> Result<Store, Failure> {
     match Store::open_read_only(dir).await {
         Ok(reading) => {
             reading.close().await;
-            open(dir).await.map_err(failure)
+            open(dir).await.map_err(Failure::from)
         }
         Err(error) if error.kind() == ErrorCode::Absent => Err(unknown()),
-        Err(error) if error.kind() == ErrorCode::OlderSchema => open(dir).await.map_err(failure),
-        Err(error) => Err(failure(error)),
+        Err(error) if error.kind() == ErrorCode::OlderSchema => open(dir).await.map_err(Failure::from),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -103,10 +103,6 @@ fn id_in(given: &str) -> Option<&str> {
 
 fn unknown() -> Failure {
     Failure::new("key.unknown", "there is no key of that id").help("`proscenium keys list` shows their ids")
-}
-
-fn failure(error: Error) -> Failure {
-    Failure::of_store(&error)
 }
 
 /// A key as `keys create --json` prints it.

@@ -1,17 +1,17 @@
 //! `learned`: plans learned from executions, of one tenant. It works on the store, also while a server owns it.
 
 use std::io::Write;
-use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proscenium::LearnedDocument;
 use proscenium::config::LoadedConfig;
 use proscenium::run::TenantId;
-use proscenium::store::{DataDir, Error, ErrorCode, Store};
+use proscenium::store::{Error, Store};
 
 use super::args::{LearnedArgs, LearnedCommand};
 use super::failure::{Exit, Failure};
+use super::keys;
 use super::output::{self, Output};
 use super::table::{self, TableLayout};
 use super::text::one_line;
@@ -29,10 +29,10 @@ pub async fn run<W: Write>(
 ) -> Result<Exit, Failure> {
     let tenant = learned.tenant.unwrap_or_else(|| loaded.config.auth.default_tenant.clone());
     let dir = &loaded.config.store.data_dir;
-    let store = Store::open_read_only(dir).await.map_err(failure)?;
+    let store = Store::open_read_only(dir).await?;
     let all = all(&store, &tenant, loaded.config.planning.learn_after).await;
     store.close().await;
-    let all = all.map_err(failure)?;
+    let all = all?;
     match learned.what {
         LearnedCommand::List { json: true } => output::document(out, &all, false)?,
         LearnedCommand::List { json: false } => {
@@ -50,10 +50,10 @@ pub async fn run<W: Write>(
         }
         LearnedCommand::Delete { id } => {
             let id = named(&all, &id)?.id.clone();
-            let store = open(dir).await.map_err(failure)?;
+            let store = keys::open(dir).await?;
             let deleted = store.delete_learned(&tenant, &id).await;
             store.close().await;
-            if !deleted.map_err(failure)? {
+            if !deleted? {
                 return Err(unknown(&id));
             }
             writeln!(out, "The learned plan {id} is deleted.")?;
@@ -87,22 +87,9 @@ fn named<'a>(all: &'a [LearnedDocument], id: &str) -> Result<&'a LearnedDocument
     }
 }
 
-/// Opens the store as its owner, or beside the process that owns it.
-async fn open(dir: &Path) -> Result<Store, Error> {
-    match DataDir::open(dir) {
-        Ok(owned) => Store::open(owned).await,
-        Err(error) if error.kind() == ErrorCode::InUse => Store::open_shared(dir).await,
-        Err(error) => Err(error),
-    }
-}
-
 fn unknown(id: &str) -> Failure {
     let what = format!("there is no learned plan {}", one_line(id));
     Failure::new("learned.unknown", what).help("`proscenium learned list` shows their ids")
-}
-
-fn failure(error: Error) -> Failure {
-    Failure::of_store(&error)
 }
 
 fn list(out: &mut impl Write, all: &[LearnedDocument], zone: &TimeZone) -> std::io::Result<()> {

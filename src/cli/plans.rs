@@ -269,14 +269,13 @@ async fn delete(
 ) -> Result<(), Failure> {
     let task = row.task;
     let dir = &loaded.config.store.data_dir;
-    let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());
     let owned = match DataDir::open(dir) {
         Ok(owned) => owned,
         Err(error) if error.kind() == ErrorCode::InUse => {
-            let server = RemoteServer::at(address::find(dir, failure(error))?.url, stored, as_user)?;
+            let server = RemoteServer::at(address::find(dir, error.into())?.url, stored, as_user)?;
             return server.delete(CommandTarget { run: row.run, task }).await;
         }
-        Err(error) => return Err(failure(error)),
+        Err(error) => return Err(error.into()),
     };
     let (_, state) = stored.run(row.run).await?;
     if !state.status.is_terminal() {
@@ -285,10 +284,10 @@ async fn delete(
             Failure::new("plan.active", what).help(format!("`proscenium plans cancel {task}` ends it"))
         );
     }
-    let store = Store::open(owned).await.map_err(failure)?;
+    let store = Store::open(owned).await?;
     let erased = store.erase_run(&loaded.config.auth.default_tenant, row.run).await;
     store.close().await;
-    match erased.map_err(failure)? {
+    match erased? {
         true => Ok(()),
         false => Err(stored_runs::unknown(row.run)),
     }

@@ -159,5 +159,5 @@ async fn not_served(engine: Arc<Engine>, error: &ServeError) -> Failure {
 }
 
 async fn stop(engine: Arc<Engine>) -> Result<(), Failure> {
-    engine.shut_down().await.map_err(|error| Failure::new(error.code(), error.to_string()))
+    Ok(engine.shut_down().await?)
 }

@@ -9,8 +9,8 @@ use proscenium::run::{
     ApprovalId, DocumentId, Envelope, Event, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId,
 };
 use proscenium::store::{
-    self, ApprovalFilter, ApprovalRow, DocumentOwner, DocumentRow, Error, ErrorCode, MAX_PAGE, OpenDocument,
-    Page, PlanFilter, PlanRow, RunFilter, RunRow, Store,
+    self, ApprovalFilter, ApprovalRow, DocumentOwner, DocumentRow, ErrorCode, MAX_PAGE, OpenDocument, Page,
+    PlanFilter, PlanRow, RunFilter, RunRow, Store,
 };
 use proscenium::{Answer, MissingNodeDocument};
 use secrecy::ExposeSecret;
@@ -43,7 +43,7 @@ pub struct StoredRuns {
 /// `auth.key` and `auth.expired` if the API key is not valid at the server that owns the data directory; the store's.
 pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
     let dir = &loaded.config.store.data_dir;
-    let store = Store::open_read_only(dir).await.map_err(failure)?;
+    let store = Store::open_read_only(dir).await?;
     let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());
     let mut stored = StoredRuns { store, data_dir, tenant, by_key: false };
     // Only the address file of the owner counts: without a server, the key has no meaning.
@@ -94,7 +94,7 @@ impl StoredRuns {
     /// another tenant's runs instead.
     async fn of_key(self, key: &str) -> Result<StoredRuns, Failure> {
         let refused = |code: &str, what: &str| Err(Failure::new(code, what).help(remote::KEY_HELP));
-        match self.store.find_key(key).await.map_err(failure)? {
+        match self.store.find_key(key).await? {
             Some(key) if key.is_expired(jiff::Timestamp::now()) => {
                 refused("auth.expired", "the API key has expired")
             }
@@ -116,13 +116,13 @@ impl StoredRuns {
     /// The documents, newest first; of one user, if it is given.
     pub async fn documents(&self, user: Option<&str>, limit: u32) -> Result<Vec<DocumentRow>, Failure> {
         let (owner, page) = (DocumentOwner { tenant: &self.tenant, user }, Page { limit, after: None });
-        self.store.documents().list(&owner, &page).await.map_err(failure)
+        self.store.documents().list(&owner, &page).await.map_err(Failure::from)
     }
 
     /// A document, opened.
     pub async fn document(&self, id: DocumentId) -> Result<OpenDocument, Failure> {
         let owner = DocumentOwner::anyone(&self.tenant);
-        let opened = self.store.documents().open(&owner, id).await.map_err(failure)?;
+        let opened = self.store.documents().open(&owner, id).await?;
         opened.ok_or_else(|| super::documents::unknown(id))
     }
 
@@ -137,7 +137,7 @@ impl StoredRuns {
 
     /// A run's status and the sequence number of its last event; `None` if there is no such run.
     pub async fn status(&self, run: RunId) -> Result<Option<(RunStatus, u64)>, Failure> {
-        let row = self.store.run(&self.tenant, run).await.map_err(failure)?;
+        let row = self.store.run(&self.tenant, run).await?;
         Ok(row.map(|row| (row.status, row.last_seq)))
     }
 
@@ -152,13 +152,13 @@ impl StoredRuns {
     /// The newest nodes that were suggested for a flow.
     pub async fn missing_nodes(&self, flow: &str) -> Result<Vec<MissingNodeDocument>, Failure> {
         let rows = self.store.missing_nodes(&self.tenant, flow, None, MAX_MISSING_NODES).await;
-        Ok(rows.map_err(failure)?.into_iter().map(MissingNodeDocument::from).collect())
+        Ok(rows?.into_iter().map(MissingNodeDocument::from).collect())
     }
 
     /// The last runs, the newest first.
     pub async fn runs(&self, limit: u32) -> Result<Vec<RunTableRow>, Failure> {
         let page = Page { limit, after: None };
-        let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
+        let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
             let state = self.state(row.run).await?.1;
@@ -180,12 +180,12 @@ impl StoredRuns {
     pub async fn parked(&self, limit: u32) -> Result<Vec<(RunRow, Vec<ApprovalRow>)>, Failure> {
         let filter = RunFilter { parked: true, ..RunFilter::default() };
         let page = Page { limit, after: None };
-        let rows = self.store.runs(&self.tenant, &filter, &page).await.map_err(failure)?;
+        let rows = self.store.runs(&self.tenant, &filter, &page).await?;
         let mut parked = Vec::with_capacity(rows.len());
         for row in rows {
             let open = ApprovalFilter { open_only: true, run: Some(row.run), ..ApprovalFilter::default() };
             let page = Page { limit: MAX_PAGE, after: None };
-            let approvals = self.store.approvals(&self.tenant, &open, &page).await.map_err(failure)?;
+            let approvals = self.store.approvals(&self.tenant, &open, &page).await?;
             parked.push((row, approvals));
         }
         Ok(parked)
@@ -197,7 +197,7 @@ impl StoredRuns {
         if self.by_key {
             return Ok(BTreeSet::new());
         }
-        let rows = self.store.unfinished_runs().await.map_err(failure)?;
+        let rows = self.store.unfinished_runs().await?;
         let waiting = rows.into_iter().filter(|row| row.status == RunStatus::Waiting);
         Ok(waiting.map(|row| row.tenant).filter(|tenant| *tenant != self.tenant).collect())
     }
@@ -210,7 +210,7 @@ impl StoredRuns {
         let mut runs: Vec<RunId> = Vec::new();
         loop {
             let page = Page { limit: MAX_PAGE, after: runs.last().copied() };
-            let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
+            let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await?;
             let is_last = rows.len() < MAX_PAGE as usize;
             runs.extend(rows.into_iter().map(|row| row.run));
             if is_last || runs.len() >= MAX_NAMED as usize {
@@ -226,7 +226,7 @@ impl StoredRuns {
                 .help("`proscenium runs list` shows the conversation of each run")
         };
         let whole = SessionId::new(name).map_err(|_| unknown())?;
-        if self.store.has_session(&self.tenant, &whole).await.map_err(failure)? {
+        if self.store.has_session(&self.tenant, &whole).await? {
             return Ok(whole);
         }
         if name.chars().count() < MIN_PREFIX {
@@ -235,7 +235,7 @@ impl StoredRuns {
         let mut sessions: Vec<SessionId> = Vec::new();
         loop {
             let page = Page { limit: MAX_PAGE, after: sessions.last().cloned() };
-            let rows = self.store.sessions(&self.tenant, &page).await.map_err(failure)?;
+            let rows = self.store.sessions(&self.tenant, &page).await?;
             let is_last = rows.len() < MAX_PAGE as usize;
             sessions.extend(rows.into_iter().map(|row| row.session));
             if is_last || sessions.len() >= MAX_NAMED as usize {
@@ -253,7 +253,7 @@ impl StoredRuns {
 
     /// The events of a conversation's own stream.
     pub async fn session_events(&self, session: &SessionId) -> Result<Vec<Envelope<SessionEvent>>, Failure> {
-        self.store.session_events(&self.tenant, session).await.map_err(failure)
+        self.store.session_events(&self.tenant, session).await.map_err(Failure::from)
     }
 
     /// The plan with an id, or with a unique prefix of one.
@@ -275,7 +275,7 @@ impl StoredRuns {
 
     /// The journal of a run, in order and not empty, unchecked by today's rules.
     pub async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
-        let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
+        let journal = self.store.run_events(&self.tenant, run).await?;
         if journal.is_empty() { Err(unknown(run)) } else { Ok(journal) }
     }
 
@@ -288,7 +288,7 @@ impl StoredRuns {
         while rows.len() < limit as usize {
             let left = limit - rows.len() as u32;
             let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(|row| row.task) };
-            let more = self.store.plans(&self.tenant, &filter, &page).await.map_err(failure)?;
+            let more = self.store.plans(&self.tenant, &filter, &page).await?;
             let last = more.len() < page.limit as usize;
             rows.extend(more);
             if last {
@@ -309,13 +309,13 @@ impl StoredRuns {
 
     /// Returns what the conversation of a run cost, in nano-USD.
     pub async fn session_cost(&self, session: &SessionId) -> Result<u64, Failure> {
-        let usage = self.store.session_usage(&self.tenant, session).await.map_err(failure)?;
+        let usage = self.store.session_usage(&self.tenant, session).await?;
         Ok(usage.cost_nano_usd)
     }
 
     /// One plan's row.
     pub async fn plan(&self, task: TaskId) -> Result<PlanRow, Failure> {
-        let row = self.store.plan(&self.tenant, task).await.map_err(failure)?;
+        let row = self.store.plan(&self.tenant, task).await?;
         row.ok_or_else(|| unknown_plan(task))
     }
 
@@ -326,7 +326,7 @@ impl StoredRuns {
         while rows.len() < limit as usize {
             let left = limit - rows.len() as u32;
             let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(|row| row.id) };
-            let more = self.store.approvals(&self.tenant, &filter, &page).await.map_err(failure)?;
+            let more = self.store.approvals(&self.tenant, &filter, &page).await?;
             let last = more.len() < page.limit as usize;
             rows.extend(more);
             if last {
@@ -338,7 +338,7 @@ impl StoredRuns {
 
     /// One approval.
     pub async fn approval(&self, id: ApprovalId) -> Result<ApprovalRow, Failure> {
-        let row = self.store.approval(&self.tenant, id).await.map_err(failure)?;
+        let row = self.store.approval(&self.tenant, id).await?;
         row.ok_or_else(|| {
             Failure::new("approval.unknown", format!("there is no approval {id}"))
                 .help("`proscenium approvals list` lists pending approvals")
@@ -376,14 +376,10 @@ impl StoredRuns {
     }
 
     async fn state(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
-        let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
+        let journal = self.store.run_events(&self.tenant, run).await?;
         let state = proscenium::fold(run, &journal);
         Ok((journal, state))
     }
-}
-
-fn failure(error: Error) -> Failure {
-    Failure::of_store(&error)
 }
 
 fn unknown_plan(task: TaskId) -> Failure {

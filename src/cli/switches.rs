@@ -113,7 +113,7 @@ async fn change<W: Write>(
     loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let store = keys::open(&loaded.config.store.data_dir).await.map_err(failure)?;
+    let store = keys::open(&loaded.config.store.data_dir).await?;
     let changed = switch(&store, kind, name, off, (reason, &loaded.config.auth.default_user)).await;
     store.close().await;
     let (word, now): (&'static str, _) = (
@@ -125,7 +125,7 @@ async fn change<W: Write>(
             (_, false) => "is switched on",
         },
     );
-    if changed.map_err(failure)? {
+    if changed? {
         writeln!(out, "The {word} {} {now}; a running server applies it within a second.", one_line(name))?;
     } else {
         writeln!(out, "The {word} {} {now} already.", one_line(name))?;
@@ -222,7 +222,7 @@ async fn stored(loaded: &LoadedConfig) -> Result<Vec<SwitchRow>, Failure> {
     let Some(store) = reading(loaded).await? else { return Ok(Vec::new()) };
     let rows = store.switches().await;
     store.close().await;
-    rows.map_err(failure)
+    rows.map_err(Failure::from)
 }
 
 /// Tenants that are named anywhere: by a key, the configuration, or as the default.
@@ -233,7 +233,7 @@ async fn known_tenants(loaded: &LoadedConfig) -> Result<BTreeMap<String, String>
     if let Some(store) = reading(loaded).await? {
         let keys = store.keys(None).await;
         store.close().await;
-        let valid = keys.map_err(failure)?.into_iter().filter(|key| key.revoked.is_none());
+        let valid = keys?.into_iter().filter(|key| key.revoked.is_none());
         known.extend(valid.map(|key| (key.tenant.to_string(), "has keys".to_owned())));
     }
     known.insert(config.auth.default_tenant.to_string(), "default".to_owned());
@@ -244,12 +244,8 @@ async fn reading(loaded: &LoadedConfig) -> Result<Option<Store>, Failure> {
     match Store::open_read_only(&loaded.config.store.data_dir).await {
         Ok(store) => Ok(Some(store)),
         Err(error) if error.kind() == ErrorCode::Absent => Ok(None),
-        Err(error) => Err(failure(error)),
+        Err(error) => Err(error.into()),
     }
-}
-
-fn failure(error: Error) -> Failure {
-    Failure::new(error.code(), error.to_string())
 }
 
 #[cfg(test)]
