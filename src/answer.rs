@@ -369,6 +369,7 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
 fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
     let nodes = step.flow().into_iter().flat_map(|work| &work.nodes).filter_map(|node| state.steps.get(node));
     let calls = step.calls.iter().chain(nodes.flat_map(|node| &node.calls));
+    let program = step.code().and_then(|work| work.result(state));
     AnswerStep {
         step_number: number,
         scene_name: step.step.label().to_owned(),
@@ -376,16 +377,8 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
         partial: state.is_partly_read(step),
         result: step.result.clone(),
         tool_calls: calls.filter_map(|call| answer_call(state, *call)).collect(),
-        rows: step
-            .code()
-            .and_then(|work| work.result(state))
-            .map(|end| end.answer_rows.clone())
-            .unwrap_or_default(),
-        would_change: step
-            .code()
-            .and_then(|work| work.result(state))
-            .map(|end| end.would_change.clone())
-            .unwrap_or_default(),
+        rows: program.map(|end| end.answer_rows.clone()).unwrap_or_default(),
+        would_change: program.map(|end| end.would_change.clone()).unwrap_or_default(),
         flow: AnswerFlow::of(state, number, step),
         error: step.error.clone(),
     }

@@ -170,14 +170,7 @@ impl Engine {
             // An unreadable run has no driver either, and never will have one.
             return self.cancel_unreadable(tenant, run, by).await;
         }
-        let action = CommandAction::Cancel;
-        let command = Command {
-            by: by.to_owned(),
-            note: None,
-            action,
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let command = Command::new(by, CommandAction::Cancel);
         match self.command(tenant, run, command).await {
             Ok(()) => Ok(true),
             Err(refused) if refused.fault.code == "run.ended" => Ok(false),

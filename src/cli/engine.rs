@@ -345,13 +345,7 @@ impl CommandExecutor for Ready {
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
         let last_seen = self.state(of.run).await?.seq;
-        let command = Command {
-            by,
-            note: command.note,
-            action: command.action,
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let command = Command { note: command.note, ..Command::new(by, command.action) };
         self.engine.command(&tenant, of.run, command).await.map_err(refused)?;
         // Subscribed before the journal is read, so that no event is missed.
         let watch = self.engine.watch(&tenant, of.run);

@@ -181,13 +181,7 @@ impl UserPlans<'_> {
         why: Option<&str>,
     ) -> Result<PlanDocument, Fault> {
         let run = self.run_of(task).await?;
-        let command = Command {
-            by: self.user.clone(),
-            note: why.map(str::to_owned),
-            action,
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let command = Command { note: why.map(str::to_owned), ..Command::new(self.user.clone(), action) };
         // A run that failed tells so in its document.
         let _ended = self
             .engine

@@ -96,10 +96,14 @@ pub enum CommandAction {
 }
 
 impl Command {
+    /// A command without a note, of a person who is known without an API key: of the command line, or of a library.
+    pub fn new(by: impl Into<String>, action: CommandAction) -> Self {
+        Self { by: by.into(), note: None, action, no_own_approval: false, is_authenticated: false }
+    }
+
     /// The refusal of an approval that nobody decided in time.
     pub fn expire(approval: u32) -> Self {
-        let action = CommandAction::Expire { approval };
-        Self { by: EXPIRY.to_owned(), note: None, action, no_own_approval: false, is_authenticated: false }
+        Self::new(EXPIRY, CommandAction::Expire { approval })
     }
 }
 

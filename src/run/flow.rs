@@ -11,30 +11,6 @@ use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index, pat
 use crate::plan::{DependsOn, Reference, Step, StepKind, StepStatus};
 
 impl StepState {
-    /// The progress of a flow's step.
-    pub fn flow(&self) -> Option<&FlowWork> {
-        match &self.work {
-            StepWork::Flow(work) => Some(work),
-            StepWork::Scene(_)
-            | StepWork::Synthesis(_)
-            | StepWork::Summary(_)
-            | StepWork::Code(_)
-            | StepWork::Node(_) => None,
-        }
-    }
-
-    /// The progress of a node's step.
-    pub fn node(&self) -> Option<&NodeWork> {
-        match &self.work {
-            StepWork::Node(work) => Some(work),
-            StepWork::Scene(_)
-            | StepWork::Flow(_)
-            | StepWork::Synthesis(_)
-            | StepWork::Summary(_)
-            | StepWork::Code(_) => None,
-        }
-    }
-
     /// Returns whether it executes a node, so that it belongs to the step of a flow and to no plan.
     pub fn is_node(&self) -> bool {
         self.node().is_some()

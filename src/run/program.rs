@@ -14,20 +14,6 @@ use crate::program::{PastCall, PastOutcome};
 /// How many writes of a program a message lists.
 const LISTED_WRITES: usize = 10;
 
-impl StepState {
-    /// The progress of a step of kind code.
-    pub fn code(&self) -> Option<&CodeWork> {
-        match &self.work {
-            StepWork::Code(work) => Some(work),
-            StepWork::Scene(_)
-            | StepWork::Flow(_)
-            | StepWork::Synthesis(_)
-            | StepWork::Summary(_)
-            | StepWork::Node(_) => None,
-        }
-    }
-}
-
 impl RunState {
     /// Returns whether the first plan is one step of kind code, so that no planner is asked for it.
     pub fn is_planned_as_program(&self) -> bool {

@@ -18,16 +18,6 @@ const MAX_SOURCES: usize = 60;
 /// How many replies about a summary in a row may be unusable or missing before the models are not asked any more.
 const MAX_FAILURES: u32 = 12;
 
-impl StepState {
-    /// The progress of a step of kind summary.
-    pub fn summary(&self) -> Option<&SummaryWork> {
-        match &self.work {
-            StepWork::Summary(work) => Some(work),
-            _ => None,
-        }
-    }
-}
-
 impl CallState {
     /// Returns whether its result is a summary that leaves out chunks that nobody read.
     pub(super) fn is_partial_summary(&self) -> bool {

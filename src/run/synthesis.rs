@@ -4,22 +4,8 @@ use serde_json::{Map, Value};
 
 use super::event::Effect;
 use super::state::{RunState, StepState};
-use super::work::{StepWork, SynthesisWork};
+use super::work::SynthesisWork;
 use crate::plan::{Reference, StepStatus};
-
-impl StepState {
-    /// The progress of a step of kind llm.
-    pub fn synthesis(&self) -> Option<&SynthesisWork> {
-        match &self.work {
-            StepWork::Synthesis(work) => Some(work),
-            StepWork::Scene(_)
-            | StepWork::Flow(_)
-            | StepWork::Summary(_)
-            | StepWork::Code(_)
-            | StepWork::Node(_) => None,
-        }
-    }
-}
 
 impl RunState {
     /// The inputs of a step of kind llm, with the values that its references stand for.

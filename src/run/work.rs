@@ -56,18 +56,6 @@ impl StepWork {
         }
     }
 
-    /// The work of a scene's step.
-    pub(super) fn scene(&self) -> Option<&SceneWork> {
-        match self {
-            StepWork::Scene(work) => Some(work),
-            StepWork::Flow(_)
-            | StepWork::Synthesis(_)
-            | StepWork::Summary(_)
-            | StepWork::Code(_)
-            | StepWork::Node(_) => None,
-        }
-    }
-
     /// Returns what is due in a running step with no call open and no question to the user.
     pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
         match self {

@@ -114,8 +114,7 @@ fn ends(run: &AnsweredRun) -> Vec<ConsultationOutcome> {
 async fn approve(town: &Town, run: &AnsweredRun) {
     let id = run.answer.approvals[0].approval_id;
     let action = CommandAction::Decide { approval: id.approval, choice: ApproverChoice::Yes, hash: None };
-    let by = "edie".to_owned();
-    let command = Command { by, note: None, action, no_own_approval: false, is_authenticated: false };
+    let command = Command::new("edie", action);
     let tenant = town.engine.request("", None).tenant;
     town.engine.command_and_wait(&tenant, run.answer.run_id, command).await.unwrap().unwrap();
 }

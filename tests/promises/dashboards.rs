@@ -409,13 +409,7 @@ impl Load {
     /// A plan is changed and then approved, and another plan waits forever.
     async fn edit_and_approve(&self, nth: usize) {
         let (engine, tenant) = (&self.served.engine, &self.served.tenant);
-        let by = |wish: CommandAction| Command {
-            by: "boss".to_owned(),
-            note: None,
-            action: wish,
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let by = |wish: CommandAction| Command::new("boss", wish);
         let mut runs = Vec::new();
         for name in ["edited", "left"] {
             let session = Some(SessionId::new(&format!("{name}-{nth}")).unwrap());

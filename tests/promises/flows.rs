@@ -494,13 +494,7 @@ async fn loop_that_never_succeeds_ends_at_its_bound() {
 }
 
 fn decide(choice: ApproverChoice) -> Command {
-    Command {
-        by: "boss".to_owned(),
-        note: None,
-        action: CommandAction::Decide { approval: 1, choice, hash: None },
-        no_own_approval: false,
-        is_authenticated: false,
-    }
+    Command::new("boss", CommandAction::Decide { approval: 1, choice, hash: None })
 }
 
 #[tokio::test]

@@ -385,13 +385,7 @@ async fn approval_metrics_equal_the_journal() {
     assert_eq!(count(&now, "runs_in_flight", &["waiting"]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &[]), 1.0);
 
-    let by = |wish: CommandAction| Command {
-        by: "boss".to_owned(),
-        note: None,
-        action: wish,
-        no_own_approval: false,
-        is_authenticated: false,
-    };
+    let by = |wish: CommandAction| Command::new("boss", wish);
     let mut changed = answer.plan.unwrap();
     changed.steps[0].purpose.push_str(" at once");
     let edit = by(CommandAction::Edit { plan: changed, version: None });

@@ -232,13 +232,7 @@ async fn commanded_run(test: &TestEngine, request: ChatRequest, actions: &[Comma
     let answer = test.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
     for action in actions {
-        let command = Command {
-            by: "lferrari".to_owned(),
-            note: None,
-            action: action.clone(),
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let command = Command::new("lferrari", action.clone());
         test.engine.command_and_wait(&test.tenant, answer.run_id, command).await.unwrap().unwrap();
     }
     test.events(answer.run_id).await

@@ -22,10 +22,6 @@ fn waits() -> RunState {
     in_force(Settings::default(), &scenes(), plan("book it", &["look", "book"]))
 }
 
-fn by(who: &str, wish: CommandAction) -> Command {
-    Command { by: who.to_owned(), note: None, action: wish, no_own_approval: false, is_authenticated: false }
-}
-
 fn approve(hold: bool) -> CommandAction {
     CommandAction::Approve { version: None, hash: None, hold }
 }
@@ -44,7 +40,7 @@ fn modify(words: &str) -> CommandAction {
 
 /// The code with which a command is refused.
 fn code(state: &RunState, wish: CommandAction) -> String {
-    match events_for_command(state, &scenes(), &by("hockney", wish.clone())) {
+    match events_for_command(state, &scenes(), &Command::new("hockney", wish.clone())) {
         Ok(events) => panic!("{wish:?} was carried out: {events:?}"),
         Err(refused) => {
             assert!(!refused.fault.message.is_empty());
@@ -55,7 +51,7 @@ fn code(state: &RunState, wish: CommandAction) -> String {
 
 /// Executes a command.
 fn carry_out(state: &mut RunState, wish: CommandAction) {
-    for event in events_for_command(state, &scenes(), &by("hockney", wish)).unwrap() {
+    for event in events_for_command(state, &scenes(), &Command::new("hockney", wish)).unwrap() {
         apply(state, event);
     }
     settle(state);
@@ -138,12 +134,16 @@ fn quarantined_run_waits_as_before_after_a_decision_about_it() {
         // Quarantined where it continued after a crash.
         state.status = RunStatus::Running;
         apply(&mut state, Event::RunPutAside { error: error.clone(), copied });
-        let events =
-            events_for_command(&state, &scenes(), &by("hockney", say(open, ApproverChoice::NotDone)))
-                .unwrap();
+        let events = events_for_command(
+            &state,
+            &scenes(),
+            &Command::new("hockney", say(open, ApproverChoice::NotDone)),
+        )
+        .unwrap();
         let again = Event::RunPutAside { error, copied };
         assert!(matches!(&events[..], [Event::Decided { .. }, last] if *last == again), "{events:?}");
-        let released = events_for_command(&state, &scenes(), &by("hockney", CommandAction::Reopen)).unwrap();
+        let released =
+            events_for_command(&state, &scenes(), &Command::new("hockney", CommandAction::Reopen)).unwrap();
         assert!(matches!(&released[..], [Event::Released { .. }]), "{released:?}");
     }
 }
@@ -182,10 +182,13 @@ fn invalid_commands_on_a_waiting_plan_are_refused_with_their_codes() {
         assert_eq!(code(&state, wish.clone()), expected, "{wish:?}");
     }
     let note = Some("x".repeat(8_001));
-    let refused = events_for_command(&state, &scenes(), &Command { note, ..by("hockney", approve(false)) });
+    let refused =
+        events_for_command(&state, &scenes(), &Command { note, ..Command::new("hockney", approve(false)) });
     assert_eq!(refused.unwrap_err().fault.code, "approval.note_too_long");
     let right = state.approvals[&1].needed.hash.clone();
-    assert!(events_for_command(&state, &scenes(), &by("hockney", seen(Some(1), Some(&right)))).is_ok());
+    assert!(
+        events_for_command(&state, &scenes(), &Command::new("hockney", seen(Some(1), Some(&right)))).is_ok()
+    );
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn first_of_two_conflicting_decisions_counts() {
     assert_eq!(code(&state, say(1, ApproverChoice::No)), "approval.decided");
     assert_eq!(code(&state, CommandAction::Expire { approval: 1 }), "approval.decided");
     // Repeated without `hold`, it begins.
-    let released = events_for_command(&state, &scenes(), &by("hockney", approve(false))).unwrap();
+    let released = events_for_command(&state, &scenes(), &Command::new("hockney", approve(false))).unwrap();
     assert_eq!(released, [Event::Released { by: "hockney".to_owned() }]);
     carry_out(&mut state, approve(false));
     for wish in [approve(false), modify("two days"), edit(plan("look", &["look"]))] {
@@ -208,7 +211,8 @@ fn first_of_two_conflicting_decisions_counts() {
     assert_eq!(code(&state, approve(false)), "plan.illegal_transition");
     assert_eq!(code(&state, say(1, ApproverChoice::Yes)), "approval.decided");
     assert_eq!(code(&state, CommandAction::Cancel), "run.ended");
-    let refused = events_for_command(&state, &scenes(), &by("hockney", CommandAction::Reopen)).unwrap_err();
+    let refused =
+        events_for_command(&state, &scenes(), &Command::new("hockney", CommandAction::Reopen)).unwrap_err();
     assert_eq!(refused.fault.code, "run.not_resumable");
     let why = "this run is cancelled, and only a failed or partial run can be resumed";
     assert_eq!(refused.fault.message, why);
@@ -220,7 +224,7 @@ fn plan_being_changed_cannot_be_approved_or_changed() {
     carry_out(&mut state, edit(plan("book two days", &["look", "book"])));
     assert_eq!(code(&state, say(1, ApproverChoice::Yes)), "approval.lapsed");
     let old = CommandAction::Approve { version: Some(1), hash: None, hold: false };
-    let refused = events_for_command(&state, &scenes(), &by("hockney", old)).unwrap_err();
+    let refused = events_for_command(&state, &scenes(), &Command::new("hockney", old)).unwrap_err();
     assert_eq!(*refused.difference, [r#"~ step 1 A: purpose "book it" -> "book two days""#]);
     carry_out(&mut state, modify("three days"));
     assert_eq!(code(&state, approve(false)), "plan.not_made");
@@ -279,14 +283,15 @@ fn requester_approves_own_request_only_where_allowed() {
     let settings = Settings { approval, ..Settings::default() };
     let state = in_force(settings, &scenes(), plan("book it", &["book"]));
     for wish in [approve(false), say(1, ApproverChoice::Yes)] {
-        let own = events_for_command(&state, &scenes(), &by("keysersoze", wish.clone())).unwrap_err();
+        let own =
+            events_for_command(&state, &scenes(), &Command::new("keysersoze", wish.clone())).unwrap_err();
         assert_eq!(own.fault.code, "approval.own_request");
-        assert!(events_for_command(&state, &scenes(), &by("hockney", wish)).is_ok());
+        assert!(events_for_command(&state, &scenes(), &Command::new("hockney", wish)).is_ok());
     }
-    assert!(events_for_command(&waits(), &scenes(), &by("keysersoze", approve(false))).is_ok());
+    assert!(events_for_command(&waits(), &scenes(), &Command::new("keysersoze", approve(false))).is_ok());
     // Requesters may withdraw their own requests.
     for wish in [say(1, ApproverChoice::No), CommandAction::Cancel] {
-        assert!(events_for_command(&state, &scenes(), &by("keysersoze", wish)).is_ok());
+        assert!(events_for_command(&state, &scenes(), &Command::new("keysersoze", wish)).is_ok());
     }
 }
 
@@ -294,23 +299,24 @@ fn requester_approves_own_request_only_where_allowed() {
 fn only_the_version_that_was_seen_is_approved() {
     let mut state = waits();
     assert!(
-        events_for_command(&state, &scenes(), &by("fenster", approve(false))).is_ok(),
+        events_for_command(&state, &scenes(), &Command::new("fenster", approve(false))).is_ok(),
         "there is one only"
     );
     carry_out(&mut state, edit(plan("book two", &["book"])));
     let hash = state.plan_approval().unwrap().1.needed.hash.clone();
     for hold in [false, true] {
-        let refused = events_for_command(&state, &scenes(), &by("fenster", approve(hold))).unwrap_err();
+        let refused =
+            events_for_command(&state, &scenes(), &Command::new("fenster", approve(hold))).unwrap_err();
         assert_eq!(refused.fault.code, "plan.version_required");
         assert!(refused.fault.message.contains("version 2") && refused.fault.message.contains(&hash));
         for (version, hash) in [(Some(2), None), (None, Some(hash.clone()))] {
             let seen = CommandAction::Approve { version, hash, hold };
-            assert!(events_for_command(&state, &scenes(), &by("fenster", seen)).is_ok());
+            assert!(events_for_command(&state, &scenes(), &Command::new("fenster", seen)).is_ok());
         }
     }
     // A held approval was also of a version; the release must name it too.
     carry_out(&mut state, CommandAction::Approve { version: Some(2), hash: None, hold: true });
-    let begins = events_for_command(&state, &scenes(), &by("fenster", approve(false))).unwrap_err();
+    let begins = events_for_command(&state, &scenes(), &Command::new("fenster", approve(false))).unwrap_err();
     assert_eq!(begins.fault.code, "plan.version_required");
 }
 
@@ -320,32 +326,40 @@ fn editor_cannot_approve_own_change_where_barred() {
     let settings = Settings { approval, ..Settings::default() };
     let mut state = in_force(settings, &scenes(), plan("book it", &["book"]));
     carry_out(&mut state, edit(plan("book two", &["book"])));
-    let barred = |who: &str, wish: CommandAction| Command { no_own_approval: true, ..by(who, wish) };
+    let barred =
+        |who: &str, wish: CommandAction| Command { no_own_approval: true, ..Command::new(who, wish) };
     let open = state.approvals.iter().find(|(_, put)| put.is_open()).map(|(number, _)| *number).unwrap();
     let second = CommandAction::Approve { version: Some(2), hash: None, hold: false };
     for wish in [second, say(open, ApproverChoice::Yes)] {
         for own in ["keysersoze", "hockney"] {
             assert_eq!(
-                events_for_command(&state, &scenes(), &by(own, wish.clone())).unwrap_err().fault.code,
+                events_for_command(&state, &scenes(), &Command::new(own, wish.clone()))
+                    .unwrap_err()
+                    .fault
+                    .code,
                 "approval.own_request"
             );
         }
-        assert!(events_for_command(&state, &scenes(), &by("fenster", wish.clone())).is_ok());
+        assert!(events_for_command(&state, &scenes(), &Command::new("fenster", wish.clone())).is_ok());
         assert!(events_for_command(&state, &scenes(), &barred("fenster", wish)).is_ok());
     }
-    assert!(events_for_command(&state, &scenes(), &by("hockney", say(open, ApproverChoice::No))).is_ok());
+    assert!(
+        events_for_command(&state, &scenes(), &Command::new("hockney", say(open, ApproverChoice::No)))
+            .is_ok()
+    );
     // Editing arguments makes the editor a requester.
     let call = asks_about_a_call();
     let edited = say(2, ApproverChoice::Edited(json!({"n": 2})));
     let own = events_for_command(&call, &scenes(), &barred("fenster", edited.clone())).unwrap_err();
     assert_eq!(own.fault.code, "approval.own_request");
     assert!(events_for_command(&call, &scenes(), &barred("fenster", say(2, ApproverChoice::Yes))).is_ok());
-    assert!(events_for_command(&call, &scenes(), &by("fenster", edited)).is_ok());
+    assert!(events_for_command(&call, &scenes(), &Command::new("fenster", edited)).is_ok());
 }
 
 #[test]
 fn key_without_permission_cannot_approve_own_requests() {
-    let barred = |who: &str, wish: CommandAction| Command { no_own_approval: true, ..by(who, wish) };
+    let barred =
+        |who: &str, wish: CommandAction| Command { no_own_approval: true, ..Command::new(who, wish) };
     let state = waits();
     for wish in [approve(false), approve(true), say(1, ApproverChoice::Yes)] {
         let own = events_for_command(&state, &scenes(), &barred("keysersoze", wish.clone())).unwrap_err();
@@ -372,7 +386,7 @@ fn key_without_permission_cannot_approve_own_requests() {
 fn changed_tools_are_reported_and_recorded_before_approval() {
     let state = waits();
     let other = catalogue(ToolApproval::Required, None, "Books at once.");
-    let refused = events_for_command(&state, &other, &by("hockney", approve(false))).unwrap_err();
+    let refused = events_for_command(&state, &other, &Command::new("hockney", approve(false))).unwrap_err();
     assert_eq!(refused.fault.code, "approval.changed");
     assert_eq!(*refused.difference, ["~ A.book has another definition now"]);
     let lapse = refused.record.unwrap().0;
@@ -380,13 +394,15 @@ fn changed_tools_are_reported_and_recorded_before_approval() {
     apply(&mut state, lapse);
     settle(&mut state);
     // The new approval covers the current definitions, and only its hash proves that they were seen.
-    let unseen = events_for_command(&state, &other, &by("hockney", approve(false))).unwrap_err();
+    let unseen = events_for_command(&state, &other, &Command::new("hockney", approve(false))).unwrap_err();
     assert_eq!(unseen.fault.code, "approval.changed");
     let hash = state.plan_approval().map(|(_, put)| put.needed.hash.clone());
     let seen = CommandAction::Approve { version: Some(1), hash, hold: false };
-    assert!(events_for_command(&state, &other, &by("hockney", seen)).is_ok());
+    assert!(events_for_command(&state, &other, &Command::new("hockney", seen)).is_ok());
     // A refusal does not need the current hash.
-    assert!(events_for_command(&waits(), &other, &by("hockney", say(1, ApproverChoice::No))).is_ok());
+    assert!(
+        events_for_command(&waits(), &other, &Command::new("hockney", say(1, ApproverChoice::No))).is_ok()
+    );
 }
 
 #[test]
@@ -395,7 +411,7 @@ fn edited_arguments_are_validated_and_change_the_call_key() {
     assert_eq!(code(&state, say(2, ApproverChoice::Edited(json!({"n": "two"})))), "approval.arguments");
     assert_eq!(code(&state, say(2, ApproverChoice::Done)), "approval.choice");
     let edited = say(2, ApproverChoice::Edited(json!({"n": 2})));
-    let events = events_for_command(&state, &scenes(), &by("hockney", edited)).unwrap();
+    let events = events_for_command(&state, &scenes(), &Command::new("hockney", edited)).unwrap();
     let [Event::Decided { approval: 2, matter, decision, .. }] = events.as_slice() else {
         panic!("{events:?}")
     };
@@ -403,7 +419,8 @@ fn edited_arguments_are_validated_and_change_the_call_key() {
     let key = call_key("A", "book", &json!({"n": 2}), &["n".to_owned()]);
     assert_eq!(*decision, Decision::Edited { arguments: json!({"n": 2}), key });
     let expired =
-        events_for_command(&state, &scenes(), &by("expiry", CommandAction::Expire { approval: 2 })).unwrap();
+        events_for_command(&state, &scenes(), &Command::new("expiry", CommandAction::Expire { approval: 2 }))
+            .unwrap();
     assert!(matches!(expired.as_slice(), [Event::Decided { decision: Decision::No, .. }]));
 }
 
@@ -418,13 +435,15 @@ fn unknown_write_can_be_resolved_at_any_time() {
         for (choice, decision) in
             [(ApproverChoice::Done, Decision::Done), (ApproverChoice::NotDone, Decision::NotDone)]
         {
-            let events = events_for_command(&state, &scenes(), &by("hockney", say(open, choice))).unwrap();
+            let events =
+                events_for_command(&state, &scenes(), &Command::new("hockney", say(open, choice))).unwrap();
             assert!(
                 matches!(events.as_slice(), [Event::Decided { decision: said, .. }] if *said == decision)
             );
         }
         let events =
-            events_for_command(&state, &scenes(), &by("hockney", say(open, ApproverChoice::Again))).unwrap();
+            events_for_command(&state, &scenes(), &Command::new("hockney", say(open, ApproverChoice::Again)))
+                .unwrap();
         let names: Vec<&str> = events.iter().map(Event::name).collect();
         assert_eq!(names, if ended { vec!["run_reopened", "decided"] } else { vec!["decided"] });
         let mut state = state;
@@ -505,7 +524,7 @@ fn write_with_changed_tool_needs_its_own_approval() {
 }
 
 fn carry_out_with(state: &mut RunState, catalogue: &Catalogue, wish: CommandAction) {
-    for event in events_for_command(state, catalogue, &by("hockney", wish)).unwrap() {
+    for event in events_for_command(state, catalogue, &Command::new("hockney", wish)).unwrap() {
         apply(state, event);
     }
     settle(state);

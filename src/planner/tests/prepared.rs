@@ -32,18 +32,7 @@ fn approved(settings: Settings, scenes: &Catalogue, plan: Plan) -> RunState {
     let mut state = in_force(settings, scenes, plan);
     assert_eq!(state.status, RunStatus::Waiting);
     let wish = CommandAction::Approve { version: None, hash: None, hold: false };
-    let events = events_for_command(
-        &state,
-        scenes,
-        &Command {
-            by: "hockney".to_owned(),
-            note: None,
-            action: wish,
-            no_own_approval: false,
-            is_authenticated: false,
-        },
-    )
-    .unwrap();
+    let events = events_for_command(&state, scenes, &Command::new("hockney", wish)).unwrap();
     events.into_iter().for_each(|event| apply(&mut state, event));
     settle(&mut state);
     state
@@ -248,18 +237,8 @@ fn check_and_answer_prompts_include_changes_by_people() {
     );
     let wish = CommandAction::Edit { plan: plan("look only", &["look"]), version: None };
     let note = Some("no booking".to_owned());
-    for event in events_for_command(
-        &state,
-        &scenes,
-        &Command {
-            by: "hockney".to_owned(),
-            note,
-            action: wish,
-            no_own_approval: false,
-            is_authenticated: false,
-        },
-    )
-    .unwrap()
+    for event in
+        events_for_command(&state, &scenes, &Command { note, ..Command::new("hockney", wish) }).unwrap()
     {
         apply(&mut state, event);
     }
@@ -304,13 +283,7 @@ fn waiting_write_needs_approval_after_its_tool_changes() {
     settle(&mut state);
     // Writes of one reply are executed one by one.
     let wish = CommandAction::Decide { approval: 3, choice: ApproverChoice::Yes, hash: None };
-    let yes = Command {
-        by: "hockney".to_owned(),
-        note: None,
-        action: wish,
-        no_own_approval: false,
-        is_authenticated: false,
-    };
+    let yes = Command::new("hockney", wish);
     events_for_command(&state, &other, &yes).unwrap().into_iter().for_each(|event| apply(&mut state, event));
     settle(&mut state);
     assert!(matches!(state.next()[..], [Action::Call { call: 1, .. }]), "{:?}", state.next());

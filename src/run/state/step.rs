@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::plan::{Step, StepStatus};
 use crate::run::event::{Fault, Question};
-use crate::run::work::{SceneWork, StepWork};
+use crate::run::work::{CodeWork, FlowWork, NodeWork, SceneWork, StepWork, SummaryWork, SynthesisWork};
 
 /// A step and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,6 +82,31 @@ impl StepState {
 
     /// The progress of a scene's step.
     pub fn scene(&self) -> Option<&SceneWork> {
-        self.work.scene()
+        if let StepWork::Scene(work) = &self.work { Some(work) } else { None }
+    }
+
+    /// The progress of a flow's step.
+    pub fn flow(&self) -> Option<&FlowWork> {
+        if let StepWork::Flow(work) = &self.work { Some(work) } else { None }
+    }
+
+    /// The progress of a node's step.
+    pub fn node(&self) -> Option<&NodeWork> {
+        if let StepWork::Node(work) = &self.work { Some(work) } else { None }
+    }
+
+    /// The progress of a step of kind llm.
+    pub fn synthesis(&self) -> Option<&SynthesisWork> {
+        if let StepWork::Synthesis(work) = &self.work { Some(work) } else { None }
+    }
+
+    /// The progress of a step of kind summary.
+    pub fn summary(&self) -> Option<&SummaryWork> {
+        if let StepWork::Summary(work) = &self.work { Some(work) } else { None }
+    }
+
+    /// The progress of a step of kind code.
+    pub fn code(&self) -> Option<&CodeWork> {
+        if let StepWork::Code(work) = &self.work { Some(work) } else { None }
     }
 }

@@ -131,11 +131,5 @@ pub fn unblocking_command(dice: &mut Dice, state: &RunState) -> Command {
         }
         None => panic!("the run waits for nothing: {state:#?}"),
     };
-    Command {
-        by: "edie".to_owned(),
-        note: None,
-        action: wish,
-        no_own_approval: false,
-        is_authenticated: false,
-    }
+    Command::new("edie", wish)
 }

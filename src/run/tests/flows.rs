@@ -164,13 +164,7 @@ impl FlowSim {
 
     /// Whether the command had an effect.
     fn command(&mut self, action: CommandAction) -> bool {
-        let command = Command {
-            by: "keysersoze".to_owned(),
-            note: None,
-            action,
-            no_own_approval: false,
-            is_authenticated: false,
-        };
+        let command = Command::new("keysersoze", action);
         match planner::events_for_command(&self.state, &self.catalogue, &command) {
             Ok(events) => {
                 events.into_iter().for_each(|event| self.record(event));
