@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::{FromRow, QueryBuilder, Row as _};
 use strum::{EnumString, IntoStaticStr};
 
 use super::Store;
 use super::error::Error;
 use super::heads::StreamHead;
 use super::owners::OwnerScope;
-use super::read::{MAX_PAGE, Page, decode, read_time};
+use super::read::{MAX_PAGE, Page, decode, read_optional_time, read_time};
 use super::record::{JournalRow, StreamId};
 use crate::plan::TaskId;
 use crate::run::{Approval, ApprovalId, ApprovalSubject, Event, RunId, SessionId, TenantId};
@@ -160,8 +160,7 @@ impl Store {
         }
         filter.scope.push_condition(&mut query, "approvals.run");
         query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.build_query_as().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// One approval; `None` when the tenant has none with this id.
@@ -173,8 +172,7 @@ impl Store {
         query.push("tenant = ").push_bind(tenant.as_str());
         query.push(" AND run = ").push_bind(id.run.to_string());
         query.push(" AND approval = ").push_bind(i64::from(id.approval));
-        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        row.as_ref().map(approval_row).transpose().map_err(|e| self.list_error(&e))
+        query.build_query_as().fetch_optional(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// Approvals of plans and calls, of all tenants, that were requested before `before` and are still open:
@@ -187,29 +185,29 @@ impl Store {
         query.push("state = 'open' AND about <> 'outcome' AND created < ");
         query.push_bind(super::usage::time_bound(Some(before), i64::MAX));
         query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(limit));
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.build_query_as().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 }
 
-pub(super) fn approval_row(row: &SqliteRow) -> Result<ApprovalRow, sqlx::Error> {
-    let run: RunId = decode(row.try_get::<&str, _>("run")?.parse())?;
-    let state: &str = row.try_get("state")?;
-    let decided = row.try_get::<Option<i64>, _>("decided")?;
-    Ok(ApprovalRow {
-        id: ApprovalId { run, approval: row.try_get("approval")? },
-        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
-        session: decode(SessionId::new(row.try_get("session")?))?,
-        task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
-        user: row.try_get("user")?,
-        about: About::from_name(row.try_get("about")?)
-            .ok_or_else(|| sqlx::Error::Decode("approvals.about holds an unknown name".into()))?,
-        created: read_time(row, "created")?,
-        state: state
-            .parse()
-            .map_err(|_| sqlx::Error::Decode("approvals.state holds an unknown name".into()))?,
-        decided: decided.map(|at| decode(Timestamp::from_nanosecond(i128::from(at)))).transpose()?,
-    })
+impl FromRow<'_, SqliteRow> for ApprovalRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let run: RunId = decode(row.try_get::<&str, _>("run")?.parse())?;
+        let state: &str = row.try_get("state")?;
+        Ok(Self {
+            id: ApprovalId { run, approval: row.try_get("approval")? },
+            tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+            session: decode(SessionId::new(row.try_get("session")?))?,
+            task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
+            user: row.try_get("user")?,
+            about: About::from_name(row.try_get("about")?)
+                .ok_or_else(|| sqlx::Error::Decode("approvals.about holds an unknown name".into()))?,
+            created: read_time(row, "created")?,
+            state: state
+                .parse()
+                .map_err(|_| sqlx::Error::Decode("approvals.state holds an unknown name".into()))?,
+            decided: read_optional_time(row, "decided")?,
+        })
+    }
 }
 
 /// The change of an event in the approvals of its run.

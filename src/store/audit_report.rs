@@ -5,7 +5,7 @@ use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::{FromRow, QueryBuilder, Row as _};
 use subtle::ConstantTimeEq as _;
 
 use super::Store;
@@ -86,8 +86,7 @@ impl Store {
         }
         query.push(" ORDER BY seq DESC LIMIT ").push_bind(i64::from(limit));
         let failed = |e| Error::database(self.path(), "read the audit log", &e);
-        let rows = query.build().fetch_all(self.pool()).await.map_err(failed)?;
-        rows.iter().map(audit_row).collect::<Result<_, _>>().map_err(failed)
+        query.build_query_as().fetch_all(self.pool()).await.map_err(failed)
     }
 
     /// Verifies the audit log row by row, up to the first failure: a row that was changed or removed, or that
@@ -226,16 +225,18 @@ fn verify_row(
     Ok(why.map_or(Ok(hash), Err))
 }
 
-fn audit_row(row: &SqliteRow) -> Result<AuditRow, sqlx::Error> {
-    Ok(AuditRow {
-        seq: row.try_get("seq")?,
-        at: read_time(row, "at")?,
-        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
-        run: decode(row.try_get::<&str, _>("run")?.parse())?,
-        event: row.try_get("event")?,
-        approval: row.try_get("approval")?,
-        who: row.try_get("who")?,
-        decision: row.try_get("decision")?,
-        erased: row.try_get("erased")?,
-    })
+impl FromRow<'_, SqliteRow> for AuditRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            seq: row.try_get("seq")?,
+            at: read_time(row, "at")?,
+            tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+            run: decode(row.try_get::<&str, _>("run")?.parse())?,
+            event: row.try_get("event")?,
+            approval: row.try_get("approval")?,
+            who: row.try_get("who")?,
+            decision: row.try_get("decision")?,
+            erased: row.try_get("erased")?,
+        })
+    }
 }

@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::Store;
 use super::error::Error;
+use super::read::read_time;
 use super::usage::{USAGE_EVENTS, time_bound};
 use crate::run::{Attempt, TenantId, Usage};
 
@@ -104,9 +105,7 @@ impl Store {
 }
 
 fn day(row: &SqliteRow, zone: &TimeZone) -> Result<Date, sqlx::Error> {
-    let at: i64 = row.try_get("at")?;
-    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(|e| sqlx::Error::Decode(e.into()))?;
-    Ok(at.to_zoned(zone.clone()).date())
+    Ok(read_time(row, "at")?.to_zoned(zone.clone()).date())
 }
 
 /// The usage of erased conversations in a quarter of an hour.

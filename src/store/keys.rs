@@ -10,14 +10,15 @@ use rand::rngs::OsRng;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row as _};
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::key_holds::HeldKey;
+use super::read::{decode, read_optional_time, read_time};
 use crate::access::Role;
 use crate::invisible::is_invisible;
 use crate::run::TenantId;
@@ -175,15 +176,14 @@ impl Store {
     /// Database errors.
     pub async fn keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKey>, Error> {
         let failed = |e| Error::database(self.path(), "read the keys", &e);
-        let rows = sqlx::query(
+        sqlx::query_as(
             "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires \
              FROM api_keys WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created, id",
         )
         .bind(tenant.map(TenantId::as_str))
         .fetch_all(self.pool())
         .await
-        .map_err(failed)?;
-        rows.iter().map(key_row).collect::<Result<_, _>>().map_err(failed)
+        .map_err(failed)
     }
 
     /// Revokes a key permanently. A running server applies it within a second. Returns whether the key
@@ -216,7 +216,7 @@ impl Store {
     /// Database errors.
     pub(super) async fn valid_keys(&self, held: &[HeldKey]) -> Result<HashSet<HeldKey>, Error> {
         let failed = |e| Error::database(self.path(), "look up keys", &e);
-        let rows = sqlx::query(
+        let keys: Vec<ApiKey> = sqlx::query_as(
             "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires \
              FROM api_keys \
              WHERE id IN (SELECT value FROM json_each(?))",
@@ -225,7 +225,6 @@ impl Store {
         .fetch_all(self.pool())
         .await
         .map_err(failed)?;
-        let keys: Vec<ApiKey> = rows.iter().map(key_row).collect::<Result<_, _>>().map_err(failed)?;
         Ok(keys.into_iter().filter(ApiKey::is_valid).map(|key| (key.id, key.role)).collect())
     }
 
@@ -270,7 +269,7 @@ impl Store {
         let (key, stored) = match &row {
             Some(row) => {
                 let stored: Vec<u8> = row.try_get("hash").map_err(failed)?;
-                (Some(key_row(row).map_err(failed)?), stored)
+                (Some(ApiKey::from_row(row).map_err(failed)?), stored)
             }
             None => (None, vec![0; given.len()]),
         };
@@ -358,24 +357,22 @@ pub(super) fn nanoseconds(at: Timestamp) -> Result<i64, Error> {
         .map_err(|_| Error::new(ErrorCode::BadRecord, format!("the time {at} cannot be stored")))
 }
 
-fn key_row(row: &SqliteRow) -> Result<ApiKey, sqlx::Error> {
-    fn read<T, E: std::error::Error + Send + Sync + 'static>(value: Result<T, E>) -> Result<T, sqlx::Error> {
-        value.map_err(|e| sqlx::Error::Decode(Box::new(e)))
+impl FromRow<'_, SqliteRow> for ApiKey {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+            user: row.try_get("user")?,
+            label: row.try_get("label")?,
+            no_own_approval: row.try_get("no_own_approval")?,
+            // An unknown role falls back to the one with the fewest permissions.
+            role: Role::from_name(row.try_get("role")?).unwrap_or_default(),
+            role_migrated: row.try_get("role_migrated")?,
+            expires: read_optional_time(row, "expires")?,
+            created: read_time(row, "created")?,
+            revoked: read_optional_time(row, "revoked")?,
+        })
     }
-    let time = |nanoseconds: i64| read(Timestamp::from_nanosecond(i128::from(nanoseconds)));
-    Ok(ApiKey {
-        id: row.try_get("id")?,
-        tenant: read(TenantId::new(row.try_get("tenant")?))?,
-        user: row.try_get("user")?,
-        label: row.try_get("label")?,
-        no_own_approval: row.try_get("no_own_approval")?,
-        // An unknown role falls back to the one with the fewest permissions.
-        role: Role::from_name(row.try_get("role")?).unwrap_or_default(),
-        role_migrated: row.try_get("role_migrated")?,
-        expires: row.try_get::<Option<i64>, _>("expires")?.map(time).transpose()?,
-        created: time(row.try_get("created")?)?,
-        revoked: row.try_get::<Option<i64>, _>("revoked")?.map(time).transpose()?,
-    })
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row as _};
 
 use super::Store;
 use super::error::Error;
-use super::read::{decode, read_time};
+use super::read::{decode, read_optional_time, read_time};
 use super::record::JournalRow;
 use crate::run::{
     Demotion, Event, LearnedPlan, LessonResult, PathRecall, PlanLesson, PlanRecall, PlanScore, RecallOutcome,
@@ -95,14 +95,13 @@ impl Store {
         template: &str,
         user: &str,
     ) -> Result<Option<LearnedRow>, Error> {
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{COLUMNS} AND template = ?3")))
+        sqlx::query_as(sqlx::AssertSqlSafe(format!("{COLUMNS} AND template = ?3")))
             .bind(tenant.as_str())
             .bind(user)
             .bind(template)
             .fetch_optional(self.pool())
             .await
-            .map_err(|e| self.list_error(&e))?;
-        row.as_ref().map(learned_row).transpose().map_err(|e| self.list_error(&e))
+            .map_err(|e| self.list_error(&e))
     }
 
     /// The plans that a user may profit from and that succeeded at least `after` times, those said last first; at most
@@ -121,10 +120,9 @@ impl Store {
             "SELECT * FROM ({COLUMNS} AND successes >= ?3 AND demoted IS NULL AND flow IS ?4) WHERE kept OR by_user \
              ORDER BY seen DESC, template LIMIT {MAX_CANDIDATES}"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(user).bind(after);
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(user).bind(after);
         let query = query.bind(flow);
-        let rows = query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(learned_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// A page of a tenant's learned plans, by template, after `after`.
@@ -138,10 +136,9 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<LearnedRow>, Error> {
         let sql = format!("{COLUMNS} AND template > ?3 ORDER BY template LIMIT ?4");
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind("");
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind("");
         let query = query.bind(after.unwrap_or_default()).bind(limit);
-        let rows = query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(learned_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// Deletes the plan of a tenant's template. Returns whether there was one.
@@ -189,25 +186,24 @@ impl Store {
     }
 }
 
-fn learned_row(row: &SqliteRow) -> Result<LearnedRow, sqlx::Error> {
-    let suspended: Option<i64> = row.try_get("suspended_until")?;
-    Ok(LearnedRow {
-        template: row.try_get("template")?,
-        words: row.try_get("words")?,
-        plan: decode(serde_json::from_str(row.try_get("plan")?))?,
-        successes: row.try_get("successes")?,
-        failures: row.try_get("failures")?,
-        uses: row.try_get("uses")?,
-        users: row.try_get("users")?,
-        kept: row.try_get("kept")?,
-        demoted: demotion(row)?,
-        suspended_until: suspended
-            .map(|at| decode(Timestamp::from_nanosecond(i128::from(at))))
-            .transpose()?,
-        created: read_time(row, "created")?,
-        seen: read_time(row, "seen")?,
-        by_user: row.try_get("by_user")?,
-    })
+impl FromRow<'_, SqliteRow> for LearnedRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            template: row.try_get("template")?,
+            words: row.try_get("words")?,
+            plan: decode(serde_json::from_str(row.try_get("plan")?))?,
+            successes: row.try_get("successes")?,
+            failures: row.try_get("failures")?,
+            uses: row.try_get("uses")?,
+            users: row.try_get("users")?,
+            kept: row.try_get("kept")?,
+            demoted: demotion(row)?,
+            suspended_until: read_optional_time(row, "suspended_until")?,
+            created: read_time(row, "created")?,
+            seen: read_time(row, "seen")?,
+            by_user: row.try_get("by_user")?,
+        })
+    }
 }
 
 fn demotion(row: &SqliteRow) -> Result<Option<Demotion>, sqlx::Error> {

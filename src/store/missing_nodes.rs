@@ -1,8 +1,8 @@
 //! Nodes that path planners missed in flows, from the journal.
 
 use jiff::Timestamp;
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row as _};
 
 use super::Store;
 use super::error::Error;
@@ -37,10 +37,9 @@ impl Store {
         user: Option<&str>,
         limit: u32,
     ) -> Result<Vec<MissingNodeRow>, Error> {
-        let query = sqlx::query(sqlx::AssertSqlSafe(query())).bind(tenant.as_str());
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(query())).bind(tenant.as_str());
         let query = query.bind(flow).bind(user).bind(limit);
-        let rows = query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(missing_node_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 }
 
@@ -56,10 +55,12 @@ pub(super) fn query() -> String {
     )
 }
 
-fn missing_node_row(row: &SqliteRow) -> Result<MissingNodeRow, sqlx::Error> {
-    Ok(MissingNodeRow {
-        node: decode(serde_json::from_str(row.try_get("node")?))?,
-        run: decode(row.try_get::<&str, _>("run")?.parse())?,
-        at: read_time(row, "at")?,
-    })
+impl FromRow<'_, SqliteRow> for MissingNodeRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            node: decode(serde_json::from_str(row.try_get("node")?))?,
+            run: decode(row.try_get::<&str, _>("run")?.parse())?,
+            at: read_time(row, "at")?,
+        })
+    }
 }

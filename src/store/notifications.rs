@@ -3,11 +3,11 @@
 //! The delivery state is no part of the journal, so it is written separately.
 
 use jiff::Timestamp;
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row as _};
 
 use super::Store;
-use super::approvals::{APPROVAL_COLUMNS, About, ApprovalRow, approval_row};
+use super::approvals::{APPROVAL_COLUMNS, About, ApprovalRow};
 use super::error::Error;
 use super::usage::time_bound;
 use crate::run::ApprovalId;
@@ -55,7 +55,10 @@ impl Store {
             .await
             .map_err(|e| self.list_error(&e))?;
         let read = |row: &SqliteRow| {
-            Ok(PendingNotification { approval: approval_row(row)?, attempts: row.try_get("attempts")? })
+            Ok(PendingNotification {
+                approval: ApprovalRow::from_row(row)?,
+                attempts: row.try_get("attempts")?,
+            })
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }

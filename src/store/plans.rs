@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _, Sqlite};
+use sqlx::{FromRow, QueryBuilder, Row as _, Sqlite};
 
 use super::Store;
 use super::error::Error;
@@ -72,8 +72,7 @@ impl Store {
         page: &Page<TaskId>,
     ) -> Result<Vec<PlanRow>, Error> {
         let mut query = list_query(tenant, filter, page);
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(plan_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.build_query_as().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// One plan as lists show it; `None` when the tenant has no such plan.
@@ -84,8 +83,7 @@ impl Store {
         let mut query = QueryBuilder::new(PLAN_COLUMNS);
         query.push(" FROM plans JOIN runs USING (run) WHERE task = ").push_bind(task.to_string());
         query.push(" AND tenant = ").push_bind(tenant.as_str());
-        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        row.as_ref().map(plan_row).transpose().map_err(|e| self.list_error(&e))
+        query.build_query_as().fetch_optional(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// The run of the plan with this public id; `None` when the tenant has none.
@@ -148,19 +146,21 @@ pub(super) fn list_query(
     query
 }
 
-fn plan_row(row: &SqliteRow) -> Result<PlanRow, sqlx::Error> {
-    Ok(PlanRow {
-        task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
-        run: decode(row.try_get::<&str, _>("run")?.parse())?,
-        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
-        session: decode(SessionId::new(row.try_get("session")?))?,
-        user: row.try_get("user")?,
-        objective: row.try_get("request")?,
-        status: status(row)?,
-        version: row.try_get("version")?,
-        created: read_time(row, "created")?,
-        updated: read_time(row, "changed")?,
-    })
+impl FromRow<'_, SqliteRow> for PlanRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
+            run: decode(row.try_get::<&str, _>("run")?.parse())?,
+            tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+            session: decode(SessionId::new(row.try_get("session")?))?,
+            user: row.try_get("user")?,
+            objective: row.try_get("request")?,
+            status: status(row)?,
+            version: row.try_get("version")?,
+            created: read_time(row, "created")?,
+            updated: read_time(row, "changed")?,
+        })
+    }
 }
 
 const UNKNOWN_STATUS: &str = "plans.status holds an unknown status";

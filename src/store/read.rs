@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::{FromRow, Row as _, SqliteConnection};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
@@ -197,13 +197,12 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunRow>, Error> {
-        let row = sqlx::query("SELECT * FROM runs WHERE tenant = ? AND run = ?")
+        sqlx::query_as("SELECT * FROM runs WHERE tenant = ? AND run = ?")
             .bind(tenant.as_str())
             .bind(run.to_string())
             .fetch_optional(self.pool())
             .await
-            .map_err(|e| self.list_error(&e))?;
-        row.as_ref().map(run_row).transpose().map_err(|e| self.list_error(&e))
+            .map_err(|e| self.list_error(&e))
     }
 
     /// A tenant's runs, newest first.
@@ -239,8 +238,7 @@ impl Store {
         }
         filter.scope.push_condition(&mut query, "runs.run");
         query.push(" ORDER BY created DESC, run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        query.build_query_as().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))
     }
 
     /// The runs of all tenants that have not ended, oldest first, which a server resumes at startup. Not
@@ -249,13 +247,12 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, Error> {
-        let rows = sqlx::query(
+        sqlx::query_as(
             "SELECT * FROM runs WHERE status IN ('queued', 'running', 'waiting') ORDER BY created, run",
         )
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.list_error(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        .map_err(|e| self.list_error(&e))
     }
 
     /// The runs of all tenants that were accepted at `since` or later: the newest, at most `limit`, newest first.
@@ -268,13 +265,12 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<RunRow>, Error> {
         // Ids sort by time.
-        let rows = sqlx::query("SELECT * FROM runs WHERE run >= ? ORDER BY run DESC LIMIT ?")
+        sqlx::query_as("SELECT * FROM runs WHERE run >= ? ORDER BY run DESC LIMIT ?")
             .bind(first_run_id(since).to_string())
             .bind(i64::from(limit))
             .fetch_all(self.pool())
             .await
-            .map_err(|e| self.list_error(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+            .map_err(|e| self.list_error(&e))
     }
 
     /// A conversation's runs that have not ended, oldest first.
@@ -286,7 +282,7 @@ impl Store {
         tenant: &TenantId,
         session: &SessionId,
     ) -> Result<Vec<RunRow>, Error> {
-        let rows = sqlx::query(
+        sqlx::query_as(
             "SELECT * FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting') \
              ORDER BY created, run",
         )
@@ -294,8 +290,7 @@ impl Store {
         .bind(session.as_str())
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.list_error(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        .map_err(|e| self.list_error(&e))
     }
 
     /// One conversation as lists show it, or, until its first turn has ended, as its runs show it; `None` when the tenant has
@@ -304,7 +299,7 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Option<SessionRow>, Error> {
-        let row = sqlx::query(
+        sqlx::query_as(
             "SELECT session, tenant, created, updated, turns, epoch, last_seq FROM sessions \
              WHERE tenant = ?1 AND session = ?2 UNION ALL \
              SELECT session, tenant, min(created), max(updated), 0, 0, 0 FROM runs WHERE tenant = ?1 AND session = ?2 \
@@ -314,8 +309,7 @@ impl Store {
         .bind(session.as_str())
         .fetch_optional(self.pool())
         .await
-        .map_err(|e| self.list_error(&e))?;
-        row.as_ref().map(session_row).transpose().map_err(|e| self.list_error(&e))
+        .map_err(|e| self.list_error(&e))
     }
 
     /// The number of conversations of all tenants.
@@ -353,7 +347,7 @@ impl Store {
         user: Option<&str>,
         page: &Page<SessionId>,
     ) -> Result<Vec<SessionRow>, Error> {
-        let rows = sqlx::query(
+        sqlx::query_as(
             "SELECT * FROM sessions WHERE tenant = ?1 AND (?2 IS NULL OR (updated, session) < \
              (SELECT updated, session FROM sessions WHERE tenant = ?1 AND session = ?2 AND (?4 IS NULL OR EXISTS \
              (SELECT 1 FROM session_owners AS o WHERE o.tenant = ?1 AND o.session = ?2 AND o.user = ?4)))) \
@@ -366,8 +360,7 @@ impl Store {
         .bind(user)
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.list_error(&e))?;
-        rows.iter().map(session_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+        .map_err(|e| self.list_error(&e))
     }
 
     pub(super) fn list_error(&self, error: &sqlx::Error) -> Error {
@@ -464,34 +457,47 @@ pub(super) fn decode<T, E: std::error::Error + Send + Sync + 'static>(
 }
 
 pub(super) fn read_time(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
-    decode(Timestamp::from_nanosecond(i128::from(row.try_get::<i64, _>(column)?)))
+    time(row.try_get(column)?)
 }
 
-fn run_row(row: &SqliteRow) -> Result<RunRow, sqlx::Error> {
-    Ok(RunRow {
-        run: decode(row.try_get::<&str, _>("run")?.parse())?,
-        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
-        session: decode(SessionId::new(row.try_get("session")?))?,
-        request: row.try_get("request")?,
-        status: row
-            .try_get::<&str, _>("status")?
-            .parse()
-            .map_err(|_| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
-        created: read_time(row, "created")?,
-        updated: read_time(row, "updated")?,
-        epoch: row.try_get("epoch")?,
-        last_seq: row.try_get("last_seq")?,
-    })
+pub(super) fn read_optional_time(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+    row.try_get::<Option<i64>, _>(column)?.map(time).transpose()
 }
 
-fn session_row(row: &SqliteRow) -> Result<SessionRow, sqlx::Error> {
-    Ok(SessionRow {
-        session: decode(SessionId::new(row.try_get("session")?))?,
-        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
-        created: read_time(row, "created")?,
-        updated: read_time(row, "updated")?,
-        turns: row.try_get("turns")?,
-        epoch: row.try_get("epoch")?,
-        last_seq: row.try_get("last_seq")?,
-    })
+/// The time that is stored as so many nanoseconds since 1970.
+fn time(nanoseconds: i64) -> Result<Timestamp, sqlx::Error> {
+    decode(Timestamp::from_nanosecond(i128::from(nanoseconds)))
+}
+
+impl FromRow<'_, SqliteRow> for RunRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            run: decode(row.try_get::<&str, _>("run")?.parse())?,
+            tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+            session: decode(SessionId::new(row.try_get("session")?))?,
+            request: row.try_get("request")?,
+            status: row
+                .try_get::<&str, _>("status")?
+                .parse()
+                .map_err(|_| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
+            created: read_time(row, "created")?,
+            updated: read_time(row, "updated")?,
+            epoch: row.try_get("epoch")?,
+            last_seq: row.try_get("last_seq")?,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for SessionRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            session: decode(SessionId::new(row.try_get("session")?))?,
+            tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+            created: read_time(row, "created")?,
+            updated: read_time(row, "updated")?,
+            turns: row.try_get("turns")?,
+            epoch: row.try_get("epoch")?,
+            last_seq: row.try_get("last_seq")?,
+        })
+    }
 }

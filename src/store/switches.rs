@@ -6,13 +6,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row as _};
 use strum::{EnumString, IntoStaticStr};
 
 use super::Store;
 use super::error::Error;
 use super::keys::{check_printable, nanoseconds};
+use super::read::{decode, read_time};
 
 /// The kind of thing that a switch turns off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, EnumString, IntoStaticStr)]
@@ -127,14 +128,13 @@ impl Store {
     /// Database errors.
     pub async fn switches(&self) -> Result<Vec<SwitchRow>, Error> {
         let failed = |e| Error::database(self.path(), "read the switches", &e);
-        let rows = sqlx::query(
+        sqlx::query_as(
             "SELECT kind, name, off, reason, by, at FROM switches \
              WHERE id IN (SELECT max(id) FROM switches GROUP BY kind, name) ORDER BY kind, name",
         )
         .fetch_all(self.pool())
         .await
-        .map_err(failed)?;
-        rows.iter().map(switch_row).collect::<Result<_, _>>().map_err(failed)
+        .map_err(failed)
     }
 
     /// Every change of a switch, oldest first.
@@ -145,27 +145,26 @@ impl Store {
         let failed = |e| Error::database(self.path(), "read the switches", &e);
         let sql =
             "SELECT kind, name, off, reason, by, at FROM switches WHERE kind = ? AND name = ? ORDER BY id";
-        let rows = sqlx::query(sql)
+        sqlx::query_as(sql)
             .bind(<&'static str>::from(kind))
             .bind(name)
             .fetch_all(self.pool())
             .await
-            .map_err(failed)?;
-        rows.iter().map(switch_row).collect::<Result<_, _>>().map_err(failed)
+            .map_err(failed)
     }
 }
 
-fn switch_row(row: &SqliteRow) -> Result<SwitchRow, sqlx::Error> {
-    let kind: String = row.try_get("kind")?;
-    let at: i64 = row.try_get("at")?;
-    Ok(SwitchRow {
-        kind: kind.parse().map_err(|e: strum::ParseError| sqlx::Error::Decode(Box::new(e)))?,
-        name: row.try_get("name")?,
-        off: row.try_get("off")?,
-        reason: row.try_get("reason")?,
-        by: row.try_get("by")?,
-        at: Timestamp::from_nanosecond(i128::from(at)).map_err(|e| sqlx::Error::Decode(Box::new(e)))?,
-    })
+impl FromRow<'_, SqliteRow> for SwitchRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            kind: decode(row.try_get::<&str, _>("kind")?.parse())?,
+            name: row.try_get("name")?,
+            off: row.try_get("off")?,
+            reason: row.try_get("reason")?,
+            by: row.try_get("by")?,
+            at: read_time(row, "at")?,
+        })
+    }
 }
 
 impl From<&SwitchRow> for crate::run::Fault {
