@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::binding::bind;
+use super::path::path_lessons;
 use super::template::{template_of_run, user_hash};
 use crate::llm::offline::PlainAsk;
 use crate::plan::{Reference, Step, StepKind, StepStatus};
@@ -13,10 +14,20 @@ use crate::run::{
 };
 use crate::scene::Catalogue;
 
+/// The events that record what `event` says about the plan of its run and the paths of its flows, if it ends the run.
+pub(crate) fn lessons(state: &RunState, catalogue: &Catalogue, event: &Event) -> Vec<Event> {
+    if !event.is_terminal() {
+        return Vec::new();
+    }
+    let plan = lesson(state, catalogue, event).map(Event::PlanObserved);
+    let paths = path_lessons(state, catalogue, event).into_iter();
+    plan.into_iter().chain(paths.map(|(step, lesson)| Event::PathObserved { step, lesson })).collect()
+}
+
 /// Returns what `ending`, the run's last event, says about its plan. `None` where it says nothing: learning is off, a person, the
 /// embedded rules or the conversation had a part in the plan, a value cannot be traced, or the tools refused for reasons
 /// of their own.
-pub(crate) fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
+fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
     if !teaches(state) {
         return None;
     }

@@ -20,8 +20,8 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use lesson::lesson;
-pub(crate) use path::{PathTemplate, path_lessons, recalled_path, similar_paths, template_of_path};
+pub(crate) use lesson::lessons;
+pub(crate) use path::{PathTemplate, recalled_path, similar_paths, template_of_path};
 pub(crate) use similarity::hints;
 pub use standing::LearnedStanding;
 pub(crate) use standing::{PlanHistory, counted, recalled, standing};

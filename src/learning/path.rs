@@ -91,7 +91,7 @@ fn part_of(template: &RequestTemplate, made: &PlanMade, step: &StepState) -> Opt
 }
 
 /// Returns what `ending`, the run's last event, says about the paths of its flows, by the step's number; each template once.
-pub(crate) fn path_lessons(
+pub(super) fn path_lessons(
     state: &RunState,
     catalogue: &Catalogue,
     ending: &Event,

@@ -9,7 +9,7 @@ use crate::llm::offline::PlainAsk;
 use crate::planner;
 use crate::run::{Demotion, LearnedPlan, PlanRecall, RecallOutcome, RunState};
 use crate::scene::Catalogue;
-use crate::store::LearnedCount;
+use crate::store::{LearnedCount, LearnedRow};
 
 /// The store's knowledge of a template's plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,18 @@ pub(crate) struct PlanHistory {
     pub(crate) suspended_until: Option<Timestamp>,
     /// Whether this user may profit from it: three users said such a request, or this one did.
     pub(crate) is_shared: bool,
+}
+
+impl From<LearnedRow> for PlanHistory {
+    fn from(row: LearnedRow) -> Self {
+        Self {
+            successes: row.successes,
+            demoted: row.demoted,
+            suspended_until: row.suspended_until,
+            is_shared: row.kept || row.by_user,
+            plan: row.plan,
+        }
+    }
 }
 
 /// The standing of a learned plan.

@@ -74,6 +74,11 @@ impl DocumentRow {
             heading: self.heading.clone(),
         }
     }
+
+    /// Returns what a list shows of it: nothing of its text, which is shown only where it was named.
+    pub(crate) fn listed(&self) -> NamedDocument {
+        NamedDocument { heading: None, ..self.named() }
+    }
 }
 
 /// Whose documents are meant. Documents of others look as if they did not exist.

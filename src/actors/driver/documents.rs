@@ -46,7 +46,7 @@ impl Driver {
     }
 }
 
-/// The documents of the run's user, the newest first. What is in them is shown only where they were named.
+/// The documents of the run's user, the newest first.
 async fn documents_of_user(
     documents: &Documents,
     user: &Principal,
@@ -57,7 +57,7 @@ async fn documents_of_user(
         let page = Page { limit: MAX_PAGE, after: all.last().map(|last| last.id) };
         let rows = documents.list(&owner, &page).await?;
         let is_last = rows.len() < MAX_PAGE as usize;
-        all.extend(rows.iter().map(|row: &DocumentRow| NamedDocument { heading: None, ..row.named() }));
+        all.extend(rows.iter().map(DocumentRow::listed));
         if is_last {
             break;
         }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::Driver;
 use crate::learning::{self, PathTemplate, PlanHistory, RequestTemplate};
 use crate::run::{Event, Fault, LearnMode, PathRecall, PlanRecall, RecallOutcome};
-use crate::store::{self, LearnedRow, Store};
+use crate::store::{self, Store};
 
 /// How long the store may take; after that, a planner is asked.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ impl Driver {
             hints: Vec::new(),
         };
         if self.state.settings().learn == LearnMode::Reuse {
-            let known = store.learned_plan(tenant, &template.id, &user).await?.map(history);
+            let known = store.learned_plan(tenant, &template.id, &user).await?.map(PlanHistory::from);
             let rule = (after, Timestamp::now());
             recall = learning::recalled(&self.state, &self.shared.catalogue, template, known.as_ref(), rule);
         }
@@ -74,7 +74,7 @@ impl Driver {
             hints: Vec::new(),
         };
         if self.state.settings().learn == LearnMode::Reuse {
-            let known = store.learned_plan(tenant, &template.id, &user).await?.map(history);
+            let known = store.learned_plan(tenant, &template.id, &user).await?.map(PlanHistory::from);
             let rule = (after, Timestamp::now());
             recall =
                 learning::recalled_path(&self.state, &self.shared.catalogue, of_step, known.as_ref(), rule);
@@ -89,13 +89,7 @@ impl Driver {
 
     /// Appends an event of the machine. If it ends the run, what the run teaches is written with it.
     pub(super) async fn append_machine_event(&mut self, event: Event) -> Result<(), Fault> {
-        let mut lessons = Vec::new();
-        if event.is_terminal() {
-            let (state, catalogue) = (&self.state, &self.shared.catalogue);
-            lessons.extend(learning::lesson(state, catalogue, &event).map(Event::PlanObserved));
-            let of_paths = learning::path_lessons(state, catalogue, &event);
-            lessons.extend(of_paths.into_iter().map(|(step, lesson)| Event::PathObserved { step, lesson }));
-        }
+        let mut lessons = learning::lessons(&self.state, &self.shared.catalogue, &event);
         if lessons.is_empty() {
             return self.append(event).await;
         }
@@ -108,14 +102,4 @@ impl Driver {
 async fn within_time<T>(what: &str, look_up: impl Future<Output = Result<T, store::Error>>) -> Option<T> {
     let found = tokio::time::timeout(LOOK_UP_TIMEOUT, look_up).await.ok()?;
     found.inspect_err(|error| tracing::warn!(%error, "{what} could not be read")).ok()
-}
-
-fn history(row: LearnedRow) -> PlanHistory {
-    PlanHistory {
-        successes: row.successes,
-        demoted: row.demoted,
-        suspended_until: row.suspended_until,
-        is_shared: row.kept || row.by_user,
-        plan: row.plan,
-    }
 }

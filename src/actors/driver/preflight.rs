@@ -22,7 +22,7 @@ impl Driver {
         let cost = self.least_cost();
         let budget = self.shared.gateway.guards().budget.clone();
         let refusal = match cost {
-            Some(least) => budget_refusal(&*budget, self.caller(), least).await,
+            Some(least) => budget_refusal(&*budget, self.caller(), least, "a plan").await,
             None => None,
         };
         // Waiting helps only if nothing else is wrong.
@@ -47,14 +47,19 @@ impl Driver {
     }
 }
 
-/// Why the remaining budget does not cover a plan that costs at least `least` nano-USD, if it does not.
-async fn budget_refusal(budget: &dyn Budget, caller: Caller, least: u64) -> Option<Box<BudgetRefusal>> {
-    match budget.check_funds(&caller, least).await {
+/// Why the remaining budget does not cover `what`, which costs `nano_usd`, if it does not.
+pub(super) async fn budget_refusal(
+    budget: &dyn Budget,
+    caller: Caller,
+    nano_usd: u64,
+    what: &str,
+) -> Option<Box<BudgetRefusal>> {
+    match budget.check_funds(&caller, nano_usd).await {
         Ok(()) => None,
         Err(BudgetError::Refused(refusal)) => Some(refusal),
         // Each question reserves its cost, so nothing is spent beyond the budget.
         Err(BudgetError::Unavailable(error)) => {
-            tracing::warn!(%error, "a plan was not checked against the budget");
+            tracing::warn!(%error, "{what} was not checked against the budget");
             None
         }
     }

@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Driver;
+use super::preflight::budget_refusal;
 use crate::actors::run_documents::run_documents;
 use crate::actors::summary_room::MAX_TEXT;
-use crate::llm::budget::BudgetError;
 use crate::llm::{Purpose, Request};
 use crate::planner;
 use crate::run::{
@@ -106,9 +106,7 @@ impl Driver {
             Err(error) => return stopped(SummaryOwner::step(step), error.into()),
         };
         let more = count.saturating_sub(listed.len() as u64);
-        // What is in a document is shown only where it was named.
-        let choice = |row: &DocumentRow| NamedDocument { heading: None, ..row.named() };
-        let choices: Vec<NamedDocument> = listed.iter().map(choice).collect();
+        let choices: Vec<NamedDocument> = listed.iter().map(DocumentRow::listed).collect();
         let question = planner::question_for_documents(&self.state, choices, more);
         let error = Fault::new("summary.no_document", "the request names no document");
         Event::SummaryStopped { step, tool_call: None, error, question: Some(question) }
@@ -156,23 +154,16 @@ impl Driver {
     async fn check_cost(&mut self, outline: &SummaryOutline) -> Result<(), Fault> {
         let Some(cost) = outline.cost_nano_usd else { return Ok(()) };
         let budget = self.shared.gateway.guards().budget.clone();
-        match budget.check_funds(&self.caller(), cost).await {
-            Ok(()) => Ok(()),
-            Err(BudgetError::Refused(refusal)) => {
-                let questions = outline.estimate.questions;
-                let what = format!(
-                    "the summary takes up to {questions} questions to models, and the remaining budget does not cover \
-                     them: {}; nothing was asked",
-                    refusal.for_clients()
-                );
-                Err(Fault::new("budget.exceeded", what).after(refusal.retry_after(jiff::Timestamp::now())))
-            }
-            // Each question reserves its cost, so nothing is spent beyond the budget.
-            Err(BudgetError::Unavailable(error)) => {
-                tracing::warn!(%error, "a summary was not checked against the budget");
-                Ok(())
-            }
-        }
+        let Some(refusal) = budget_refusal(&*budget, self.caller(), cost, "a summary").await else {
+            return Ok(());
+        };
+        let questions = outline.estimate.questions;
+        let what = format!(
+            "the summary takes up to {questions} questions to models, and the remaining budget does not cover \
+             them: {}; nothing was asked",
+            refusal.for_clients()
+        );
+        Err(Fault::new("budget.exceeded", what).after(refusal.retry_after(jiff::Timestamp::now())))
     }
 
     /// Lets go of the texts of summaries that have ended.
