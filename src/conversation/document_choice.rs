@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::language::words;
 use crate::planner::consent;
 use crate::run::{Context, NamedDocument};
 
@@ -183,7 +184,7 @@ impl DocumentChoices<'_> {
         let mut rest = reply.to_lowercase();
         let mut found = taken(&mut rest, self.keys(&all, whole_names));
         let stems = taken(&mut rest, self.keys(&all, stem));
-        let others = words(&rest);
+        let others: Vec<&str> = words(&rest).collect();
         let places: Vec<usize> = others.iter().filter_map(|word| place(word)).collect();
         let says_nothing = |words: usize| {
             let is_filler = |word: &&str| FILLERS.contains(word) || place(word).is_some();
@@ -243,7 +244,7 @@ pub(super) fn asks_again(request: &str) -> bool {
         return false;
     }
     let lower = request.to_lowercase();
-    let words = words(&lower);
+    let words: Vec<&str> = words(&lower).collect();
     let is_place = |word: &&str| place(word).is_some();
     let is_number = |word: &&str| word.chars().all(|c| c.is_ascii_digit());
     let mut places = words.iter().filter(|word| is_place(word));
@@ -251,10 +252,6 @@ pub(super) fn asks_again(request: &str) -> bool {
     let is_clear = !is_number(first) || words.iter().any(|word| PLACE_NOUNS.contains(word));
     let is_other = |word: &&str| is_place(word) || FILLERS.contains(word) || AGAIN.contains(word);
     is_clear && words.len() <= MAX_AGAIN_WORDS && words.iter().all(is_other)
-}
-
-fn words(text: &str) -> Vec<&str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
 /// The place that a word in lower case means, from 1: a number, `2nd`, `2º`, or an ordinal.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::text::words;
+
 /// The weight of each listed word for each language, in their order: 1 if it is frequent there, and 2 more if it
 /// occurs in no other.
 static INDEX: LazyLock<HashMap<&'static str, [u32; WORDS.len()]>> = LazyLock::new(|| {
@@ -124,7 +126,7 @@ fn lower_start(text: &str) -> String {
 }
 
 fn words_of(lower: &str) -> Vec<&str> {
-    lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).take(300).collect()
+    words(lower).take(300).collect()
 }
 
 /// Each language with the weight of its words, the highest first.

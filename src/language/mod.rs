@@ -29,7 +29,7 @@ pub(crate) use actions::{asked_verb, asks_to_be_told, names_action, possible_ver
 pub(crate) use denials::{ActReport, denies};
 pub use detection::{detect, of_request};
 pub use number_words::number_word;
-pub(crate) use text::{first_sentence, fold};
+pub(crate) use text::{first_sentence, fold, lower_words, words};
 
 /// The days that a text mentions, as of `now`.
 pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {

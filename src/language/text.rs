@@ -235,6 +235,16 @@ pub(crate) fn shorten_to_words(text: &str, max: usize) -> String {
     format!("{}…", whole.trim_end_matches([' ', ',', ';', ':']))
 }
 
+/// The words of a text as they are written: its letters and digits between all other characters.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// The words of a text in lower case.
+pub(crate) fn lower_words(text: &str) -> Vec<String> {
+    words(text).map(str::to_lowercase).collect()
+}
+
 /// The first sentence of a description: what follows it are hints for planners.
 pub(crate) fn first_sentence(text: &str) -> &str {
     let is_end = |at: usize| {

@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 use crate::language::figures::KnownFigures;
-use crate::language::statements;
+use crate::language::{lower_words, statements};
 use crate::run::{
     CallOrigin, CompactJson, DocumentId, Effect, NamedDocument, PendingQuestion, RunId, SessionEvent, Turn,
     TurnCall, TurnOrigin,
@@ -282,7 +282,7 @@ impl ForgottenTexts {
 
     /// Whether all words of a value are words of documents, and not all of what is kept.
     fn is_from_documents(&self, value: &str) -> bool {
-        let words = words(value);
+        let words = lower_words(value);
         let all = |known: &KnownText| words.iter().all(|word| known.words.contains(word));
         let is_told = !words.is_empty() && all(&self.sources) && !all(&self.kept);
         is_told || self.kept.lacks(&self.sources, value)
@@ -326,7 +326,7 @@ struct KnownText {
 impl KnownText {
     fn add(&mut self, text: &str) {
         self.figures.add(text);
-        let words = words(text);
+        let words = lower_words(text);
         self.rows.extend(words.windows(MIN_WORDS).map(hash));
         self.words.extend(words);
         self.names.extend(names(text));
@@ -344,14 +344,9 @@ impl KnownText {
         if names(text).any(|name| other.names.contains(&name) && !self.words.contains(&name)) {
             return true;
         }
-        let words = words(text);
+        let words = lower_words(text);
         words.windows(MIN_WORDS).map(hash).any(|row| other.rows.contains(&row) && !self.rows.contains(&row))
     }
-}
-
-fn words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
 }
 
 /// The words of a text that are written with a capital and do not begin a sentence, in lower case. German writes all nouns so.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::read::{only_repeats, words};
+use super::read::only_repeats;
 use super::tools::{ANSWER, CHECK_CONTINUATION, SHOULD_CONTINUE};
+use crate::language::lower_words;
 use crate::llm::reader::{self, Partial};
 use crate::run::{Reply, RunState, Subject};
 
@@ -121,8 +122,8 @@ impl AnswerPreview {
         self.held.push_str(&piece);
         // The last word may continue in the next chunk.
         let whole = self.held.trim_end_matches(char::is_alphanumeric);
-        let asked = asked.get_or_insert_with(|| words(request).into_iter().collect());
-        if words(whole).iter().all(|word| asked.contains(word)) {
+        let asked = asked.get_or_insert_with(|| lower_words(request).into_iter().collect());
+        if lower_words(whole).iter().all(|word| asked.contains(word)) {
             return String::new();
         }
         self.begun = true;

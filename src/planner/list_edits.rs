@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use self::words::{Change, LISTED, PAUSE, PLACES, REFUSING, WORDS, Word};
+use crate::language::lower_words;
 use crate::run::ApprovableLists;
 
 /// Longest message that is read as a change, in words.
@@ -207,17 +208,11 @@ fn without_refusal(message: &str) -> &str {
     rest.map_or(message, |(_, rest)| rest)
 }
 
-/// The words of a text, in lower case.
-fn words_of(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
-}
-
 /// The words of a text, in lower case, and its pauses.
 fn words_and_pauses(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     for piece in text.replace([',', ';', '\n', '–', '—'], " , ").split_whitespace() {
-        let words = words_of(piece);
+        let words = lower_words(piece);
         let is_pause = words.is_empty() || piece.ends_with(['.', ':', '!', ')']);
         out.extend(words);
         if is_pause {
@@ -241,7 +236,7 @@ impl<'a> Names<'a> {
         for (list, allowed) in &asked.lists {
             let contained = contained(asked, list);
             for name in contained.iter().copied().chain(allowed.iter().map(String::as_str)) {
-                let words = words_of(name);
+                let words = lower_words(name);
                 let is_new = all.iter().all(|(other, known, _)| (*other, *known) != (list.as_str(), name));
                 if is_new && !words.is_empty() {
                     all.push((list, name, words));
@@ -293,7 +288,7 @@ impl<'a> Names<'a> {
         let fits = |own: &[String]| words.starts_with(own) && !is_known_word(own);
         let whole = self.all.iter().enumerate().map(|(at, (_, name, own))| (at, *name, own.as_slice()));
         let last = |(at, name, _): (usize, &'a str, _)| {
-            let last = name.rsplit_once('.').map(|(_, last)| words_of(last))?;
+            let last = name.rsplit_once('.').map(|(_, last)| lower_words(last))?;
             Some((at, last))
         };
         let mut found: Vec<(usize, usize)> =

@@ -16,6 +16,7 @@ use super::scene_reply::{own_words, read_scene};
 use super::shortlist;
 use super::tools::CHECK_CONTINUATION;
 use super::unchanged::with_unchanged;
+use crate::language::words;
 use crate::llm::reader;
 use crate::plan::PlanProblem;
 use crate::run::{AskStatus, Event, Reply, RunState, Subject, Verdict};
@@ -153,10 +154,10 @@ const MIN_ECHO_WORDS: usize = 6;
 
 /// Returns whether `answer` echoes the request: the same words, or a sentence without a new word.
 pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
-    let asked: Vec<Cow<'_, str>> = parts(request).map(in_lower_case).collect();
+    let asked: Vec<Cow<'_, str>> = words(request).map(in_lower_case).collect();
     let (mut count, mut is_same) = (0, true);
     // Mostly, an answer soon has a word of its own.
-    for word in parts(answer).map(in_lower_case) {
+    for word in words(answer).map(in_lower_case) {
         if !asked.contains(&word) {
             return false;
         }
@@ -164,16 +165,6 @@ pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
         count += 1;
     }
     count >= MIN_ECHO_WORDS || is_same && count == asked.len()
-}
-
-/// The words of a text, in lower case.
-pub(super) fn words(text: &str) -> Vec<String> {
-    parts(text).map(str::to_lowercase).collect()
-}
-
-/// The words of a text as written.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 /// Most words are in lower case already.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::event::{Effect, Outcome};
 use super::state::{CallState, CallStatus, RunState};
 use crate::invisible;
-use crate::language::{self, ActReport};
+use crate::language::{self, ActReport, lower_words};
 use crate::plan::StepStatus;
 use crate::sentences::{self, OmissionTexts};
 
@@ -374,7 +374,7 @@ impl<'a> NormalisedAnswer<'a> {
     }
 
     fn words(&self) -> &[String] {
-        self.words.get_or_init(|| words(self.text))
+        self.words.get_or_init(|| lower_words(self.text))
     }
 
     /// Whether it contains the phrase, ignoring whitespace and case.
@@ -387,13 +387,14 @@ impl<'a> NormalisedAnswer<'a> {
         if let Some(day) = day_of_month(value) {
             return self.words().iter().any(|word| word.parse() == Ok(day));
         }
-        let own = words(value);
+        let own = lower_words(value);
         !own.is_empty() && self.words().windows(own.len()).any(|part| part == own.as_slice())
     }
 
     /// Whether it mentions a part of a request: contains most of its long words.
     fn mentions(&self, part: &str) -> bool {
-        let own: Vec<String> = words(part).into_iter().filter(|word| word.chars().count() > 3).collect();
+        let own: Vec<String> =
+            lower_words(part).into_iter().filter(|word| word.chars().count() > 3).collect();
         if own.is_empty() {
             return self.has(part);
         }
@@ -411,11 +412,6 @@ impl<'a> NormalisedAnswer<'a> {
 
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
-}
-
-fn words(text: &str) -> Vec<String> {
-    let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    parts.map(str::to_lowercase).collect()
 }
 
 /// `MakeRequest` as `make`, `request`.

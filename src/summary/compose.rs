@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::evidence::SourceFigures;
 use super::figures::{Figure, figures};
 use super::sentences;
-use super::stems::words;
+use crate::language::words;
 
 /// The most bytes of a summary, without its sources.
 pub const MAX_SUMMARY: usize = 6_000;

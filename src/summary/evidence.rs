@@ -10,7 +10,8 @@ use super::compose::CitedText;
 use super::decimal::{Decimal, DigitMarks, readings};
 use super::figures::{DateFigure, Figure, FigureKind, NumberFigure, Unit, bare, figures, is_function_word};
 use super::sentences;
-use super::stems::{Stems, WordForms, words};
+use super::stems::{Stems, WordForms};
+use crate::language::words;
 
 /// What a text states.
 #[derive(Default)]

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use super::blocks::{Block, BlockKind, blocks};
 use super::facts::{QuotedFact, fitting};
 use super::figures::is_function_word;
-use super::stems::{Stems, words};
+use super::stems::Stems;
 use super::{ByteSpan, sentences};
+use crate::language::words;
 
 /// The most bytes of a sentence that is quoted.
 const MAX_SENTENCE: usize = 500;

@@ -63,8 +63,3 @@ impl Stems {
         self.forms(word).stem
     }
 }
-
-/// The words of a text: letters and digits.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
-}
