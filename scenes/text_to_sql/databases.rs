@@ -15,7 +15,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::description_file::described;
+use super::description_file::{described, unknown_sensitive};
 use super::known_values::add_known_values;
 use super::phrases::Speech;
 use super::rules::Vocabularies;
@@ -240,6 +240,12 @@ async fn opened(
     for omitted in &schema.omitted {
         tracing::warn!(database = name, table = %omitted.name, why = %omitted.why, "a table is left out");
     }
+    if let Some(written) = unknown_sensitive(&schema, entry) {
+        let message = format!(
+            "`databases.{name}.sensitive` names {written}, which the database does not have: write `table` or `table.column`, as it names them"
+        );
+        return Err(ToolError::failed(SETTINGS, message).into());
+    }
     let mut description = described(name, &schema, &words, entry);
     // Where a person approves every table, none is read before.
     if settings.ask == AskPolicy::Sensitive {
@@ -338,4 +344,28 @@ async fn written(path: &Path, script: &'static str) -> Result<(), sqlx::Error> {
     transaction.execute(sqlx::raw_sql(script)).await?;
     transaction.commit().await?;
     connection.close().await
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn misspelt_sensitive_names_are_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("proscenium.db");
+        let outcome = async |sensitive: Value| {
+            let settings = json!({"databases": {"shop": {"sample": "shop", "sensitive": sensitive}}});
+            let settings = TextToSqlSettings::parse(&settings).unwrap();
+            let known = opened("shop", &settings.databases["shop"], &settings, Some(own.clone())).await;
+            known.map(|_| ()).map_err(|error| error.into_tool_error(Speech::of(None)).message)
+        };
+        assert_eq!(outcome(json!(["customers.EMAIL", "Payments"])).await, Ok(()));
+        for wrong in ["customers.emial", "costumers", "main.customers"] {
+            let message = outcome(json!(["payments", wrong])).await.unwrap_err();
+            assert!(message.contains(&format!("`databases.shop.sensitive` names {wrong},")), "{message}");
+        }
+    }
 }

@@ -27,6 +27,24 @@ pub fn described(
     DatabaseDescription { database: name.to_owned(), description: written.description.clone(), tables }
 }
 
+/// The first name that the entry marks as sensitive and the database does not have: a misspelt one would protect nothing. A
+/// table that is left out is known, too.
+pub fn unknown_sensitive<'a>(schema: &DatabaseSchema, entry: &'a DatabaseEntry) -> Option<&'a str> {
+    let lower = |name: &str| name.to_ascii_lowercase();
+    let omitted: BTreeSet<String> =
+        schema.omitted.iter().map(|table| lower(&schema.short_name(&table.name))).collect();
+    let mut known = omitted.clone();
+    for table in &schema.tables {
+        let short = schema.short_name(&table.name);
+        known.extend(table.columns.iter().map(|column| lower(&format!("{short}.{}", column.name))));
+        known.insert(lower(&short));
+    }
+    let is_omitted =
+        |name: &str| name.rsplit_once('.').is_some_and(|(table, _)| omitted.contains(&lower(table)));
+    let mut written = entry.sensitive.iter().map(String::as_str);
+    written.find(|name| !known.contains(&lower(name)) && !is_omitted(name))
+}
+
 fn described_table(
     short: String,
     table: &DatabaseTable,

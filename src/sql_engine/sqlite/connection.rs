@@ -44,7 +44,7 @@ impl Connector {
     /// The file, without links. Since it begins with `/`, SQLite does not read it as a URI.
     pub(super) fn file(&self) -> Result<PathBuf, SqlEngineError> {
         let unreadable = |why: &str| {
-            let remedy = "set `path` to an SQLite file that this process may read";
+            let remedy = "name an SQLite file that this process may read";
             SqlEngineError::new(SqlErrorCode::Unreadable, format!("the database file {why}"), remedy)
         };
         let file = self
