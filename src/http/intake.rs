@@ -290,8 +290,9 @@ pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
         return None;
     }
     let mut fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
-    // What a back end said, and where it is, is for the journal and the document alone, as is how the server itself failed.
-    if ["http.", "tool.", "run.poisonous"].iter().any(|part| fault.code.starts_with(part))
+    // What a back end or a model's provider said, and where it is, is for the journal and the document alone, as is how the
+    // server itself failed.
+    if ["http.", "tool.", "llm.", "run.poisonous"].iter().any(|part| fault.code.starts_with(part))
         && let Some(sentence) = fault.user_sentence(None)
     {
         fault.message = Some(answer.answer.clone()).filter(|text| !text.is_empty()).unwrap_or(sentence);
@@ -319,8 +320,27 @@ pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn words_of_a_provider_are_in_the_document_alone() {
+        let words = "model \"main\": refused the key with status 401 (Incorrect API key provided: sk-1)";
+        let answer = json!({
+            "run_id": "01976c8e-0000-7000-8000-000000000001", "session_id": "s-1",
+            "task_id": "01976c8e-0000-7000-8000-000000000002", "status": "failed", "answer": "", "plan": null, "steps": [],
+            "error": {"code": "llm.unauthorized", "message": words},
+            "metadata": {"planned_execution_path": [], "current_path_index": 0},
+            "usage": {"llm_calls": 0, "input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0,
+                "session_cost_usd": 0.0},
+            "timings": {"total_ms": 1.0, "overhead_ms": 1.0},
+        });
+        let problem = failure_problem(&serde_json::from_value(answer).unwrap()).unwrap();
+        assert_eq!(&*problem.detail, "The service is not available now; please try again later.");
+        assert_eq!(&*problem.code, "llm.unauthorized");
+        assert_eq!(problem.document.unwrap()["error"]["message"], words);
+    }
 
     #[test]
     fn idempotency_key_that_occurs_twice_is_refused() {
