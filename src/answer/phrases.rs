@@ -42,6 +42,8 @@ struct AnswerPhrases {
     decide: &'static str,
     /// The same if it is too long to be shown in full.
     decide_elsewhere: &'static str,
+    /// The same if requesters may not approve their own requests.
+    decide_by_another: &'static str,
     /// How to decide what the user is asked.
     reply: &'static str,
     /// How to change the list of such a question: what precedes the examples, a name that is removed, one that is added,
@@ -59,6 +61,8 @@ struct AnswerPhrases {
     nothing: &'static str,
     /// Introduces what a cancelled run had done.
     stopped: &'static str,
+    /// Follows a write that was undone when the run was cancelled.
+    undone: &'static str,
     /// Follows a write about which a person said later that it was done.
     found_done: &'static str,
     /// Follows one about which a person said that it was not done.
@@ -69,16 +73,17 @@ struct AnswerPhrases {
 const PHRASES: [AnswerPhrases; 5] = [
     AnswerPhrases {
         language: "en",
-        plan: "This plan waits for your approval; nothing has been done of it yet:",
-        patch: "The rest of the plan is to be changed, since not all of it worked. What is new waits for your approval; nothing has been done of it yet:",
+        plan: "This plan waits for approval; nothing has been done of it yet:",
+        patch: "The rest of the plan is to be changed, since not all of it worked. What is new waits for approval; nothing has been done of it yet:",
         in_place_of: "in place of",
         dropped: "Not done any more:",
-        calls: "This waits for your approval before it is done:",
+        calls: "This waits for approval before it is done:",
         held: "This plan is approved and waits to be started:",
         unmodified: "The plan could not be changed as you asked, and is as it was:",
         unread: "I could not tell from your reply what is to change in the list; nothing was done.",
         decide: "Say yes or no here, or decide the approval",
         decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",
+        decide_by_another: "Another person has to approve it, since you asked for it; say no to take it back. The approval:",
         reply: "Reply yes or no.",
         change: ["To change the list, write for example:", "without", "also", "It may also contain:"],
         decide_each: "Several things wait. Decide each by its approval:",
@@ -87,21 +92,23 @@ const PHRASES: [AnswerPhrases; 5] = [
         restored: "This was restored from a backup and is on hold, since it may have gone on after the backup was taken. Check what was done, then resume or cancel it:",
         nothing: "It was stopped; nothing was done.",
         stopped: "It was stopped; this much had been done:",
+        undone: "it was undone",
         found_done: "checked since then, it was done",
         found_not_done: "checked since then, it was not done",
     },
     AnswerPhrases {
         language: "it",
-        plan: "Questo piano attende la tua approvazione; non ne è ancora stato fatto nulla:",
-        patch: "Il resto del piano va cambiato, perché non tutto ha funzionato. Ciò che è nuovo attende la tua approvazione; non ne è ancora stato fatto nulla:",
+        plan: "Questo piano attende un'approvazione; non ne è ancora stato fatto nulla:",
+        patch: "Il resto del piano va cambiato, perché non tutto ha funzionato. Ciò che è nuovo attende un'approvazione; non ne è ancora stato fatto nulla:",
         in_place_of: "al posto di",
         dropped: "Non si fa più:",
-        calls: "Questo attende la tua approvazione prima di essere fatto:",
+        calls: "Questo attende un'approvazione prima di essere fatto:",
         held: "Questo piano è approvato e attende che qualcuno lo faccia partire:",
         unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
         unread: "Dalla tua risposta non è chiaro che cosa va cambiato nell'elenco; nulla è stato fatto.",
         decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
         decide_elsewhere: "È troppo lungo per essere mostrato qui per intero. Guardalo e decidi l'approvazione",
+        decide_by_another: "Deve approvarlo un'altra persona, perché lo hai chiesto tu; rispondi no per ritirarlo. L'approvazione:",
         reply: "Rispondi sì o no.",
         change: ["Per cambiare l'elenco scrivi per esempio:", "senza", "anche", "Può contenere anche:"],
         decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
@@ -110,21 +117,23 @@ const PHRASES: [AnswerPhrases; 5] = [
         restored: "Questa richiesta è stata ripristinata da un backup ed è sospesa, perché dopo il backup potrebbe essere proseguita. Occorre verificare che cosa è stato fatto, poi riprenderla o annullarla:",
         nothing: "È stato annullato; non è stato fatto nulla.",
         stopped: "È stato annullato; fin qui era stato fatto:",
+        undone: "è stato annullato",
         found_done: "da una verifica successiva risulta fatto",
         found_not_done: "da una verifica successiva risulta non fatto",
     },
     AnswerPhrases {
         language: "de",
-        plan: "Dieser Plan wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
-        patch: "Der Rest des Plans soll geändert werden, weil nicht alles gelungen ist. Das Neue wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
+        plan: "Dieser Plan wartet auf Zustimmung; noch ist nichts davon getan:",
+        patch: "Der Rest des Plans soll geändert werden, weil nicht alles gelungen ist. Das Neue wartet auf Zustimmung; noch ist nichts davon getan:",
         in_place_of: "anstelle von",
         dropped: "Wird nicht mehr getan:",
-        calls: "Das wartet auf Ihre Zustimmung, bevor es getan wird:",
+        calls: "Das wartet auf Zustimmung, bevor es getan wird:",
         held: "Dieser Plan ist genehmigt und wartet darauf, dass jemand ihn beginnen lässt:",
         unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
         unread: "Aus Ihrer Antwort geht nicht hervor, was an der Liste zu ändern ist; nichts wurde getan.",
         decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
         decide_elsewhere: "Es ist zu lang, um hier ganz gezeigt zu werden. Sehen Sie es an und entscheiden Sie die Genehmigung",
+        decide_by_another: "Eine andere Person muss zustimmen, da Sie darum gebeten haben; mit nein ziehen Sie es zurück. Die Genehmigung:",
         reply: "Antworten Sie mit ja oder nein.",
         change: [
             "Um die Liste zu ändern, schreiben Sie zum Beispiel:",
@@ -138,21 +147,23 @@ const PHRASES: [AnswerPhrases; 5] = [
         restored: "Dies wurde aus einer Sicherung wiederhergestellt und ist angehalten, weil es nach der Sicherung weitergegangen sein kann. Bitte prüfen, was getan wurde; danach kann es fortgesetzt oder abgebrochen werden:",
         nothing: "Es wurde abgebrochen; nichts wurde getan.",
         stopped: "Es wurde abgebrochen; so viel war getan:",
+        undone: "es wurde rückgängig gemacht",
         found_done: "eine spätere Prüfung ergab: es wurde getan",
         found_not_done: "eine spätere Prüfung ergab: es wurde nicht getan",
     },
     AnswerPhrases {
         language: "fr",
-        plan: "Ce plan attend votre approbation ; rien n'en a encore été fait :",
-        patch: "Le reste du plan doit être changé, car tout n'a pas fonctionné. Ce qui est nouveau attend votre approbation ; rien n'en a encore été fait :",
+        plan: "Ce plan attend une approbation ; rien n'en a encore été fait :",
+        patch: "Le reste du plan doit être changé, car tout n'a pas fonctionné. Ce qui est nouveau attend une approbation ; rien n'en a encore été fait :",
         in_place_of: "à la place de",
         dropped: "N'est plus fait :",
-        calls: "Ceci attend votre approbation avant d'être fait :",
+        calls: "Ceci attend une approbation avant d'être fait :",
         held: "Ce plan est approuvé et attend que quelqu'un le fasse commencer :",
         unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
         unread: "Votre réponse ne dit pas clairement ce qu'il faut changer dans la liste ; rien n'a été fait.",
         decide: "Répondez oui ou non ici, ou décidez l'approbation",
         decide_elsewhere: "C'est trop long pour être montré ici en entier. Regardez-le et décidez l'approbation",
+        decide_by_another: "Une autre personne doit l'approuver, puisque vous l'avez demandé ; répondez non pour y renoncer. L'approbation :",
         reply: "Répondez oui ou non.",
         change: [
             "Pour changer la liste, écrivez par exemple :",
@@ -166,21 +177,23 @@ const PHRASES: [AnswerPhrases; 5] = [
         restored: "Cette demande a été restaurée à partir d'une sauvegarde et est suspendue, car elle a pu se poursuivre après la sauvegarde. Vérifiez ce qui a été fait, puis reprenez-la ou annulez-la :",
         nothing: "C'est annulé ; rien n'a été fait.",
         stopped: "C'est annulé ; voici ce qui avait été fait :",
+        undone: "cela a été annulé",
         found_done: "après vérification, cela a été fait",
         found_not_done: "après vérification, cela n'a pas été fait",
     },
     AnswerPhrases {
         language: "es",
-        plan: "Este plan espera su aprobación; todavía no se ha hecho nada de él:",
-        patch: "El resto del plan debe cambiarse, porque no todo funcionó. Lo nuevo espera su aprobación; todavía no se ha hecho nada de ello:",
+        plan: "Este plan espera una aprobación; todavía no se ha hecho nada de él:",
+        patch: "El resto del plan debe cambiarse, porque no todo funcionó. Lo nuevo espera una aprobación; todavía no se ha hecho nada de ello:",
         in_place_of: "en lugar de",
         dropped: "Ya no se hace:",
-        calls: "Esto espera su aprobación antes de hacerse:",
+        calls: "Esto espera una aprobación antes de hacerse:",
         held: "Este plan está aprobado y espera a que alguien lo haga empezar:",
         unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
         unread: "Su respuesta no dice con claridad qué hay que cambiar en la lista; no se ha hecho nada.",
         decide: "Responda sí o no aquí, o decida la aprobación",
         decide_elsewhere: "Es demasiado largo para mostrarlo aquí entero. Mírelo y decida la aprobación",
+        decide_by_another: "Debe aprobarlo otra persona, porque lo ha pedido usted; responda no para retirarlo. La aprobación:",
         reply: "Responda sí o no.",
         change: ["Para cambiar la lista, escriba por ejemplo:", "sin", "también", "También puede contener:"],
         decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
@@ -189,6 +202,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         restored: "Esto se restauró desde una copia de seguridad y está detenido, porque pudo continuar después de la copia. Compruebe qué se hizo y luego reanúdelo o cancélelo:",
         nothing: "Se ha cancelado; no se ha hecho nada.",
         stopped: "Se ha cancelado; esto ya se había hecho:",
+        undone: "se ha deshecho",
         found_done: "comprobado después: se hizo",
         found_not_done: "comprobado después: no se hizo",
     },
@@ -232,6 +246,7 @@ pub(super) fn render_waiting(state: &RunState) -> String {
     write_calls(&mut out, state, &waits, words);
     let _ = match waits.as_slice() {
         [] => write!(out, "{} {task}", words.begin),
+        [(id, _)] if !may_requester_approve(state, *id) => write!(out, "{} {id}.", words.decide_by_another),
         [(id, _)] => {
             let how = if is_shown_whole(state) { words.decide } else { words.decide_elsewhere };
             write!(out, "{how} {id}.")
@@ -242,6 +257,12 @@ pub(super) fn render_waiting(state: &RunState) -> String {
         }
     };
     out
+}
+
+/// Whether the settings let the requester approve this: what the user alone is asked, always.
+fn may_requester_approve(state: &RunState, id: ApprovalId) -> bool {
+    let is_for_user = open_approvals(state).any(|(open, approval)| open == id && approval.needed.by_user);
+    is_for_user || state.settings().approval.by_oneself
 }
 
 /// The calls among what waits, with their arguments.
@@ -331,7 +352,6 @@ pub(super) fn render_stopped(state: &RunState) -> String {
         call.requested.effect == Effect::Write
             && call.attempts > 0
             && call.undoes.is_none()
-            && !state.is_undone(call)
             && matches!(
                 &call.status,
                 CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }
@@ -349,6 +369,9 @@ pub(super) fn render_stopped(state: &RunState) -> String {
         let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
         // Writing into a String cannot fail.
         let _ = write!(out, "\n- {tool} ({scene}): {arguments}{mark}");
+        if state.is_undone(call) {
+            let _ = write!(out, ": {}", words.undone);
+        }
     }
     out
 }
@@ -434,6 +457,7 @@ mod tests {
                 words.unread,
                 words.decide,
                 words.decide_elsewhere,
+                words.decide_by_another,
                 words.decide_each,
                 words.nothing,
                 words.stopped,
@@ -441,7 +465,9 @@ mod tests {
                 words.found_not_done,
             ];
             assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
-            assert!(!words.in_place_of.is_empty() && words.dropped.ends_with(':'));
+            assert!(
+                !words.in_place_of.is_empty() && !words.undone.is_empty() && words.dropped.ends_with(':')
+            );
             for other in &PHRASES[number + 1..] {
                 assert_ne!(words.language, other.language);
                 assert!(all.iter().all(|said| ![other.plan, other.calls, other.decide].contains(said)));

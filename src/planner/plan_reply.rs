@@ -38,7 +38,12 @@ pub(super) fn read_plan(
     let shape = shape(state, catalogue, version);
     let unreadable = match shape.calls == PlannedCalls::All || shape.shortlisted {
         true => planned_calls::parse_arguments(&mut written),
-        false => Vec::new(),
+        false => {
+            if state.settings().has_rules(17) {
+                planned_calls::parse_object_texts(&mut written);
+            }
+            Vec::new()
+        }
     };
     parse_texts(&mut written);
     let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;

@@ -44,6 +44,14 @@ pub(super) fn parse_arguments(plan: &mut Value) -> Vec<UnreadableCall> {
     unreadable
 }
 
+/// Parses the arguments of prepared calls that a model wrote as text where it was asked for objects. What cannot be parsed is
+/// left as it is, for the model to correct.
+pub(super) fn parse_object_texts(plan: &mut Value) {
+    let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
+    let calls = steps.into_iter().flatten().filter_map(|step| step.get_mut("prepared_calls")?.as_array_mut());
+    calls.flatten().for_each(|call| _ = parse_call(call));
+}
+
 fn parse_call(call: &mut Value) -> bool {
     let has_tool = call.get("tool").is_some_and(Value::is_string);
     let Some(arguments) = call.get_mut("arguments") else { return false };

@@ -5,17 +5,18 @@ use crate::invisible::one_line;
 use crate::language::{self, ActReport};
 use crate::llm::offline;
 use crate::plan::{StepKind, StepStatus};
-use crate::run::{self, Effect, RunState, StepState};
+use crate::run::{self, CallState, Effect, RunState, StepState};
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::sentences::{self, OmissionTexts};
 
 /// `answer` with what it does not say: that nothing was changed, where the run has begun no write and one was expected; and
 /// which steps completed without their writes, where others wrote.
 pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: String) -> String {
-    if !state.settings().has_rules(7) || state.is_dry_run() || has_further_steps(state) {
+    if !state.settings().has_rules(7) || has_further_steps(state) {
         return answer;
     }
     let line = match (state.settings().has_rules(8), has_begun_write(state)) {
+        _ if state.is_dry_run() => unchanged_by_dry_run(state, &answer),
         (false, true) => None,
         (false, false) => unchanged_before_revision_8(state, catalogue, &answer),
         (true, true) => untouched_steps(state, catalogue, &answer),
@@ -25,6 +26,15 @@ pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: St
         Some(line) => format!("{}\n{line}", answer.trim_end()),
         None => answer,
     }
+}
+
+/// The sentence that nothing was changed, for a dry run with a write, unless the answer denies something.
+fn unchanged_by_dry_run(state: &RunState, answer: &str) -> Option<String> {
+    // What a program would change is shown with its commit.
+    let would_write = |call: &CallState| call.requested.effect == Effect::Write && !call.is_commit;
+    let is_told = || language::denies(&run::visible_text(answer));
+    let is_missing = state.settings().has_rules(17) && state.calls.values().any(would_write) && !is_told();
+    is_missing.then(|| sentences::unchanged(state.language()).to_owned())
 }
 
 /// Whether other steps than the program whose answer it is may still write.

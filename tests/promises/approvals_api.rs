@@ -197,6 +197,10 @@ async fn requester_cannot_approve_their_own_request_when_barred() {
     };
     // A decision in words counts once the conversation knows again that its run waits.
     assert_eq!(rests().await, "waiting");
+    let waits = served.request("GET", &format!("/api/runs/{run}")).bearer_auth(&ada).send().await.unwrap();
+    let waits = Reply::of(waits).await.json();
+    let answer = waits["answer"].as_str().unwrap();
+    assert!(answer.ends_with(&format!("say no to take it back. The approval: {approval}.")), "{answer}");
     let mut in_words = ask("yes");
     in_words["session_id"] = json!("s-1");
     unknown(&ada, "/api/chat", in_words).await.assert_problem(403, "approval.own_request");

@@ -306,6 +306,9 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
     let (book, unbook) = (started("Book"), started("Unbook"));
     assert_eq!(unbook["undoes"], book["call"], "{unbook:#}");
     assert!(!book.as_object().unwrap().contains_key("undoes"), "{book:#}");
+    let run = served.get(&format!("/api/runs/{}", plan["run_id"].as_str().unwrap())).await.json();
+    let answer = run["answer"].as_str().unwrap();
+    assert!(answer.contains("Book (Desk)") && answer.ends_with(": it was undone"), "{answer}");
 }
 
 /// The calls of the first step after its write was done and the plan was cancelled.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::approval::required_call_approval;
+use super::super::unchanged::with_unchanged;
 use super::super::{
     ApproverChoice, CREATE_PLAN, Command, CommandAction, events_for_command, lapsed_approval,
     plan_problems_before_start, read, request, supplied_plan,
@@ -12,8 +13,8 @@ use super::replied;
 use crate::llm::Message;
 use crate::plan::{Plan, PreparedCall};
 use crate::run::{
-    Action, ApprovalScope, ApprovalSubject, Event, NO_APPROVAL, Outcome, PlanMade, Reply, ReplyCall,
-    RequestOptions, RequiredApproval, RunQueued, RunState, RunStatus, Settings, Subject,
+    Action, ApprovalScope, ApprovalSubject, Event, NO_APPROVAL, Outcome, PlanMade, RULES_REVISION, Reply,
+    ReplyCall, RequestOptions, RequiredApproval, RunQueued, RunState, RunStatus, Settings, Subject,
 };
 use crate::scene::{Catalogue, ToolApproval};
 
@@ -169,6 +170,27 @@ fn invalid_prepared_arguments_are_reported_then_dropped_at_the_last_attempt() {
     let Event::PlanCreated(made) = read(&state, &scenes, call, subject) else { panic!() };
     assert_eq!(made.plan, booking(&[]));
     assert!(made.approval.is_some());
+}
+
+#[test]
+fn prepared_arguments_may_be_written_as_text() {
+    let scenes = catalogue(ToolApproval::Required, None, "Books.");
+    let subject = Subject::Plan { version: 1 };
+    let read_text = |arguments: &str, rules: u16| {
+        let mut state = planning(super::approvals::request(), Settings { rules, ..Settings::default() });
+        let mut written = serde_json::to_value(booking(&[json!({})])).unwrap();
+        written["steps"][0]["prepared_calls"][0]["arguments"] = json!(arguments);
+        let reply =
+            ReplyCall { id: "1".to_owned(), name: CREATE_PLAN.to_owned(), arguments: written.to_string() };
+        let call = replied(&mut state, subject, Reply { calls: vec![reply], ..Reply::default() });
+        read(&state, &scenes, call, subject)
+    };
+    let Event::PlanCreated(made) = read_text(r#"{"n": 3}"#, RULES_REVISION) else { panic!() };
+    assert_eq!(made.plan, booking(&[json!({"n": 3})]));
+    for (arguments, rules) in [("three", RULES_REVISION), (r#"{"n": 3}"#, 16)] {
+        let rejected = read_text(arguments, rules);
+        assert!(matches!(rejected, Event::ReplyRejected { .. }), "{rejected:?}");
+    }
 }
 
 #[test]
@@ -328,4 +350,24 @@ fn prepared_calls_bind_a_scene_only_after_approval() {
     let asked = request(&state, &scenes, Subject::Scene { step: 1 });
     let told: String = asked.messages.iter().map(|message| format!("{message:?}")).collect();
     assert!(!told.contains("prepared"), "{told}");
+}
+
+#[test]
+fn answer_of_a_dry_run_says_that_nothing_was_changed() {
+    let scenes = catalogue(ToolApproval::None, None, "Books.");
+    let after = |rules: u16, answer: &str| {
+        let options = RequestOptions { dry_run: true, ..RequestOptions::default() };
+        let queued = RunQueued { plan: Some(booking(&[])), options, ..super::approvals::request() };
+        let mut state = planning(queued, Settings { rules, ..Settings::default() });
+        let made = supplied_plan(&state, &scenes, 1);
+        apply(&mut state, made);
+        settle(&mut state);
+        asks_for(&mut state, &scenes, &[json!({"n": 1})]);
+        assert!(state.calls.values().all(|call| call.attempts == 0));
+        with_unchanged(&state, &scenes, answer.to_owned())
+    };
+    assert_eq!(after(RULES_REVISION, "I booked it."), "I booked it.\nNothing was changed.");
+    for (rules, answer) in [(16, "I booked it."), (RULES_REVISION, "Dry run: nothing was booked.")] {
+        assert_eq!(after(rules, answer), answer);
+    }
 }
