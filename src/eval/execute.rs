@@ -95,6 +95,7 @@ impl<B: Fn(Config) -> Builder> Evaluation<B> {
     ) -> Result<Self, EvalError> {
         let limits = options.limits.within(config);
         limits.check(config)?;
+        let sets = with_configured_scenes(sets, config);
         let mut scenes = EvalScenes::read(&sets, &|| builder(config.clone()))?;
         let (mut prepared, mut faults, mut real_tools) = (Vec::new(), Vec::new(), Vec::new());
         for (set, folders) in sets.into_iter().zip(std::mem::take(&mut scenes.folders)) {
@@ -412,6 +413,14 @@ fn eval_tenant(number: usize) -> Result<TenantId, EvalError> {
     tenant.map_err(|error| EvalError::new("eval.tenant", error.to_string(), ""))
 }
 
+/// The sets, those that name no scenes with the configured ones: a `replies.json` counts there, too.
+fn with_configured_scenes(mut sets: Vec<EvalSet>, config: &Config) -> Vec<EvalSet> {
+    for set in sets.iter_mut().filter(|set| set.surroundings.scenes.is_empty()) {
+        set.surroundings.scenes.extend(config.scenes.dir.clone());
+    }
+    sets
+}
+
 /// The configuration of a set: nobody is notified, and no traces are sent.
 fn configured(config: &Config, surroundings: &Surroundings, scenes: &EvalScenes) -> Config {
     let mut config = config.clone();
@@ -464,5 +473,26 @@ fn not_started(error: StartError) -> EvalError {
         }
         StartError::Store(error) => EvalError::new(error.code(), error.to_string(), ""),
         StartError::Other(fault) => EvalError::new(&fault.code, fault.message, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_without_scenes_have_the_configured_ones() {
+        let set = |scenes: &[&str]| EvalSet {
+            surroundings: Surroundings {
+                scenes: scenes.iter().map(Into::into).collect(),
+                ..Surroundings::default()
+            },
+            conversations: Vec::new(),
+        };
+        let mut config = Config::default();
+        let sets = || vec![set(&[]), set(&["library"])];
+        assert_eq!(with_configured_scenes(sets(), &config), sets());
+        config.scenes.dir = Some("mine".into());
+        assert_eq!(with_configured_scenes(sets(), &config), [set(&["mine"]), set(&["library"])]);
     }
 }

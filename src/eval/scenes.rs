@@ -103,9 +103,11 @@ fn read_folders(dir: &Path) -> Result<Vec<SceneFolder>, EvalError> {
 
 fn without_fault(folders: Vec<SceneFolder>, faults: &[SceneFault]) -> Result<Vec<SceneFolder>, EvalError> {
     match faults.iter().find(|fault| fault.severity == Severity::Error) {
-        Some(fault) => {
-            Err(EvalError::new(&fault.code, fault.to_string(), "correct `scenes` of the labelled file"))
-        }
+        Some(fault) => Err(EvalError::new(
+            &fault.code,
+            fault.to_string(),
+            "correct `scenes` of the labelled file, or `--scenes`",
+        )),
         None => Ok(folders),
     }
 }

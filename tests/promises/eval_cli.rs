@@ -108,6 +108,11 @@ fn nothing_is_executed_if_labels_are_wrong_or_it_could_write_or_cost() {
     of("inventory", "GetStock");
     let ran = eval(&workspace, &["--rules"]);
     assert!(ran.status == 0 && ran.out.contains("right: 100.0%"), "{ran:#?}");
+    // The folder may be the configured one instead.
+    workspace.write("labels.yaml", &LABELS.replace("scenes: [library]\n", ""));
+    let configured = eval(&workspace, &["--rules", "--scenes", "library"]);
+    assert!(!configured.out.contains("called for real"), "{configured:#?}");
+    assert!(configured.out.contains("right: 66.7%"), "{configured:#?}");
     workspace.write("labels.yaml", LABELS);
     std::fs::remove_file(workspace.path().join("library/replies.json")).unwrap();
     let real = refused(&["--rules"], "eval.http_writes");
