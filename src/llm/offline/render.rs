@@ -117,8 +117,34 @@ pub(super) fn report(done: &[CompletedCall], lang: Lang) -> String {
     parts.join("\n")
 }
 
-/// A result as readable lines.
+/// A result as readable lines. Of one that was too large to be shown in full, the part that is shown, and that it is one.
 pub(super) fn result(value: &Value, lang: Lang) -> String {
+    let mut shown = value;
+    while let Some(part) = shown_part(shown) {
+        shown = part;
+    }
+    let mut text = whole_result(shown, lang);
+    if !std::ptr::eq(shown, value) {
+        text.push('\n');
+        text.push_str(lang.pick([
+            "È solo una parte del risultato.",
+            "This is only a part of the result.",
+            "Ce n'est qu'une partie du résultat.",
+            "Das ist nur ein Teil des Ergebnisses.",
+            "Es solo una parte del resultado.",
+        ]));
+    }
+    text
+}
+
+/// The part of a truncated result that is shown.
+fn shown_part(value: &Value) -> Option<&Value> {
+    let has_sizes = ["shown_bytes", "total_bytes"].iter().all(|name| value.get(name).is_some());
+    let is_truncated = has_sizes && value.get("truncated") == Some(&Value::Bool(true));
+    value.get("value").filter(|_| is_truncated)
+}
+
+fn whole_result(value: &Value, lang: Lang) -> String {
     let mut lines = Vec::new();
     match value {
         Value::Object(map) if map.is_empty() => {}
@@ -222,5 +248,23 @@ fn scalar(value: &Value, lang: Lang) -> String {
         Value::Bool(false) => lang.pick(["no", "no", "non", "nein", "no"]).to_owned(),
         Value::String(text) => super::text::shorten(text, MAX_VALUE).to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn truncated_results_are_told_as_a_part_without_their_sizes() {
+        let rows = json!([{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}]);
+        let cut = |value: Value| json!({"truncated": true, "shown_bytes": 40, "total_bytes": 90, "omitted": 2, "value": value});
+        let part = "- id: 1, name: Ada\n  - id: 2, name: Bob\nThis is only a part of the result.";
+        assert_eq!(result(&cut(rows.clone()), Lang::En).trim_start(), part);
+        assert_eq!(result(&cut(cut(rows.clone())), Lang::En).trim_start(), part);
+        let of_tool = json!({"truncated": true, "value": rows});
+        assert!(result(&of_tool, Lang::En).starts_with("truncated: yes"));
     }
 }
