@@ -78,7 +78,7 @@ async fn recorded(asked: &args::Replay, loaded: &LoadedConfig) -> Result<Vec<Env
         Failure::usage("replay.file", format!("{} cannot be read: {error}", path.display()))
     })?;
     replay::read(&text)
-        .map_err(|fault| Failure::usage(&fault.code, format!("{}, {}", path.display(), fault.message)))
+        .map_err(|fault| Failure::usage(&fault.code, format!("{}: {}", path.display(), fault.message)))
 }
 
 /// Writes the verdict, then every difference.
