@@ -11,7 +11,7 @@ use proscenium::tools::{ToolContext, ToolError, native};
 use proscenium::{AnswerDecision, Config};
 use serde_json::{Value, json};
 
-use super::fault_matrix::serve;
+use super::fault_matrix::run_after_a_kill;
 use super::process::Workspace;
 use crate::support::planner_engine::{
     AnsweredRun, CallLog, ModelRules, QuestionKind, Town, final_verdict, has_results, more, plan, requests,
@@ -416,20 +416,7 @@ async fn kill_at_any_point_of_a_patch_leaves_one_patch_and_the_run_ends() {
             llm.base_url()
         );
         workspace.write("house.toml", &config);
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let (mut killed, address) = serve(&workspace, &[("CRASH_POINT_AT", at.to_owned())]);
-        let body = json!({"messages": [{"role": "user", "content": "Find Dune, then the menu."}], "session_id": "s"});
-        let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
-        assert!(reply.is_err() || killed.has_ended(), "{at} was not reached");
-        let (_server, address) = serve(&workspace, &[]);
-        let mut run = Value::Null;
-        eventually("the run ends", async || {
-            let list: Value =
-                client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
-            run = list["runs"][0].clone();
-            !matches!(run["status"].as_str(), Some("running" | "queued") | None)
-        })
-        .await;
+        let run = run_after_a_kill(&workspace, (at, 0), "Find Dune, then the menu.", || {}).await;
         assert_eq!(run["status"], "completed", "{at}: {run:#}");
         // What was not on disk of a read may be made again.
         assert!((1..=2).contains(&backend.requests("GET /FindRecord").len()), "{at}");

@@ -108,6 +108,13 @@ pub(super) fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String
     scene
 }
 
+/// Writes the scenes Shelf and Desk, whose tools are at this address.
+pub(super) fn write_shelf_and_desk(workspace: &Workspace, address: &str) {
+    let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
+    workspace.write("scenes/shelf/scene.toml", &shelf);
+    workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+}
+
 /// The models' replies: always the same two steps.
 pub(super) fn model_reply(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
@@ -161,10 +168,7 @@ impl CrashHarness {
         let ledger = CrashBackend::open();
         let llm = ScriptedLlm::start(|request, _| model_reply(request));
         let workspace = Workspace::bare();
-        let address = ledger.backend.address();
-        let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        workspace.write("scenes/shelf/scene.toml", &shelf);
-        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        write_shelf_and_desk(&workspace, ledger.backend.address());
         workspace.write(
             "house.toml",
             &format!(

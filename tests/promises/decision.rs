@@ -2,16 +2,14 @@
 //! and the back ends.
 
 use proscenium::adapt::ConsultationOutcome;
-use proscenium::run::{Event, Purpose, RunStatus};
+use proscenium::run::{Purpose, RunStatus};
 use proscenium::{CallOutcome, Explanation};
 use serde_json::Value;
 
-use super::fault_matrix::{World, names, rules, serve, write_scene};
+use super::fault_matrix::{World, names, rules, run_after_a_kill, write_scene};
 use super::process::Workspace;
 use crate::support::planner_engine::{QuestionKind, choice, offered_options, requests};
-use crate::support::{
-    FaultyBackend, FinishedRun, Gate, Misbehaviour, Scripted, ScriptedLlm, Setup, eventually, section,
-};
+use crate::support::{FaultyBackend, Gate, Misbehaviour, Scripted, ScriptedLlm, Setup, section};
 
 /// Two alternatives of each tool, and by what to choose.
 pub(super) const ALTERNATIVES: &str = "alternative = [{ tool = \"{tool}Elsewhere\", arguments = { cell = \"/arguments/cell\" } }, \
@@ -63,22 +61,13 @@ pub(super) fn wire(world: &World, tool: &str, cell: &str) -> [usize; 3] {
     ["", "Elsewhere", "Abroad"].map(|place| world.wire(&format!("{tool}{place}"), cell))
 }
 
-/// The ends of the run's consultations: how, and what was chosen.
-fn consultations(run: &FinishedRun) -> Vec<(ConsultationOutcome, Option<&'static str>)> {
-    let ends = run.events.iter().filter_map(|event| match &event.body {
-        Event::Consultation { how, chosen, .. } => Some((*how, chosen.as_ref().map(|chosen| chosen.id()))),
-        _ => None,
-    });
-    ends.collect()
-}
-
 #[tokio::test]
 async fn model_chooses_which_alternative_is_called() {
     let world = world(chooses_the_second()).await;
     let run = world.ask("Look", "503").await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", names(&run));
     assert_eq!((wire(&world, "Look", "503"), asked(&world)), ([1, 0, 1], 1));
-    assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, Some("alternative_2"))]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, Some("alternative_2"))]);
     let calls = &run.answer.steps[0].tool_calls;
     assert_eq!((calls[0].outcome, calls[0].by.as_deref()), (CallOutcome::Failed, Some("LookAbroad")));
     let decided =
@@ -128,7 +117,7 @@ async fn without_a_usable_choice_the_first_alternative_is_called() {
         let run = world.ask("Look", "503").await;
         assert_eq!(run.answer.status, RunStatus::Completed, "{reply}: {:#?}", names(&run));
         assert_eq!((wire(&world, "Look", "503"), asked(&world)), ([1, 1, 0], 4), "{reply}");
-        assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, None)], "{reply}");
+        assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, None)], "{reply}");
     }
 }
 
@@ -138,7 +127,7 @@ async fn others_follow_in_their_order_where_the_chosen_one_fails() {
     let run = world.ask("Look", "abroad-down").await;
     assert_eq!(run.answer.status, RunStatus::Failed, "{:#?}", names(&run));
     assert_eq!(wire(&world, "Look", "abroad-down"), [1, 1, 1], "each is called once");
-    let decided = consultations(&run).into_iter().filter(|(_, chosen)| *chosen == Some("alternative_2"));
+    let decided = run.consultations().into_iter().filter(|(_, chosen)| *chosen == Some("alternative_2"));
     assert_eq!((decided.count(), asked(&world)), (1, 1), "nobody is asked which one is next");
     let world = self::world(chosen_by(|_| choice("alternative_1"))).await;
     let run = world.ask("Look", "down").await;
@@ -235,22 +224,10 @@ async fn decision_survives_a_kill_and_nothing_is_sent_twice() {
                 llm.base_url()
             ),
         );
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
         // The plan is asked for first.
-        let skip = if at.contains("model") { "1" } else { "0" };
-        let env = [("CRASH_POINT_AT", at.to_owned()), ("CRASH_POINT_SKIP", skip.to_owned())];
-        let (mut killed, address) = serve(&workspace, &env);
-        let body =
-            serde_json::json!({"messages": [{"role": "user", "content": "Look cell x"}], "session_id": "s"});
-        let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
-        assert!(reply.is_err() || killed.has_ended(), "{at} was not reached");
-        let (_server, address) = serve(&workspace, &[]);
-        eventually("the run completes", async || {
-            let list: Value =
-                client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
-            list["runs"][0]["status"] == "completed"
-        })
-        .await;
+        let skipped = u32::from(at.contains("model"));
+        let run = run_after_a_kill(&workspace, (at, skipped), "Look cell x", || {}).await;
+        assert_eq!(run["status"], "completed", "{at}: {run:#}");
         let reached = |place: &str| backend.requests(&format!("GET /{place}/x")).len();
         assert_eq!((reached("LookElsewhere"), reached("LookAbroad")), (0, 1), "{at}");
         // A read whose end was not on disk may be made again.

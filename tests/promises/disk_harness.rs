@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crash::{model_reply, scene};
+use super::crash::{model_reply, write_shelf_and_desk};
 use super::process::{ProcessOutput, RunningProcess, Workspace};
 use super::support::disk::Disk;
 use super::support::served_engine::Events;
@@ -86,10 +86,7 @@ impl DiskHarness {
             play(request, nth)
         });
         let workspace = Workspace::bare();
-        let address = backend.address();
-        let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        workspace.write("scenes/shelf/scene.toml", &shelf);
-        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        write_shelf_and_desk(&workspace, backend.address());
         workspace.write(
             "house.toml",
             &format!(

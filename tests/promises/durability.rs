@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::crash::{check_run, model_reply, scene};
+use super::crash::{check_run, model_reply, write_shelf_and_desk};
 use super::process::{RunningProcess, SHIPPED, Workspace};
 use super::support::served_engine::wire;
 use super::support::{Backend, Gate, ReceivedRequest, ScriptedLlm};
@@ -122,10 +122,7 @@ impl KillHarness {
             json!({"done": reached.place})
         });
         let workspace = Workspace::bare();
-        let address = backend.address();
-        let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        workspace.write("scenes/shelf/scene.toml", &shelf);
-        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        write_shelf_and_desk(&workspace, backend.address());
         workspace.write(
             "house.toml",
             &format!(

@@ -602,6 +602,33 @@ pub(super) fn serve(workspace: &Workspace, env: &[(&str, String)]) -> (RunningPr
     (process, address)
 }
 
+/// A server is killed where it comes to this crash point, after so many times at it, while it carries out a request; the next
+/// one finishes the run. In between, `edit` may change files. Returns the run as the server lists it then.
+pub(super) async fn run_after_a_kill(
+    workspace: &Workspace,
+    (place_of_kill, skipped): (&str, u32),
+    words: &str,
+    edit: impl FnOnce(),
+) -> Value {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let env = [("CRASH_POINT_AT", place_of_kill.to_owned()), ("CRASH_POINT_SKIP", skipped.to_string())];
+    let (mut killed, address) = serve(workspace, &env);
+    let body = json!({"messages": [{"role": "user", "content": words}], "session_id": "s"});
+    let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
+    assert!(reply.is_err() || killed.has_ended(), "{place_of_kill} was not reached");
+    edit();
+    let (_server, address) = serve(workspace, &[]);
+    let mut run = Value::Null;
+    crate::support::eventually("the run ends", async || {
+        let list: Value =
+            client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
+        run = list["runs"][0].clone();
+        !matches!(run["status"].as_str(), Some("running" | "queued") | None)
+    })
+    .await;
+    run
+}
+
 /// What the killed server left behind is finished by the next one.
 async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBackend, Value) {
     let script = |_: &str, nth: usize| match nth {
@@ -619,21 +646,7 @@ async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBacken
             llm.base_url()
         ),
     );
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let (mut killed, address) = serve(&workspace, &[("CRASH_POINT_AT", place_of_kill.to_owned())]);
-    let body =
-        json!({"messages": [{"role": "user", "content": format!("{tool} cell x")}], "session_id": "s"});
-    let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
-    assert!(reply.is_err() || killed.has_ended(), "{place_of_kill} was not reached");
-    let (_server, address) = serve(&workspace, &[]);
-    let mut run = Value::Null;
-    crate::support::eventually("the run ends", async || {
-        let list: Value =
-            client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
-        run = list["runs"][0].clone();
-        !matches!(run["status"].as_str(), Some("running" | "queued") | None)
-    })
-    .await;
+    let run = run_after_a_kill(&workspace, (place_of_kill, 0), &format!("{tool} cell x"), || {}).await;
     (backend, run)
 }
 

@@ -364,15 +364,6 @@ impl World {
     }
 }
 
-/// The nodes that a run entered.
-pub(super) fn entered(run: &FinishedRun) -> Vec<String> {
-    let nodes = run.events.iter().filter_map(|event| match &event.body {
-        Event::NodeStarted { node, .. } => Some(node.clone()),
-        _ => None,
-    });
-    nodes.collect()
-}
-
 pub(super) fn maker(run: &FinishedRun) -> PathMaker {
     let planned = run.events.iter().find_map(|event| match &event.body {
         Event::FlowPlanned { maker, .. } => Some(*maker),
@@ -386,7 +377,7 @@ async fn planned_path_is_executed_node_by_node_and_ends_with_the_result_of_the_l
     let world = World::start(model(vec![FULL.to_vec()], sensible), |setup| setup).await;
     let run = world.look_up(json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
-    assert_eq!(entered(&run), FULL);
+    assert_eq!(run.entered(), FULL);
     assert_eq!((maker(&run), world.done.runs.load(Ordering::SeqCst)), (PathMaker::Planner, 1));
     assert_eq!(run.answer.steps.len(), 1, "nodes are not steps of the plan");
     assert!(
@@ -404,7 +395,7 @@ async fn path_that_is_not_possible_is_sent_back_with_its_problems() {
     let wrong = vec!["classify", "execute", "tell"];
     let world = World::start(model(vec![wrong, FULL.to_vec()], sensible), |setup| setup).await;
     let run = world.look_up(json!({})).await;
-    assert_eq!((run.answer.status, entered(&run).len()), (RunStatus::Completed, 6));
+    assert_eq!((run.answer.status, run.entered().len()), (RunStatus::Completed, 6));
     let problems = run.events.iter().find_map(|event| match &event.body {
         Event::ReplyRejected { problems, .. } => Some(problems.clone()),
         _ => None,
@@ -424,10 +415,10 @@ async fn when_no_model_plans_a_path_the_rules_do_and_without_fallback_the_step_f
         "{:#?}",
         run.answer
     );
-    assert_eq!(entered(&run), ["classify", "validate", "approve", "execute", "tell"], "nothing is generated");
+    assert_eq!(run.entered(), ["classify", "validate", "approve", "execute", "tell"], "nothing is generated");
     let world = World::start(never(), |setup| setup).await;
     let run = world.look_up(json!({})).await;
-    assert_eq!((run.answer.status, entered(&run).len()), (RunStatus::Failed, 0));
+    assert_eq!((run.answer.status, run.entered().len()), (RunStatus::Failed, 0));
     assert_eq!(run.answer.steps[0].error.as_ref().unwrap().code, "llm.unusable");
 }
 
@@ -442,7 +433,7 @@ async fn without_planning_the_graph_is_followed_by_its_conditions() {
         "{:#?}",
         run.answer
     );
-    assert_eq!(entered(&run), FULL);
+    assert_eq!(run.entered(), FULL);
     assert_eq!((world.asked("PlanFlowPath"), world.asked("CreateExecutionPlan")), (0, 0));
     let general = |node: &str, request: &Value| match node {
         "classify" => json!({"kind": "general", "title": ""}),
@@ -450,7 +441,7 @@ async fn without_planning_the_graph_is_followed_by_its_conditions() {
     };
     let world = World::start(model(vec![], general), |setup| setup).await;
     let run = world.ask("Hello", json!({}), unplanned, true).await;
-    assert_eq!(entered(&run), ["classify", "general"]);
+    assert_eq!(run.entered(), ["classify", "general"]);
 }
 
 #[tokio::test]
@@ -468,7 +459,7 @@ async fn condition_leaves_the_planned_path_along_a_declared_edge() {
     let run = world.look_up(json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
     let expected = ["classify", "generate", "validate", "generate", "validate", "approve", "execute", "tell"];
-    assert_eq!(entered(&run), expected);
+    assert_eq!(run.entered(), expected);
     let lefts: Vec<String> = run
         .events
         .iter()
@@ -646,13 +637,13 @@ async fn nodes_with_forbidden_tools_are_planned_around() {
     let run = world.ask_within(read_only(), "How many?", state(), RequestOptions::default(), true).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
     assert_eq!(
-        (entered(&run).as_slice(), world.asked("PlanFlowPath")),
+        (run.entered().as_slice(), world.asked("PlanFlowPath")),
         (FULL.map(str::to_owned).as_slice(), 2)
     );
     // So does the graph, although the condition of the other edge holds.
     let unplanned = RequestOptions { unplanned: true, ..RequestOptions::default() };
     let run = world.ask_within(read_only(), "How many?", state(), unplanned, true).await;
-    assert_eq!(entered(&run), FULL);
+    assert_eq!(run.entered(), FULL);
     assert_eq!(world.done.saves.load(Ordering::SeqCst), 0);
 }
 
@@ -670,7 +661,7 @@ async fn flow_is_refused_only_where_every_path_needs_a_forbidden_tool() {
     let world = World::start(model(vec![general.clone()], about_nothing), |setup| setup).await;
     let run = world.ask_within(without(), "How many?", json!({}), RequestOptions::default(), true).await;
     assert_eq!(
-        (run.answer.status, entered(&run)),
+        (run.answer.status, run.entered()),
         (RunStatus::Completed, vec!["classify".into(), "general".into()])
     );
     let only_queries = FLOW.replace("possible_next_nodes = [\"general\", ", "possible_next_nodes = [");
@@ -683,7 +674,7 @@ async fn flow_is_refused_only_where_every_path_needs_a_forbidden_tool() {
         only_queries.replace("[[invariants]]\nexcludes = [\"general\", \"generate\", \"execute\"]\n", "");
     let world = World::start_with(&only_queries, model(vec![general], sensible), |setup| setup).await;
     let run = world.ask_within(without(), "How many?", json!({}), RequestOptions::default(), true).await;
-    assert_eq!((run.answer.status, entered(&run).len()), (RunStatus::Failed, 0), "{:#?}", run.answer);
+    assert_eq!((run.answer.status, run.entered().len()), (RunStatus::Failed, 0), "{:#?}", run.answer);
     let problem = run.state.error.as_ref().unwrap();
     assert!(problem.message.contains("every path through lookup needs"), "{problem:?}");
 }
@@ -721,7 +712,7 @@ async fn plan_alone_has_the_path_and_executes_no_node() {
     let run = draft(&world, json!({"sql": "select 5"})).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
     assert_eq!(
-        (run.answer.metadata.planned_execution_path.clone(), entered(&run)),
+        (run.answer.metadata.planned_execution_path.clone(), run.entered()),
         (short.iter().map(|name| (*name).to_owned()).collect(), Vec::<String>::new())
     );
     assert_eq!((world.asked("PlanFlowPath"), world.done.runs.load(Ordering::SeqCst)), (2, 0));
@@ -757,7 +748,7 @@ async fn answer_lists_the_nodes_of_a_flow_with_times_calls_and_where_the_path_wa
     let step = &run.answer.steps[0];
     let flow = step.flow.as_ref().unwrap();
     let nodes: Vec<&str> = flow.nodes.iter().map(|node| node.node.as_str()).collect();
-    assert_eq!(nodes, entered(&run));
+    assert_eq!(nodes, run.entered());
     assert_eq!(flow.skipped, ["general", "store"]);
     let left: Vec<(&str, &str)> = flow
         .nodes
@@ -815,7 +806,7 @@ async fn node_that_the_planner_missed_is_kept_as_a_suggestion_and_never_executed
     let mut found = Vec::new();
     for _ in 0..count {
         let run = world.ask("Hello", json!({}), RequestOptions::default(), true).await;
-        assert_eq!(entered(&run), ["classify", "general"], "{:#?}", run.answer);
+        assert_eq!(run.entered(), ["classify", "general"], "{:#?}", run.answer);
         found.push(run.answer.steps[0].flow.clone().unwrap().missing_node);
     }
     let named: Vec<Option<&str>> =

@@ -9,12 +9,10 @@ use proscenium::adapt::{AskRefusal, ConsultationOutcome};
 use proscenium::run::{Adaptation, Event, RunStatus, SessionId};
 use serde_json::{Value, json};
 
-use super::fault_matrix::{World, names, rules, serve, write_scene};
+use super::fault_matrix::{World, names, rules, run_after_a_kill, write_scene};
 use super::process::Workspace;
 use crate::support::planner_engine::{QuestionKind, has_results, plan, requests, step};
-use crate::support::{
-    FaultyBackend, FinishedRun, Gate, Misbehaviour, Scripted, ScriptedLlm, Setup, eventually, section,
-};
+use crate::support::{FaultyBackend, FinishedRun, Gate, Misbehaviour, Scripted, ScriptedLlm, Setup, section};
 
 /// The back end returns `done`, `text` and `code`; expected is another name for `done`.
 pub(super) const EXPECT: &str = "{read}expect = { interpret = true, not_empty = [\"/text\"], schema = { type = \"object\", \
@@ -50,15 +48,6 @@ fn asked(world: &World) -> usize {
     requests(&world.llm, QuestionKind::Interpret).len()
 }
 
-/// The ends of the run's consultations: how, and what was chosen.
-fn consultations(run: &FinishedRun) -> Vec<(ConsultationOutcome, Option<&'static str>)> {
-    let ends = run.events.iter().filter_map(|event| match &event.body {
-        Event::Consultation { how, chosen, .. } => Some((*how, chosen.as_ref().map(|chosen| chosen.id()))),
-        _ => None,
-    });
-    ends.collect()
-}
-
 fn outcome(run: &FinishedRun) -> CallOutcome {
     run.answer.steps[0].tool_calls[0].outcome
 }
@@ -76,7 +65,7 @@ async fn data_of_another_shape_is_read_as_a_model_maps_it() {
     let result = &run.answer.steps[0].tool_calls[0].result;
     assert_eq!(*result, Some(json!({"code": "R-4711", "text": "it was answered", "finished": true})));
     assert_eq!((world.wire("Look", "x"), asked(&world)), (1, 1));
-    assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, Some("mapping"))]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, Some("mapping"))]);
     let interpreted = run.events.iter().any(|event| {
         matches!(&event.body, Event::Adapted { change: Adaptation::Interpreted { found: Some(_), .. } })
     });
@@ -133,13 +122,13 @@ async fn without_a_fitting_mapping_the_failure_stands_and_nobody_else_is_asked()
     assert_ne!(run.answer.status, RunStatus::Completed, "{:#?}", names(&run));
     assert_eq!(outcome(&run), CallOutcome::Failed);
     assert_eq!(asked(&world), 4, "one question and its repairs");
-    assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, None)]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, None)]);
     assert_eq!(requests(&world.llm, QuestionKind::Recovery).len(), 0);
     // A model may say that the values are not there.
     let world = self::world(mapped_by(|_| mapping(&[]))).await;
     let run = world.ask("Look", "x").await;
     assert_eq!((outcome(&run), asked(&world)), (CallOutcome::Failed, 1));
-    assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, None)]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, None)]);
 }
 
 #[tokio::test]
@@ -280,21 +269,10 @@ async fn question_in_flight_is_asked_again_after_a_kill_and_nothing_is_sent_twic
                 llm.base_url()
             ),
         );
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
         // The plan is asked for first.
-        let skip = if at.contains("model") { "1" } else { "0" };
-        let env = [("CRASH_POINT_AT", at.to_owned()), ("CRASH_POINT_SKIP", skip.to_owned())];
-        let (mut killed, address) = serve(&workspace, &env);
-        let body = json!({"messages": [{"role": "user", "content": "Look cell x"}], "session_id": "s"});
-        let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
-        assert!(reply.is_err() || killed.has_ended(), "{at} was not reached");
-        let (_server, address) = serve(&workspace, &[]);
-        eventually("the run completes", async || {
-            let list: Value =
-                client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
-            list["runs"][0]["status"] == "completed"
-        })
-        .await;
+        let skipped = u32::from(at.contains("model"));
+        let run = run_after_a_kill(&workspace, (at, skipped), "Look cell x", || {}).await;
+        assert_eq!(run["status"], "completed", "{at}: {run:#}");
         // A read whose end was not on disk may be made again.
         assert!(backend.requests("GET /Look/x").len() <= 2, "{at}");
         assert!((1..=2).contains(&requests(&llm, QuestionKind::Interpret).len()), "{at}");

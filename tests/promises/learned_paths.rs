@@ -15,7 +15,7 @@ use proscenium::tools::{ToolContext, ToolError, native};
 use proscenium::{ChatRequest, LearnedDocument, LearnedStanding};
 use serde_json::{Value, json};
 
-use super::flows::{Done, FLOW, FULL, World, entered, maker, model, sensible, with_tools};
+use super::flows::{Done, FLOW, FULL, World, maker, model, sensible, with_tools};
 use crate::support::{FinishedRun, Reply, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
 
 const CITIES: [&str; 3] = ["Milan", "Rome", "Turin"];
@@ -86,7 +86,7 @@ async fn proven_path_is_followed_without_a_question_and_replayed_as_recorded() {
     let run = ask(&world, &weather("Naples")).await;
     assert_eq!((run.answer.status, outcome(&run)), (RunStatus::Completed, Some(RecallOutcome::Reused)));
     assert_eq!((world.asked("PlanFlowPath"), world.asked("CreateExecutionPlan")), (3, 4));
-    assert_eq!(entered(&run), FULL);
+    assert_eq!(run.entered(), FULL);
     let flow = run.answer.steps[0].flow.as_ref().unwrap();
     assert_eq!((maker(&run), flow.planned_by), (PathMaker::Learned, PathMaker::Learned));
     let all = known(&world).await;

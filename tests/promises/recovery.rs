@@ -8,7 +8,7 @@ use proscenium::adapt::ConsultationOutcome;
 use proscenium::run::{Event, RunStatus};
 use serde_json::{Value, json};
 
-use super::fault_matrix::{World, names, place, rules, serve, write_scene};
+use super::fault_matrix::{World, names, place, rules, run_after_a_kill, serve, write_scene};
 use super::process::Workspace;
 use crate::support::planner_engine::{
     QuestionKind, choice, first_option, offered_options, plan, requests, step,
@@ -60,22 +60,13 @@ fn asked(world: &World) -> usize {
     requests(&world.llm, QuestionKind::Recovery).len()
 }
 
-/// The ends of the run's consultations: how, and what was chosen.
-fn consultations(run: &FinishedRun) -> Vec<(ConsultationOutcome, Option<&'static str>)> {
-    let ends = run.events.iter().filter_map(|event| match &event.body {
-        Event::Consultation { how, chosen, .. } => Some((*how, chosen.as_ref().map(|chosen| chosen.id()))),
-        _ => None,
-    });
-    ends.collect()
-}
-
 #[tokio::test]
 async fn chosen_retry_answers_the_request() {
     let world = world(choosing("retry"), "").await;
     let run = world.ask("Look", "409x1").await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", names(&run));
     assert_eq!((world.wire("Look", "409x1"), asked(&world)), (2, 1));
-    assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, Some("retry"))]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, Some("retry"))]);
     let Some(Event::Consultation { model, reason, .. }) =
         run.events.iter().map(|event| &event.body).find(|event| matches!(event, Event::Consultation { .. }))
     else {
@@ -90,7 +81,7 @@ async fn below_the_level_adaptive_no_model_is_asked() {
         let world = World::of_model(choosing("retry"), level, mode, "", (failing, one_attempt)).await;
         let run = world.ask("Look", "409x1").await;
         assert_eq!((world.wire("Look", "409x1"), asked(&world)), (1, 0), "{level:?} {mode:?}");
-        assert!(consultations(&run).is_empty());
+        assert!(run.consultations().is_empty());
     }
 }
 
@@ -154,7 +145,7 @@ async fn prose_and_silence_leave_the_decision_to_predefined_logic() {
     assert_ne!(run.answer.status, RunStatus::Completed, "{:#?}", names(&run));
     assert_eq!(world.wire("Look", "409x1"), 1);
     assert_eq!(asked(&world), 4, "one question and its repairs");
-    assert_eq!(consultations(&run), [(ConsultationOutcome::Asked, None)]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::Asked, None)]);
     let down = rules().recovery(|_, _| Scripted::status(400)).start();
     let world = self::world(down, "").await;
     let run = world.ask("Look", "409x1").await;
@@ -256,8 +247,8 @@ async fn embedded_rules_choose_the_first_option() {
 async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBackend, usize, Value) {
     let cell = if tool == "Pay" { "503x2" } else { "409x1" };
     // The plan is asked for first.
-    let skip = if place_of_kill.contains("model") { "1" } else { "0" };
-    let (words, killed_at) = (format!("{tool} cell {cell}"), (place_of_kill, skip));
+    let skipped = u32::from(place_of_kill.contains("model"));
+    let (words, killed_at) = (format!("{tool} cell {cell}"), (place_of_kill, skipped));
     finished_after_a_restart(choosing("retry"), &words, killed_at, |_| {}).await
 }
 
@@ -265,7 +256,7 @@ async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBacken
 async fn finished_after_a_restart(
     llm: ScriptedLlm,
     words: &str,
-    (place_of_kill, skip): (&str, &str),
+    killed_at: (&str, u32),
     edit: impl FnOnce(&Path),
 ) -> (FaultyBackend, usize, Value) {
     let (backend, workspace) = (FaultyBackend::start(failing), Workspace::bare());
@@ -279,22 +270,8 @@ async fn finished_after_a_restart(
             llm.base_url()
         ),
     );
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let env = [("CRASH_POINT_AT", place_of_kill.to_owned()), ("CRASH_POINT_SKIP", skip.to_owned())];
-    let (mut killed, address) = serve(&workspace, &env);
-    let body = json!({"messages": [{"role": "user", "content": words}], "session_id": "s"});
-    let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
-    assert!(reply.is_err() || killed.has_ended(), "{place_of_kill} was not reached");
-    edit(&workspace.path().join("scenes/desk/scene.toml"));
-    let (_server, address) = serve(&workspace, &[]);
-    let mut run = Value::Null;
-    crate::support::eventually("the run ends", async || {
-        let list: Value =
-            client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
-        run = list["runs"][0].clone();
-        !matches!(run["status"].as_str(), Some("running" | "queued") | None)
-    })
-    .await;
+    let scene = workspace.path().join("scenes/desk/scene.toml");
+    let run = run_after_a_kill(&workspace, killed_at, words, || edit(&scene)).await;
     let asked = requests(&llm, QuestionKind::Recovery).len();
     (backend, asked, run)
 }
@@ -327,7 +304,7 @@ async fn model_is_asked_again_by_a_resumed_run_whose_tool_has_changed() {
     let rules = rules().plan(move |request, _| Scripted::forced(request, two_steps()));
     let llm = rules.recovery(|request, _| Scripted::forced(request, choice("retry"))).start();
     let words = "Look at the cells 409x1-a and 409x1-b";
-    let (_backend, asked, run) = finished_after_a_restart(llm, words, ("after:backed_off", "0"), |scene| {
+    let (_backend, asked, run) = finished_after_a_restart(llm, words, ("after:backed_off", 0), |scene| {
         let before = std::fs::read_to_string(scene).unwrap();
         std::fs::write(scene, before.replace("Look something up", "Look something else up")).unwrap();
     })
@@ -371,7 +348,8 @@ async fn equal_failures_of_many_runs_are_one_question() {
     let world = World::of_model(gated(&gate, "retry"), Some("adaptive"), None, "", (failing, patient)).await;
     let finished = storm(&world, &gate, runs).await;
     assert_eq!(asked(&world), 1, "one flight");
-    let shared = finished.iter().filter(|run| consultations(run)[0].0 == ConsultationOutcome::Cached).count();
+    let shared =
+        finished.iter().filter(|run| run.consultations()[0].0 == ConsultationOutcome::Cached).count();
     assert_eq!(shared, runs - 1);
     assert!(finished.iter().all(|run| run.answer.status == RunStatus::Completed));
 }
@@ -400,7 +378,7 @@ async fn cancelled_leader_leaves_the_question_to_the_next_run() {
     let followed = world.test.finish(follower).await;
     gate.open();
     assert_eq!(led.answer.status, RunStatus::Cancelled);
-    assert_eq!(consultations(&followed), [(ConsultationOutcome::Asked, Some("abort"))]);
+    assert_eq!(followed.consultations(), [(ConsultationOutcome::Asked, Some("abort"))]);
     assert_eq!(asked(&world), 2);
 }
 
@@ -413,7 +391,7 @@ async fn outage_of_the_model_is_one_failure_for_all_that_wait() {
     let finished = storm(&world, &gate, 20).await;
     assert!(finished.iter().all(|run| run.answer.status != RunStatus::Completed));
     assert!(asked(&world) <= 4, "the attempts of one question: {}", asked(&world));
-    let shared = finished.iter().filter(|run| consultations(run)[0] == (ConsultationOutcome::Cached, None));
+    let shared = finished.iter().filter(|run| run.consultations()[0] == (ConsultationOutcome::Cached, None));
     assert_eq!(shared.count(), 19, "one question was put");
 }
 
@@ -430,7 +408,7 @@ async fn spent_budget_and_full_limits_leave_the_decision_to_predefined_logic() {
     let world = World::of_model(llm, Some("adaptive"), None, "", (failing, priced)).await;
     let run = world.ask("Look", "409x9").await;
     assert_eq!(asked(&world), 0, "{:#?}", names(&run));
-    assert_eq!(consultations(&run), [(ConsultationOutcome::OverBudget, None)]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::OverBudget, None)]);
     let limited = |setup: Setup| {
         let setup = one_attempt(setup).set("limits.max_wait_ms", 0);
         setup.set("limits.tenant.requests_per_minute", 1)
@@ -438,7 +416,7 @@ async fn spent_budget_and_full_limits_leave_the_decision_to_predefined_logic() {
     let world = World::of_model(choosing("retry"), Some("adaptive"), None, "", (failing, limited)).await;
     let run = world.ask("Look", "409x9").await;
     assert_eq!(asked(&world), 0, "{:#?}", names(&run));
-    assert_eq!(consultations(&run), [(ConsultationOutcome::RateLimited, None)]);
+    assert_eq!(run.consultations(), [(ConsultationOutcome::RateLimited, None)]);
 }
 
 #[tokio::test]
@@ -451,9 +429,9 @@ async fn run_has_a_bound_of_consultations() {
     let set = |setup: Setup| one_attempt(setup).set("execution.consultations.max_per_run", 1);
     let world = World::of_model(llm, Some("adaptive"), None, "", (failing, set)).await;
     let run = world.test.chat("s", &format!("Look at the cells {}.", cells.join(", "))).await;
-    assert_eq!(asked(&world), 1, "equal failures are one question: {:#?}", consultations(&run));
+    assert_eq!(asked(&world), 1, "equal failures are one question: {:#?}", run.consultations());
     let over = |(how, _): &&(ConsultationOutcome, Option<&str>)| *how == ConsultationOutcome::OverBudget;
-    let ends = consultations(&run);
+    let ends = run.consultations();
     // After the chosen retry, each call fails once more: another scenario, beyond the bound.
     assert_eq!(ends.iter().filter(over).count(), 5, "{ends:#?}");
     assert_eq!(ends.len(), 10, "{ends:#?}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crash::{model_reply, scene};
+use super::crash::{model_reply, write_shelf_and_desk};
 use super::process::{RunningProcess, Workspace};
 use super::support::{Backend, Gate, Reply, ScriptedLlm, forced_tool};
 
@@ -43,10 +43,7 @@ impl RestartHarness {
         });
         let backend = Backend::start(|reached| json!({"done": reached.place}));
         let workspace = Workspace::bare();
-        let address = backend.address();
-        let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        workspace.write("scenes/shelf/scene.toml", &shelf);
-        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        write_shelf_and_desk(&workspace, backend.address());
         workspace.write(
             "house.toml",
             &format!(

@@ -51,15 +51,6 @@ async fn reply(test: &TestEngine, run: &FinishedRun, words: &str) -> FinishedRun
     test.chat(run.answer.session_id.as_str(), words).await
 }
 
-/// The nodes that a run entered.
-fn entered(run: &FinishedRun) -> Vec<String> {
-    let nodes = run.events.iter().filter_map(|event| match &event.body {
-        Event::NodeStarted { node, .. } => Some(node.clone()),
-        _ => None,
-    });
-    nodes.collect()
-}
-
 /// A model that writes `sql` in turn, and otherwise reads the request as a question for data.
 fn writer(sql: impl Fn(usize, &Value) -> Value + Send + Sync + 'static) -> ScriptedLlm {
     let asked = AtomicUsize::new(0);
@@ -101,7 +92,7 @@ async fn question_is_answered_without_a_model_from_the_sample_shop() {
     let test = Setup::offline().start().await;
     let run = ask(&test, "How many products are there?", json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
-    assert_eq!(entered(&run), FULL);
+    assert_eq!(run.entered(), FULL);
     assert!(run.answer.answer.contains("```sql\nSELECT"), "{}", run.answer.answer);
     assert!(run.answer.approvals.is_empty(), "nothing sensitive is read");
     let is_failure = |event: &Envelope<Event>| matches!(event.body, Event::ModelFailed { .. });
@@ -154,7 +145,7 @@ async fn sensitive_table_is_read_only_after_a_yes_and_the_list_may_be_changed() 
     let test = scripted(&llm).await;
     let run = ask(&test, "How many employees are there?", json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Waiting, "{:#?}", run.answer);
-    assert!(!entered(&run).contains(&"generate_sql".to_owned()), "{:?}", entered(&run));
+    assert!(!run.entered().contains(&"generate_sql".to_owned()), "{:?}", run.entered());
     let asked = run.answer.approvals[0].clone();
     assert!(asked.why[0].contains("employees"), "{asked:#?}");
     let run = reply(&test, &run, "yes").await;
@@ -163,7 +154,7 @@ async fn sensitive_table_is_read_only_after_a_yes_and_the_list_may_be_changed() 
 
     let run = ask(&test, "How many employees are there?", json!({})).await;
     let run = reply(&test, &run, "yes, but without employees").await;
-    assert!(executed(&run).is_empty(), "{:?}", entered(&run));
+    assert!(executed(&run).is_empty(), "{:?}", run.entered());
     assert!(text(&run).contains("may not be read without approval: employees"), "{}", text(&run));
 
     let run = ask(&test, "How many employees are there?", json!({})).await;
@@ -178,9 +169,9 @@ async fn table_beyond_the_approved_ones_is_refused_and_asked_for_if_it_is_needed
     let test = scripted(&llm).await;
     let run = ask(&test, "How many orders are there?", json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Waiting, "{:#?}", run.answer);
-    assert!(!entered(&run).contains(&"execute_sql".to_owned()));
+    assert!(!run.entered().contains(&"execute_sql".to_owned()));
     assert!(run.answer.approvals[0].why[0].contains("employees"), "{:#?}", run.answer.approvals);
-    let twice = entered(&run).iter().filter(|node| *node == "generate_sql").count();
+    let twice = run.entered().iter().filter(|node| *node == "generate_sql").count();
     assert_eq!(twice, 2, "it was written once more without the table first");
 }
 
@@ -190,7 +181,7 @@ async fn tables_that_are_given_are_not_looked_for_and_not_approved() {
     let test = scripted(&llm).await;
     let run = ask(&test, "How many are there?", json!({"tables": ["employees"]})).await;
     assert_eq!(run.answer.status, RunStatus::Waiting, "{:#?}", run.answer);
-    assert!(!entered(&run).contains(&"get_relevant_tables".to_owned()));
+    assert!(!run.entered().contains(&"get_relevant_tables".to_owned()));
     let approved = json!({"tables": ["employees"], "approved_tables": ["employees"]});
     let run = ask(&test, "How many are there?", approved).await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
@@ -214,13 +205,13 @@ async fn wrong_statement_is_written_again_with_its_error_and_only_three_times() 
     let stubborn = writer(|nth, _| written(&format!("SELECT nme{nth} FROM products")));
     let test = scripted(&stubborn).await;
     let run = ask(&test, "How many names are there?", json!({})).await;
-    assert_eq!(entered(&run).iter().filter(|node| *node == "generate_sql").count(), 3);
+    assert_eq!(run.entered().iter().filter(|node| *node == "generate_sql").count(), 3);
     assert!(text(&run).contains("could not write a query"), "{}", text(&run));
 
     let same = writer(|_, _| written("SELECT nme FROM products"));
     let test = scripted(&same).await;
     let run = ask(&test, "How many names are there?", json!({})).await;
-    assert_eq!(entered(&run).iter().filter(|node| *node == "generate_sql").count(), 2);
+    assert_eq!(run.entered().iter().filter(|node| *node == "generate_sql").count(), 2);
 }
 
 #[tokio::test]
@@ -228,10 +219,10 @@ async fn statement_that_changes_data_is_never_executed() {
     let llm = writer(|_, _| written("DELETE FROM orders"));
     let test = scripted(&llm).await;
     let run = ask(&test, "How many orders are there?", json!({})).await;
-    assert!(!entered(&run).contains(&"execute_sql".to_owned()), "{:?}", entered(&run));
+    assert!(!run.entered().contains(&"execute_sql".to_owned()), "{:?}", run.entered());
     let test = Setup::offline().start().await;
     let run = ask(&test, "Delete all orders", json!({})).await;
-    assert_eq!(entered(&run), ["classify_prompt", "general_questions"]);
+    assert_eq!(run.entered(), ["classify_prompt", "general_questions"]);
     assert!(text(&run).contains("only be read"), "{}", text(&run));
     let run = ask(&test, "How many products are there?", json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Completed);
@@ -285,7 +276,7 @@ async fn given_statements_skip_what_they_do_not_need() {
     for (request, path, expected) in cases {
         let run = ask(&test, request, json!({})).await;
         assert_eq!(run.answer.status, RunStatus::Completed, "{request}: {:#?}", run.answer);
-        assert_eq!(entered(&run), path, "{request}");
+        assert_eq!(run.entered(), path, "{request}");
         assert!(text(&run).contains(expected), "{request}: {}", text(&run));
     }
 }

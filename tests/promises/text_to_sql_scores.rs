@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::stream::{self, StreamExt as _};
-use proscenium::run::{Event, Outcome, PlanGuidance, RunStatus, SessionId};
+use proscenium::run::{Outcome, PlanGuidance, RunStatus, SessionId};
 use proscenium::sql_engine::SqlDatabase;
 use serde_json::{Value, json};
 
@@ -40,14 +40,6 @@ async fn ask(test: &TestEngine, session: &str, words: &str, state: Value) -> Fin
 fn session() -> String {
     static SESSIONS: AtomicUsize = AtomicUsize::new(0);
     format!("s{}", SESSIONS.fetch_add(1, Ordering::SeqCst))
-}
-
-fn entered(run: &FinishedRun) -> Vec<String> {
-    let nodes = run.events.iter().filter_map(|event| match &event.body {
-        Event::NodeStarted { node, .. } => Some(node.clone()),
-        _ => None,
-    });
-    nodes.collect()
 }
 
 /// The rows that a run found; `None` if it executed nothing.
@@ -268,7 +260,7 @@ async fn path_of(test: &TestEngine, request: &PathRequest) -> (Vec<String>, bool
         let answered = test.chat(run.answer.session_id.as_str(), "yes").await;
         run.events = answered.events;
     }
-    (entered(&run), asked)
+    (run.entered(), asked)
 }
 
 #[tokio::test]

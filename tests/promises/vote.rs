@@ -3,13 +3,12 @@
 use proscenium::Explanation;
 use proscenium::adapt::ConsultationOutcome;
 use proscenium::run::{Event, Purpose, RunStatus, Subject};
-use serde_json::json;
 
 use super::decision::{ALTERNATIVES, one_attempt, own_tools_fail, wire};
-use super::fault_matrix::{World, names, rules, serve, write_scene};
+use super::fault_matrix::{World, names, rules, run_after_a_kill, write_scene};
 use super::process::Workspace;
 use crate::support::planner_engine::{QuestionKind, choice, requests};
-use crate::support::{FaultyBackend, FinishedRun, Gate, Scripted, ScriptedLlm, Setup, eventually};
+use crate::support::{FaultyBackend, FinishedRun, Gate, Scripted, ScriptedLlm, Setup};
 
 /// A model that votes for this option.
 fn votes_for(option: &'static str) -> ScriptedLlm {
@@ -163,21 +162,10 @@ async fn votes_survive_a_kill_and_nothing_is_sent_twice() {
                 models.concat()
             ),
         );
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
         // The plan is asked for first.
-        let skip = if at.contains("model") { "1" } else { "0" };
-        let env = [("CRASH_POINT_AT", at.to_owned()), ("CRASH_POINT_SKIP", skip.to_owned())];
-        let (mut killed, address) = serve(&workspace, &env);
-        let body = json!({"messages": [{"role": "user", "content": "Look cell x"}], "session_id": "s"});
-        let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
-        assert!(reply.is_err() || killed.has_ended(), "{at} was not reached");
-        let (_server, address) = serve(&workspace, &[]);
-        eventually("the run completes", async || {
-            let list: serde_json::Value =
-                client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
-            list["runs"][0]["status"] == "completed"
-        })
-        .await;
+        let skipped = u32::from(at.contains("model"));
+        let run = run_after_a_kill(&workspace, (at, skipped), "Look cell x", || {}).await;
+        assert_eq!(run["status"], "completed", "{at}: {run:#}");
         let reached = |place: &str| backend.requests(&format!("GET /{place}/x")).len();
         assert_eq!((reached("LookElsewhere"), reached("LookAbroad")), (0, 1), "{at}");
         assert!([&a, &b].map(asked).iter().all(|count| (1..=2).contains(count)), "{at}");

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
-use actix_web::web::{self, Bytes, Data, Query};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use actix_web::web::{self, Bytes, Data, Query, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
 use serde_json::Value;
+
+use super::loopback_server::LoopbackServer;
 
 /// A request received by the backend.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +33,7 @@ type Handler = dyn Fn(&ReceivedRequest) -> Value + Send + Sync;
 pub struct Backend {
     address: String,
     data: Arc<BackendState>,
-    handle: ServerHandle,
-    thread: Option<JoinHandle<()>>,
+    _server: LoopbackServer,
 }
 
 struct BackendState {
@@ -66,23 +65,13 @@ impl Backend {
         Self::serve(port, Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() }))
     }
 
-    /// Not generic, or each handler's type would have a web server of its own compiled.
     fn serve(port: u16, state: Arc<BackendState>) -> Self {
         let data = Data::from(state.clone());
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let thread = std::thread::spawn(move || {
-            actix_web::rt::System::new().block_on(async move {
-                let app = move || App::new().app_data(data.clone()).default_service(web::to(answer));
-                let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(0);
-                let server = server.listen(listen(port)).unwrap();
-                let address = server.addrs()[0];
-                let server = server.run();
-                sender.send((address, server.handle())).unwrap();
-                server.await.unwrap();
-            });
-        });
-        let (address, handle) = receiver.recv().unwrap();
-        Self { address: format!("http://{address}"), data: state, handle, thread: Some(thread) }
+        let routes = move |routes: &mut ServiceConfig| {
+            routes.app_data(data.clone()).default_service(web::to(answer));
+        };
+        let server = LoopbackServer::start(listen(port), 1, Arc::new(routes));
+        Self { address: format!("http://{}", server.address()), data: state, _server: server }
     }
 
     /// Its URL: `http://127.0.0.1:…`.
@@ -93,16 +82,6 @@ impl Backend {
     /// The requests received since the last call, in order.
     pub fn take_requests(&self) -> Vec<ReceivedRequest> {
         std::mem::take(&mut self.data.reached.lock().unwrap())
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        // The command is sent at once; joining the thread waits for it.
-        drop(self.handle.stop(false));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

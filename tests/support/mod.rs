@@ -54,6 +54,7 @@ pub mod faulty_backend;
 mod gate;
 pub mod guards;
 pub mod journal;
+mod loopback_server;
 pub mod model_script;
 pub mod nginx;
 mod office;

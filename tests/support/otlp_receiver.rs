@@ -1,19 +1,20 @@
 //! A receiver of traces over OTLP (HTTP, protobuf).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::JoinHandle;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 
-use actix_web::dev::ServerHandle;
 use actix_web::http::StatusCode;
-use actix_web::web::{self, Bytes, Data, PayloadConfig};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use actix_web::web::{self, Bytes, Data, PayloadConfig, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use prost::Message;
+
+use super::loopback_server::LoopbackServer;
 
 /// How the receiver answers an export.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +51,7 @@ pub struct ReceivedSpan {
 pub struct OtlpReceiver {
     address: String,
     state: Arc<ReceiverState>,
-    handle: ServerHandle,
-    thread: Option<JoinHandle<()>>,
+    _server: LoopbackServer,
 }
 
 struct ReceiverState {
@@ -68,29 +68,15 @@ impl OtlpReceiver {
         Self::serve(Arc::new(ReceiverState { answers, exports: Mutex::default(), spans: Mutex::default() }))
     }
 
-    /// Not generic, or each type of answers would have a web server of its own compiled.
     fn serve(state: Arc<ReceiverState>) -> Self {
         let data = Data::from(state.clone());
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let thread = std::thread::spawn(move || {
-            actix_web::rt::System::new().block_on(async move {
-                let app = move || {
-                    let payload = PayloadConfig::new(16 * 1024 * 1024);
-                    App::new()
-                        .app_data(data.clone())
-                        .app_data(payload)
-                        .route("/v1/traces", web::post().to(take))
-                };
-                let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(0);
-                let server = server.bind(("127.0.0.1", 0)).unwrap();
-                let address = server.addrs()[0];
-                let server = server.run();
-                sender.send((address, server.handle())).unwrap();
-                server.await.unwrap();
-            });
-        });
-        let (address, handle) = receiver.recv().unwrap();
-        Self { address: format!("http://{address}"), state, handle, thread: Some(thread) }
+        let routes = move |routes: &mut ServiceConfig| {
+            let payload = PayloadConfig::new(16 * 1024 * 1024);
+            routes.app_data(data.clone()).app_data(payload).route("/v1/traces", web::post().to(take));
+        };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let server = LoopbackServer::start(listener, 1, Arc::new(routes));
+        Self { address: format!("http://{}", server.address()), state, _server: server }
     }
 
     /// The base URL.
@@ -108,16 +94,6 @@ impl OtlpReceiver {
         let mut spans = self.state.spans.lock().unwrap().clone();
         spans.sort_by_key(|span| span.times);
         spans
-    }
-}
-
-impl Drop for OtlpReceiver {
-    fn drop(&mut self) {
-        // The command is sent at once; joining the thread waits for it.
-        drop(self.handle.stop(false));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -1,19 +1,19 @@
 //! The HTTP server of a scripted model.
 
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::JoinHandle;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
 use actix_web::http::StatusCode;
-use actix_web::web::{self, Bytes, Data, PayloadConfig};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use actix_web::web::{self, Bytes, Data, PayloadConfig, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
 use futures::StreamExt;
 use futures::stream::{self, LocalBoxStream};
 use proscenium::llm::{ModelOptions, Options};
 use serde_json::Value;
 
 use super::gate::Gate;
+use super::loopback_server::LoopbackServer;
 use super::scripted::{Scripted, StreamEnd};
 
 type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
@@ -23,8 +23,7 @@ type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
 pub struct ScriptedLlm {
     base_url: String,
     script: Arc<Script>,
-    handle: ServerHandle,
-    thread: Option<JoinHandle<()>>,
+    _server: LoopbackServer,
 }
 
 struct Script {
@@ -46,29 +45,18 @@ impl ScriptedLlm {
         Self::serve(Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() }))
     }
 
-    /// Not generic, or each handler's type would have a web server of its own compiled.
     fn serve(script: Arc<Script>) -> Self {
         let data = Data::from(script.clone());
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let thread = std::thread::spawn(move || {
-            actix_web::rt::System::new().block_on(async move {
-                let app = move || {
-                    App::new()
-                        .app_data(data.clone())
-                        .app_data(PayloadConfig::new(64 * 1024 * 1024))
-                        .route("/v1/chat/completions", web::post().to(answer))
-                        .route("/v1/embeddings", web::post().to(answer))
-                };
-                let server = HttpServer::new(app).workers(2).disable_signals().shutdown_timeout(0);
-                let server = server.bind(("127.0.0.1", 0)).unwrap();
-                let address = server.addrs()[0];
-                let server = server.run();
-                sender.send((address, server.handle())).unwrap();
-                server.await.unwrap();
-            });
-        });
-        let (address, handle) = receiver.recv().unwrap();
-        Self { base_url: format!("http://{address}/v1"), script, handle, thread: Some(thread) }
+        let routes = move |routes: &mut ServiceConfig| {
+            routes
+                .app_data(data.clone())
+                .app_data(PayloadConfig::new(64 * 1024 * 1024))
+                .route("/v1/chat/completions", web::post().to(answer))
+                .route("/v1/embeddings", web::post().to(answer));
+        };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let server = LoopbackServer::start(listener, 2, Arc::new(routes));
+        Self { base_url: format!("http://{}/v1", server.address()), script, _server: server }
     }
 
     /// A server that gives these replies in turn, the last one repeated.
@@ -120,16 +108,6 @@ impl ScriptedLlm {
     /// The `traceparent` header of every request.
     pub fn trace_parents(&self) -> Vec<Option<String>> {
         self.script.requests.lock().unwrap().iter().map(|request| request.trace_parent.clone()).collect()
-    }
-}
-
-impl Drop for ScriptedLlm {
-    fn drop(&mut self) {
-        // The command is sent at once; joining the thread waits for it.
-        drop(self.handle.stop(false));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

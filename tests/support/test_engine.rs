@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proscenium::adapt::ConsultationOutcome;
 use proscenium::config::ConfigFlags;
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
 use proscenium::scene::Scene;
@@ -192,6 +193,28 @@ pub struct FinishedRun {
     pub answer: Answer,
     pub state: RunState,
     pub events: Vec<Envelope<Event>>,
+}
+
+impl FinishedRun {
+    /// The ends of its consultations: how, and what was chosen.
+    pub fn consultations(&self) -> Vec<(ConsultationOutcome, Option<&'static str>)> {
+        let ends = self.events.iter().filter_map(|event| match &event.body {
+            Event::Consultation { how, chosen, .. } => {
+                Some((*how, chosen.as_ref().map(|chosen| chosen.id())))
+            }
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    /// The nodes of flows that it entered, in order.
+    pub fn entered(&self) -> Vec<String> {
+        let nodes = self.events.iter().filter_map(|event| match &event.body {
+            Event::NodeStarted { node, .. } => Some(node.clone()),
+            _ => None,
+        });
+        nodes.collect()
+    }
 }
 
 impl TestEngine {
