@@ -312,3 +312,129 @@ code = { type = "string", description = "Tracking code of the parcel", examples 
 day = { type = "string", format = "date", description = "New day of delivery" }
 way = { type = "string", enum = ["home", "locker", "neighbour"], description = "home (a casa), locker (armadietto), neighbour (vicino di casa)" }
 "#;
+
+pub(super) const DESK: &str = r#"
+name = "Desk"
+description = "The help desk and the library: tickets are closed and assigned, visits are cancelled and moved, books are lent, renewed and taken back."
+[[examples]]
+say = "Close ticket 120"
+tool = "CloseTicket"
+[[examples]]
+say = "Chiudi il ticket 120"
+tool = "CloseTicket"
+[[examples]]
+say = "Ferme le ticket 120"
+tool = "CloseTicket"
+[[examples]]
+say = "Schließe Ticket 120"
+tool = "CloseTicket"
+[[examples]]
+say = "Cierra la incidencia 120"
+tool = "CloseTicket"
+[[examples]]
+say = "What is the state of ticket 120?"
+tool = "TicketState"
+[[examples]]
+say = "A che punto è il ticket 120?"
+tool = "TicketState"
+[[examples]]
+say = "Wie ist der Stand von Ticket 120?"
+tool = "TicketState"
+[[examples]]
+say = "Où en est le ticket 120 ?"
+tool = "TicketState"
+[[examples]]
+say = "¿Cómo va la incidencia 120?"
+tool = "TicketState"
+[[examples]]
+say = "Assign ticket 120 to Laura"
+tool = "AssignTicket"
+[[examples]]
+say = "Assegna il ticket 120 a Laura"
+tool = "AssignTicket"
+[[examples]]
+say = "Cancel visit 12"
+tool = "CancelVisit"
+[[examples]]
+say = "Sage den Termin 12 ab"
+tool = "CancelVisit"
+[[examples]]
+say = "Move visit 12 to 5 December"
+tool = "MoveVisit"
+[[examples]]
+say = "Lend the book Dune to Ada"
+tool = "LendBook"
+[[examples]]
+say = "Presta il libro Dune ad Ada"
+tool = "LendBook"
+[[examples]]
+say = "Renew the loan of the book Dune"
+tool = "RenewLoan"
+[[examples]]
+say = "Take back the book Dune"
+tool = "TakeBack"
+[[tools]]
+name = "TicketState"
+description = "Tells the state of a ticket and who works on it."
+effect = "read"
+[tools.parameters]
+type = "object"
+required = ["number"]
+properties = { number = { type = "integer", description = "Number of the ticket" } }
+[[tools]]
+name = "CloseTicket"
+description = "Closes a ticket."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["number"]
+properties = { number = { type = "integer", description = "Number of the ticket" } }
+[[tools]]
+name = "AssignTicket"
+description = "Assigns a ticket to an agent."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["number", "agent"]
+properties = { number = { type = "integer", description = "Number of the ticket" }, agent = { type = "string", description = "Name of the agent" } }
+[[tools]]
+name = "CancelVisit"
+description = "Cancels a visit."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["number"]
+properties = { number = { type = "integer", description = "Number of the visit" } }
+[[tools]]
+name = "MoveVisit"
+description = "Moves a visit to another day."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["number", "day"]
+properties = { number = { type = "integer", description = "Number of the visit" }, day = { type = "string", format = "date", description = "New day" } }
+[[tools]]
+name = "LendBook"
+description = "Lends a book to a reader."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["title", "reader"]
+properties = { title = { type = "string", description = "Title of the book" }, reader = { type = "string", description = "Name of the reader" } }
+[[tools]]
+name = "RenewLoan"
+description = "Renews the loan of a book."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["title"]
+properties = { title = { type = "string", description = "Title of the book" } }
+[[tools]]
+name = "TakeBack"
+description = "Takes a lent book back."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["title"]
+properties = { title = { type = "string", description = "Title of the book" } }
+"#;

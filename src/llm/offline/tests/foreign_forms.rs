@@ -2,47 +2,8 @@
 
 use serde_json::json;
 
-use super::domains::{IDENTITY, WEATHER};
+use super::domains::{DESK, IDENTITY, WEATHER};
 use super::support::World;
-
-const DESK: &str = r#"
-name = "Desk"
-description = "Tickets: tells their state and closes them."
-[[examples]]
-say = "Où en est le ticket 120 ?"
-tool = "TicketState"
-[[examples]]
-say = "Wie ist der Stand von Ticket 120?"
-tool = "TicketState"
-[[examples]]
-say = "¿Cómo va la incidencia 120?"
-tool = "TicketState"
-[[examples]]
-say = "Ferme le ticket 120"
-tool = "CloseTicket"
-[[examples]]
-say = "Schließe Ticket 120"
-tool = "CloseTicket"
-[[examples]]
-say = "Cierra la incidencia 120"
-tool = "CloseTicket"
-[[tools]]
-name = "TicketState"
-description = "Tells the state of a ticket."
-effect = "read"
-[tools.parameters]
-type = "object"
-required = ["number"]
-properties = { number = { type = "integer", description = "Number of the ticket" } }
-[[tools]]
-name = "CloseTicket"
-description = "Closes a ticket."
-effect = "write"
-[tools.parameters]
-type = "object"
-required = ["number"]
-properties = { number = { type = "integer", description = "Number of the ticket" } }
-"#;
 
 #[test]
 fn forms_of_the_verbs_of_examples_lead_to_their_tool() {
