@@ -27,8 +27,8 @@ mod tests;
 
 use std::cell::OnceCell;
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
-use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 
 pub use amounts::amounts_of_money;
@@ -48,6 +48,8 @@ use crate::language::lexicon;
 const MAX_VALUES: usize = 256;
 /// Most values of results that are read.
 const MAX_FOUND: usize = 20_000;
+/// How deep nested results are read.
+const MAX_FOUND_DEPTH: u8 = 32;
 /// How deep nested arguments are checked.
 const MAX_DEPTH: u8 = 12;
 /// Words that are numbers or months in other languages, but not in English.
@@ -104,10 +106,6 @@ struct Evidence<'a> {
     said: LiteralTexts<'a>,
     words: OnceCell<Words>,
     figures: OnceCell<Figures>,
-    strict: bool,
-    lists: bool,
-    user: &'a str,
-    now: &'a Zoned,
 }
 
 /// The words of all sources.
@@ -147,10 +145,6 @@ impl<'a> Evidence<'a> {
             said: LiteralTexts { texts: &sources.said, language: sources.language },
             words: OnceCell::new(),
             figures: OnceCell::new(),
-            strict: sources.strict,
-            lists: sources.lists,
-            user: sources.user,
-            now: sources.now,
         }
     }
 
@@ -184,7 +178,7 @@ impl Words {
 
     /// Adds the words of a result: its texts are read like the user's.
     fn find(&mut self, value: &Value, left: &mut usize, depth: u8) {
-        if *left == 0 || depth > 32 {
+        if *left == 0 || depth > MAX_FOUND_DEPTH {
             return;
         }
         *left -= 1;
@@ -232,7 +226,7 @@ impl Figures {
 
     /// Adds those of a result: its texts are read like the user's.
     fn find(&mut self, value: &Value, left: &mut usize, depth: u8) {
-        if *left == 0 || depth > 32 {
+        if *left == 0 || depth > MAX_FOUND_DEPTH {
             return;
         }
         *left -= 1;
@@ -300,7 +294,7 @@ impl Evidence<'_> {
     }
 
     fn traces_time(&self, time: Time) -> bool {
-        self.figures().clock.supports(minute(time), minute(self.now.time()))
+        self.figures().clock.supports(minute(time), minute(self.sources.now.time()))
     }
 
     /// Whether a day and a time have a source; one with an offset may be in another time zone.
@@ -313,13 +307,14 @@ impl Evidence<'_> {
             let ends = matches!((at.hour(), at.minute()), (0, 0) | (23, 59));
             self.traces_date(at.date()) && (ends || self.traces_time(at.time()))
         };
-        let here = moment.instant.map(|instant| instant.to_zoned(self.now.time_zone().clone()).datetime());
+        let here =
+            moment.instant.map(|instant| instant.to_zoned(self.sources.now.time_zone().clone()).datetime());
         local(moment.local) || here.is_some_and(local) || self.in_a_while(moment)
     }
 
     /// "in 20 hours": the moment is as far from now as a duration in the text.
     fn in_a_while(&self, moment: &ParsedMoment) -> bool {
-        let seconds = moment.local.duration_since(self.now.datetime()).as_secs();
+        let seconds = moment.local.duration_since(self.sources.now.datetime()).as_secs();
         let minutes = seconds as f64 / 60.0;
         [-2.0, -1.0, 0.0, 1.0, 2.0]
             .iter()
@@ -361,7 +356,7 @@ impl ArgumentWalk<'_, '_> {
                 for (name, one) in map.iter().take(MAX_VALUES + 1) {
                     let property = Property::of(property.schema, self.root, name);
                     // A name that no schema declares is a value, too.
-                    let is_value = self.evidence.strict && property.schema.is_null();
+                    let is_value = self.evidence.sources.strict && property.schema.is_null();
                     if is_value && !self.evidence.traces_text(name.trim(), &Property::unknown("")) {
                         self.out.push(inner(name));
                     }
@@ -400,7 +395,7 @@ impl Evidence<'_> {
     }
 
     fn traces_number(&self, value: f64, property: &Property) -> bool {
-        if self.strict && value < 0.0 && !self.traces_sign(value, property) {
+        if self.sources.strict && value < 0.0 && !self.traces_sign(value, property) {
             return false;
         }
         if self.said.has_number(value)
@@ -458,12 +453,12 @@ impl Evidence<'_> {
         }
         match kind {
             PropertyKind::Email => self.vocabulary().has(text) || self.has_text(text),
-            PropertyKind::Person => (words.len() > 8 && !self.strict) || self.traces_person(text),
+            PropertyKind::Person => (words.len() > 8 && !self.sources.strict) || self.traces_person(text),
             PropertyKind::Free => true,
             PropertyKind::Place if !text.contains('/') => {
                 let is_long = text.split_whitespace().count() >= 4;
                 let traced = is_long || self.vocabulary().has_place(text);
-                traced && (!self.strict || self.traces_figured_words(text))
+                traced && (!self.sources.strict || self.traces_figured_words(text))
             }
             _ => self.traces_code(text, &words, property),
         }
@@ -479,14 +474,14 @@ impl Evidence<'_> {
     ) -> bool {
         self.said.has(text)
             && !(kind == PropertyKind::Person && is_numeral(words))
-            && !(self.lists && property.lists_numbers())
+            && !(self.sources.lists && property.lists_numbers())
     }
 
     fn traces_person(&self, text: &str) -> bool {
         if is_numeral(&words::words(text)) {
-            return self.user.eq_ignore_ascii_case(text);
+            return self.sources.user.eq_ignore_ascii_case(text);
         }
-        self.vocabulary().has_person(text, self.user) || (text.contains('@') && self.has_text(text))
+        self.vocabulary().has_person(text, self.sources.user) || (text.contains('@') && self.has_text(text))
     }
 
     /// Whether the text occurs in a source, as written or spelled out.
@@ -528,7 +523,7 @@ impl Evidence<'_> {
             return true;
         }
         let words = words::words(text);
-        let mut own = MentionedDates::new(self.now.date(), self.sources.short_months);
+        let mut own = MentionedDates::new(self.sources.now.date(), self.sources.short_months);
         let dated = own.read(&words);
         let said = own.all().any(|date| self.traces_date(date));
         if kind == PropertyKind::Date || dated.iter().any(|d| *d) {
@@ -551,7 +546,7 @@ impl Evidence<'_> {
 
     /// Whether a code, an address, a path or any other text with digits has a source.
     fn traces_code(&self, text: &str, words: &[words::SourceWord], property: &Property) -> bool {
-        if self.lists && property.lists_numbers() && !self.traces_listed_words(words) {
+        if self.sources.lists && property.lists_numbers() && !self.traces_listed_words(words) {
             return false;
         }
         let blanks = text.split_whitespace().count();
@@ -562,16 +557,19 @@ impl Evidence<'_> {
                 || self.traces_person(text.trim_start_matches('@'));
         }
         if blanks >= 4 {
-            return !self.strict || self.traces_figured_words(text);
+            return !self.sources.strict || self.traces_figured_words(text);
         }
-        if self.strict && property.is_account() && !words.iter().all(|w| self.vocabulary().knows(&w.norm)) {
+        if self.sources.strict
+            && property.is_account()
+            && !words.iter().all(|w| self.vocabulary().knows(&w.norm))
+        {
             return self.vocabulary().has(text) || self.has_text(text);
         }
         if text.contains(['/', '\\']) {
             return self.traces_path(text);
         }
         if !digits {
-            return !self.strict || self.traces_figured_words(text);
+            return !self.sources.strict || self.traces_figured_words(text);
         }
         if let Ok(value) = text.parse::<f64>()
             && self.figures().numbers.supports(value)
@@ -611,7 +609,7 @@ impl Evidence<'_> {
             return false;
         }
         let words = words::words(text);
-        let mut own = MentionedDates::new(self.now.date(), self.sources.short_months);
+        let mut own = MentionedDates::new(self.sources.now.date(), self.sources.short_months);
         let dated = own.read(&words);
         let is_known_date = own.all().any(|date| self.traces_date(date));
         words.iter().zip(dated).filter(|(word, _)| word.norm.contains(|c: char| c.is_ascii_digit())).all(

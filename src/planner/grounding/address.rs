@@ -11,7 +11,7 @@ impl Evidence<'_> {
     }
 
     fn has_address(&self, address: &str) -> bool {
-        self.user.to_lowercase() == address
+        self.sources.user.to_lowercase() == address
             || (address.is_ascii() && contains_whole_address(&self.words().spelled, address))
             || self.sources.texts().iter().any(|text| contains_whole_address(&text.to_lowercase(), address))
     }
