@@ -80,8 +80,8 @@ impl Engine {
     ///
     /// # Errors
     /// `request.empty`, `request.too_long`, `request.documents`, `document.unknown`, a full queue, or an error of the
-    /// store. `request.duplicate` if a
-    /// request with this idempotency key was accepted before; [`Engine::submit_once`] returns that run.
+    /// store. `request.duplicate` if a request with this idempotency key was accepted before; [`Engine::submit_once`]
+    /// returns that run.
     pub async fn submit(&self, request: ChatRequest) -> Result<RunTicket, Fault> {
         match self.submit_once(request).await? {
             Submitted::New(ticket) => Ok(ticket),

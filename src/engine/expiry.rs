@@ -47,14 +47,14 @@ impl ApprovalExpiry {
         let mut ticks = tokio::time::interval(BETWEEN_PASSES);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // Approvals in backoff, and until when.
-        let mut stubborn: BTreeMap<ApprovalId, Instant> = BTreeMap::new();
+        let mut backed_off: BTreeMap<ApprovalId, Instant> = BTreeMap::new();
         loop {
             ticks.tick().await;
             let expires_s = self.current.load().config.approval.expires_s;
             if expires_s == 0 || !self.is_serving.load(Ordering::Acquire) {
                 continue;
             }
-            if let Err(fault) = self.pass(Timestamp::now(), expires_s, &mut stubborn).await {
+            if let Err(fault) = self.pass(Timestamp::now(), expires_s, &mut backed_off).await {
                 if fault.code == ErrorCode::Stopped.as_str() {
                     return;
                 }
@@ -67,17 +67,17 @@ impl ApprovalExpiry {
         &self,
         now: Timestamp,
         expires_s: u64,
-        stubborn: &mut BTreeMap<ApprovalId, Instant>,
+        backed_off: &mut BTreeMap<ApprovalId, Instant>,
     ) -> Result<(), Fault> {
         let Some(before) =
             i64::try_from(expires_s).ok().and_then(|s| now.checked_sub(SignedDuration::from_secs(s)).ok())
         else {
             return Ok(());
         };
-        stubborn.retain(|_, until| *until > Instant::now());
-        let limit = u32::try_from(MAX_PER_PASS + stubborn.len()).unwrap_or(u32::MAX);
+        backed_off.retain(|_, until| *until > Instant::now());
+        let limit = u32::try_from(MAX_PER_PASS + backed_off.len()).unwrap_or(u32::MAX);
         let overdue = self.store.overdue_approvals(before, limit).await?;
-        let overdue = overdue.into_iter().filter(|row| !stubborn.contains_key(&row.id)).take(MAX_PER_PASS);
+        let overdue = overdue.into_iter().filter(|row| !backed_off.contains_key(&row.id)).take(MAX_PER_PASS);
         let overdue: Vec<ApprovalRow> = overdue.collect();
         let refused = futures::stream::iter(overdue).map(|row| async move {
             let (id, lines) = (row.id, run_context(row.id.run, &row.session, &row.tenant));
@@ -94,8 +94,8 @@ impl ApprovalExpiry {
                     if fault.code != RESTORED {
                         tracing::warn!(approval = %id, code = %fault.code, "cannot refuse an expired approval: {}", fault.message);
                     }
-                    if stubborn.len() < MAX_BACKED_OFF {
-                        stubborn.insert(id, Instant::now() + FAILURE_BACKOFF);
+                    if backed_off.len() < MAX_BACKED_OFF {
+                        backed_off.insert(id, Instant::now() + FAILURE_BACKOFF);
                     }
                 }
             }

@@ -202,11 +202,11 @@ fn build_server(
         0 => std::thread::available_parallelism().map_or(2, usize::from),
         workers => workers,
     };
-    let patience = Duration::from_millis(options.write_timeout_ms);
-    let lines = Connections::default();
+    let write_timeout = Duration::from_millis(options.write_timeout_ms);
+    let connections = Connections::default();
     // The time for a request's head comes on top of the keep-alive time.
-    let quiet = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
-    actix_web::rt::spawn(lines.clone().close_idle(quiet));
+    let idle_timeout = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
+    actix_web::rt::spawn(connections.clone().close_idle(idle_timeout));
     actix_web::rt::spawn(app.keys.clone().watch_revocations());
     let server = HttpServer::new(move || {
         Application::new()
@@ -226,9 +226,9 @@ fn build_server(
     .h1_allow_half_closed(false)
     .on_connect(move |connection, data| {
         if let Some(stream) = connection.downcast_ref::<TcpStream>() {
-            set_socket_options(stream, patience);
-            if let Some(line) = lines.add(stream) {
-                data.insert(line);
+            set_socket_options(stream, write_timeout);
+            if let Some(entry) = connections.add(stream) {
+                data.insert(entry);
             }
         }
     })
@@ -239,11 +239,11 @@ fn build_server(
 }
 
 /// Sets `TCP_USER_TIMEOUT` (RFC 5482), so that the system closes a connection whose client stops reading.
-fn set_socket_options(stream: &TcpStream, patience: Duration) {
+fn set_socket_options(stream: &TcpStream, write_timeout: Duration) {
     // If this fails, the connection works without the timeout.
     #[cfg(target_os = "linux")]
-    let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(patience));
+    let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(write_timeout));
     #[cfg(not(target_os = "linux"))]
-    let _ = patience;
+    let _ = write_timeout;
     let _ = stream.set_nodelay(true);
 }
