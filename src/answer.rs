@@ -300,6 +300,11 @@ impl Answer {
     }
 }
 
+/// The fault of a run that does not exist, or is another tenant's.
+pub(crate) fn unknown_run_fault(run: RunId) -> Fault {
+    Fault::new("run.unknown", format!("there is no run {run}"))
+}
+
 /// The fault of a run that stopped without an answer.
 pub(crate) fn lost_run_fault(run: RunId) -> Fault {
     Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))

@@ -39,7 +39,7 @@ use self::builder::{
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;
 use crate::actors::scene_manager::RequestMessage;
-use crate::answer::Answer;
+use crate::answer::{Answer, unknown_run_fault};
 use crate::config::{Config, KeyLimitsConfig};
 use crate::fairness::Sharers;
 use crate::learning;
@@ -188,7 +188,7 @@ impl Engine {
             while watch.next().await.is_some() {}
         }
         let answer = self.answer_of(tenant, run).await?;
-        answer.ok_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")))
+        answer.ok_or_else(|| unknown_run_fault(run))
     }
 
     /// Number of runs in progress, including those that wait for their turn.

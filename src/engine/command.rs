@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::Engine;
 use super::unreadable::is_unreadable;
 use crate::actors::scene_manager::CommandMessage;
-use crate::answer::Answer;
+use crate::answer::{Answer, unknown_run_fault};
 use crate::plan::TaskId;
 use crate::planner::{Command, CommandAction, CommandRefusal};
 use crate::run::{Fault, RunId, RunState, TenantId};
@@ -78,25 +78,24 @@ impl Engine {
         command: Command,
         answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     ) -> Result<(), CommandRefusal> {
-        let refused = |fault: Fault| CommandRefusal { fault, difference: Box::default(), record: None };
         let drained =
             self.parts.switches.board.load().get(SwitchKind::Tenant, tenant.as_str()).map(Fault::from);
         if let (CommandAction::Reopen, Some(fault)) = (&command.action, drained) {
-            return Err(refused(fault));
+            return Err(fault.into());
         }
-        let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(error.into()))?;
+        let row = self.parts.store.run(tenant, run).await.map_err(Fault::from)?;
         let Some(row) = row else {
-            return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));
+            return Err(unknown_run_fault(run).into());
         };
         let is_cancelled = matches!(command.action, CommandAction::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
         let message = CommandMessage { run, command, reply, answer };
-        self.system.registry.command(tenant.clone(), row.session, message).map_err(refused)?;
+        self.system.registry.command(tenant.clone(), row.session, message)?;
         match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
             // An unreadable run can still be cancelled.
             Ok(Ok(Err(unread))) if is_cancelled.is_some() && is_unreadable(&unread.fault) => {
                 let by = is_cancelled.unwrap_or_default();
-                match self.cancel_unreadable(tenant, run, &by).await.map_err(refused)? {
+                match self.cancel_unreadable(tenant, run, &by).await? {
                     true => Ok(()),
                     false => Err(unread),
                 }
@@ -104,11 +103,11 @@ impl Engine {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => {
                 let what = "the command was not carried out: too many are queued, or the run was just released; retry";
-                Err(refused(Fault::new("run.not_reached", what)))
+                Err(Fault::new("run.not_reached", what).into())
             }
             Err(_) => {
                 let what = "the command still waits for the run's turn or for the disk; check whether it was carried out";
-                Err(refused(Fault::new("run.slow", what)))
+                Err(Fault::new("run.slow", what).into())
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Plans for library users: generate, modify, approve, cancel, status, list.
 
+use crate::answer::unknown_run_fault;
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, TaskId};
 use crate::planner::{Command, CommandAction};
@@ -202,6 +203,6 @@ impl UserPlans<'_> {
 
     async fn document(&self, run: RunId) -> Result<PlanDocument, Fault> {
         let document = self.engine.plan_document(&self.tenant, run, VersionPage::default()).await?;
-        document.ok_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")))
+        document.ok_or_else(|| unknown_run_fault(run))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use self::own_requests::{is_requester, may_decide};
 pub use self::refusal::{CommandRefusal, LapseEvent};
 use self::refusal::{
-    already_decided, changed_since_seen, illegal_transition, invalid_plan, name, refusal, run_ended,
+    already_decided, changed_since_seen, illegal_transition, invalid_plan, refusal, run_ended,
 };
 use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
 use super::constraints::constraint_problems;
@@ -517,7 +517,7 @@ fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
     match state.check(&event) {
         Ok(()) => Ok(event),
         Err(_) if !matches!(state.status, RunStatus::Failed | RunStatus::Partial) => {
-            let status = name(&state.status);
+            let status = state.status;
             let why = format!("this run is {status}, and only a failed or partial run can be resumed");
             Err(refusal("run.not_resumable", why))
         }

@@ -8,7 +8,7 @@ use super::messages::{Acceptance, HeldConversation, RequestMessage};
 use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, Input, WordDecision};
-use crate::planner::{Command, CommandAction, CommandRefusal};
+use crate::planner::{Command, CommandAction};
 use crate::run::{Fault, RequestIdentity, RunId};
 use crate::telemetry::Component;
 
@@ -76,8 +76,7 @@ impl SceneManager {
             }
             WaitingCaller::Appended { reply, .. } => drop(reply.send(Err(fault))),
             WaitingCaller::Command(waiting) => {
-                let refused = CommandRefusal { fault, difference: Box::default(), record: None };
-                let _ = waiting.command.reply.send(Err(refused));
+                let _ = waiting.command.reply.send(Err(fault.into()));
             }
             WaitingCaller::Statement(reply) => drop(reply.send(Err(fault))),
             WaitingCaller::Erase(reply) => drop(reply.send(Err(fault))),

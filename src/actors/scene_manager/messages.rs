@@ -138,8 +138,7 @@ impl SessionMessage {
                 let _ = request.reply.send(Err(fault));
             }
             Self::Command(command) => {
-                let refused = CommandRefusal { fault, difference: Box::default(), record: None };
-                let _ = command.reply.send(Err(refused));
+                let _ = command.reply.send(Err(fault.into()));
             }
             Self::Statement(statement) => drop(statement.reply.send(Err(fault))),
             Self::Erase(erase) => drop(erase.reply.send(Err(fault))),

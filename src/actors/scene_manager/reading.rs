@@ -10,6 +10,7 @@ use super::recovery::{self, LastEvent};
 use super::runs::condition;
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::stream_end::{SharedStreamEnd, StreamEnd};
+use crate::answer::unknown_run_fault;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
 use crate::llm::budget::{AccountKey, BudgetScope};
 use crate::run::{Envelope, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
@@ -92,7 +93,7 @@ impl SceneManager {
             };
             let state = recovery::read(&store, &journal, &tenant, run).await?;
             if state.queued.is_none() {
-                return Err(Fault::new("run.unknown", format!("there is no run {run}")));
+                return Err(unknown_run_fault(run));
             }
             let turns = match attempt {
                 ReadAttempt::ForCommand => Vec::new(),

@@ -207,7 +207,7 @@ impl SceneManager {
     /// a run that is not live any more.
     pub(super) fn finish(&mut self, run: RunId, callers: Vec<CallerId>, fault: Option<Fault>) {
         let Some(entry) = self.runs.remove(&run) else {
-            let fault = fault.unwrap_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")));
+            let fault = fault.unwrap_or_else(|| answer::unknown_run_fault(run));
             callers.into_iter().for_each(|caller| self.answer(caller, Err(fault.clone())));
             return;
         };

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::plan::{self, PlanStatus};
 use crate::planner::supplied_plan::invalid_plan_fault;
-use crate::run::{Decision, Event, Fault, RunState, RunStatus};
+use crate::run::{Decision, Event, Fault, RunState};
 
 /// Why a command is refused, and what its client had not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,13 @@ pub struct CommandRefusal {
     pub record: Option<Box<LapseEvent>>,
 }
 
+impl From<Fault> for CommandRefusal {
+    /// A refusal of which its client had seen everything.
+    fn from(fault: Fault) -> Self {
+        Self { fault, difference: Box::default(), record: None }
+    }
+}
+
 /// An event that has to be recorded together with a refusal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LapseEvent(pub Event);
@@ -25,7 +32,7 @@ impl Eq for LapseEvent {}
 
 /// The plan of a person has problems.
 pub(super) fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
-    CommandRefusal { fault: invalid_plan_fault(problems), difference: Box::default(), record: None }
+    invalid_plan_fault(problems).into()
 }
 
 /// The refusal of a decision about something that changed since the client saw it: `difference` has the changes, one line each.
@@ -63,15 +70,10 @@ pub(super) fn illegal_transition(state: &RunState, to: PlanStatus) -> CommandRef
 
 /// The run has ended.
 pub(super) fn run_ended(state: &RunState) -> CommandRefusal {
-    refusal("run.ended", format!("the run has ended: it is {}", name(&state.status)))
-}
-
-/// The status as its word.
-pub(super) fn name(status: &RunStatus) -> String {
-    serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    refusal("run.ended", format!("the run has ended: it is {}", state.status))
 }
 
 /// A refusal with its stable code.
 pub(super) fn refusal(code: &str, message: impl Into<String>) -> CommandRefusal {
-    CommandRefusal { fault: Fault::new(code, message), difference: Box::default(), record: None }
+    Fault::new(code, message).into()
 }
