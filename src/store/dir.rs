@@ -16,11 +16,13 @@ const LOCK: &str = "lock";
 pub struct DataDir {
     path: PathBuf,
     lock: File,
+    /// The directory itself, locked too where the file system allows it: who deletes the lock file frees nothing.
+    _locked_dir: Option<File>,
 }
 
 impl DataDir {
     /// Creates the directory if needed (for this user only, mode 0700) and takes its lock: the file `lock`,
-    /// which holds the owner's process id and start time as text. Removes other users' permissions on an
+    /// which holds the owner's process id and start time as text, and the directory itself. Removes other users' permissions on an
     /// existing directory.
     ///
     /// # Errors
@@ -46,6 +48,11 @@ impl DataDir {
             Err(TryLockError::WouldBlock) => return Err(in_use(&path, &mut lock)),
             Err(TryLockError::Error(e)) => return Err(Error::io(&file, "lock the data directory", &e)),
         }
+        let dir = File::open(&path).ok();
+        let is_locked = dir.as_ref().map(File::try_lock);
+        if matches!(is_locked, Some(Err(TryLockError::WouldBlock))) {
+            return Err(in_use(&path, &mut lock));
+        }
         let text = format!("pid {}\nsince {}\n", std::process::id(), jiff::Timestamp::now());
         lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(text.as_bytes())).or_else(
             |error| match error.kind() {
@@ -55,7 +62,7 @@ impl DataDir {
             },
         )?;
         permissions::restrict_permissions(&path);
-        Ok(Self { path, lock })
+        Ok(Self { path, lock, _locked_dir: dir })
     }
 
     /// Creates an empty file that only this user can access, unless it exists. SQLite creates its auxiliary
@@ -240,6 +247,17 @@ mod tests {
     fn directory_is_free_after_owner_drops() {
         let tmp = tempfile::tempdir().unwrap();
         drop(DataDir::open(tmp.path()).unwrap());
+        DataDir::open(tmp.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn deleted_lock_file_does_not_free_the_directory() {
+        let tmp = tempfile::tempdir().unwrap();
+        let first = DataDir::open(tmp.path()).unwrap();
+        std::fs::remove_file(tmp.path().join("lock")).unwrap();
+        assert_eq!(DataDir::open(tmp.path()).unwrap_err().code(), "store.in_use");
+        drop(first);
         DataDir::open(tmp.path()).unwrap();
     }
 
