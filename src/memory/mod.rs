@@ -34,7 +34,7 @@ pub use ledger::{
 };
 pub use options::Options;
 pub(crate) use packed::PackedHistory;
-pub(crate) use turn::turn_after;
+pub(crate) use turn::{cost_outside_turns, turn_after};
 pub use turn::{pending_question, turn_ended};
 pub use turn_summary::{PartEnd, TurnSummary, WrittenMemory, turn_text};
 

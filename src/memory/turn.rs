@@ -39,6 +39,15 @@ fn turn_after_fold(state: &RunState, end: &Event) -> Option<SessionEvent> {
     turn_ended(&ended)
 }
 
+/// What a run cost that the turns of its conversation do not have, in nano-USD: that of one that waits, or only made a plan.
+pub(crate) fn cost_outside_turns(state: &RunState) -> u64 {
+    if state.status.is_terminal() && !state.is_plan_only() {
+        return 0;
+    }
+    let before = state.usage_at_last_end.unwrap_or_default();
+    state.usage.since(before).cost_nano_usd
+}
+
 /// The turn of a run with this status and fault in place of those of its state.
 fn turn_with(state: &RunState, status: RunStatus, error: Option<&Fault>) -> Option<SessionEvent> {
     if !status.is_terminal() || state.is_plan_only() {
@@ -173,8 +182,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::run::RunId;
     use crate::run::tests::{ends, worlds};
+    use crate::run::{RunId, Usage};
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
@@ -185,6 +194,21 @@ mod tests {
                 prop_assert_eq!(turn_after(&before, &end), turn_after_fold(&before, &end));
             }
         }
+    }
+
+    #[test]
+    fn cost_of_a_run_is_in_its_turn_or_outside_of_turns() {
+        let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
+        state.usage.cost_nano_usd = 7;
+        state.status = RunStatus::Waiting;
+        assert_eq!((turn_ended(&state), cost_outside_turns(&state)), (None, 7));
+        state.usage_at_last_end = Some(Usage { cost_nano_usd: 5, ..Usage::default() });
+        assert_eq!(cost_outside_turns(&state), 2);
+        state.status = RunStatus::Failed;
+        let Some(SessionEvent::TurnEnded { usage, .. }) = turn_ended(&state) else {
+            panic!("a failed run is remembered");
+        };
+        assert_eq!((usage.cost_nano_usd, cost_outside_turns(&state)), (2, 0));
     }
 
     #[test]

@@ -38,6 +38,25 @@ async fn settled_run(served: &ServedEngine, answer: &Value) -> Value {
 }
 
 #[tokio::test]
+async fn answer_that_waits_is_counted_in_the_cost_of_its_conversation() {
+    let llm = ModelRules::of(Value::Null)
+        .plan(|request, _| {
+            let steps = json!([step(1, "VacationManagement", &["MakeRequest"], Value::Null)]);
+            Scripted::forced(request, plan(steps)).metered(1_000, 0, 10)
+        })
+        .start();
+    let priced =
+        Setup::scripted(&llm).model("input_usd_per_million", "1.0").model("output_usd_per_million", "1.0");
+    let served = ServedEngine::start(priced).await;
+    let mut body = ask("I want three days off from 15 to 17 June");
+    body["require_approval"] = json!(true);
+    let answer = served.post("/api/chat", &body).await.json();
+    assert_eq!(answer["status"], "waiting", "{answer:#}");
+    let usage = &answer["usage"];
+    assert_eq!((&usage["cost_usd"], &usage["session_cost_usd"]), (&json!(0.00101), &json!(0.00101)));
+}
+
+#[tokio::test]
 async fn write_waits_for_approval_while_other_branches_continue() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;

@@ -95,7 +95,7 @@ async fn refusal_names_budget_limit_spending_and_renewal() {
     let session = budget(&budget::Options { session_usd: Some(2.0), ..Default::default() });
     let _held = session.hold(session_account(&who), NANO);
     let _open = session.reserve(&who, NANO).await.unwrap();
-    insta::assert_snapshot!(session.reserve(&who, 1).await.unwrap_err(), @r#"the budget of session "s" is 2 USD, of which 1 USD are spent and 1 USD reserved, and this call may cost 0.000000001 USD; it does not renew; `budget.session_usd` sets it"#);
+    insta::assert_snapshot!(session.reserve(&who, 1).await.unwrap_err(), @r#"the budget of session "s" is 2 USD, of which 1 USD are spent and 1 USD reserved, and this call may cost 0.000000001 USD; what is left is reserved for calls in progress until they end; `budget.session_usd` sets it"#);
 }
 
 #[actix::test]

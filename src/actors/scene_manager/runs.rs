@@ -11,6 +11,7 @@ use crate::actors::active_runs::ActiveRun;
 use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
 use crate::answer::{self, Answer};
 use crate::conversation::{self, CallerId, DriverReport, Input, RunCondition, StartingContext};
+use crate::memory;
 use crate::run::{Fault, RunId, RunQueued, RunState};
 use crate::telemetry::{QueueGuard, run_context};
 
@@ -222,7 +223,10 @@ impl SceneManager {
         }
         let cost = self.state.cost_nano_usd();
         let result = match (fault, state) {
-            (None, Some(state)) => Ok(Answer::new(&state, &self.session, cost, received.elapsed(), overhead)),
+            (None, Some(state)) => {
+                let cost = cost.saturating_add(memory::cost_outside_turns(&state));
+                Ok(Answer::new(&state, &self.session, cost, received.elapsed(), overhead))
+            }
             (Some(fault), _) => Err(fault),
             (None, None) => Err(answer::lost_run_fault(run)),
         };

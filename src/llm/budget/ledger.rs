@@ -63,13 +63,26 @@ pub struct BudgetRefusal {
 
 impl BudgetRefusal {
     /// After how long such a call may pass: once calls in progress have been settled, or once the budget begins again.
-    /// Absent where it never does.
+    /// Absent where it never does, or is less than this call alone may cost.
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
-        if self.spent.saturating_add(self.wanted) <= self.limit {
+        if self.fits_once_settled() {
             return Some(SETTLED_SOON);
+        }
+        if self.exceeds_alone() {
+            return None;
         }
         let renews = self.renews.as_ref()?.timestamp();
         Duration::try_from(renews.duration_since(now)).ok()
+    }
+
+    /// Whether only calls in progress leave no room for this one.
+    fn fits_once_settled(&self) -> bool {
+        self.spent.saturating_add(self.wanted) <= self.limit
+    }
+
+    /// Whether the call may cost more than the whole budget, so that waiting does not help.
+    fn exceeds_alone(&self) -> bool {
+        self.wanted > self.limit
     }
 
     /// The refusal as journals and clients have it: without the figures of a tenant, which are those of its other users, too.
@@ -97,6 +110,10 @@ impl BudgetRefusal {
     fn end(&self) -> String {
         let key = self.scope.key();
         match &self.renews {
+            _ if self.exceeds_alone() => format!("that is more than the whole budget; `{key}` sets it"),
+            _ if self.fits_once_settled() => {
+                format!("what is left is reserved for calls in progress until they end; `{key}` sets it")
+            }
             Some(at) => format!("it renews at {at}; `{key}` sets it"),
             None => format!("it does not renew; `{key}` sets it"),
         }
@@ -407,6 +424,7 @@ mod tests {
         assert_eq!(wait(refusal(95, 0, None)), None);
         assert_eq!(wait(refusal(95, 0, next_midnight(&now))), Some(Duration::from_secs(10)));
         assert_eq!(wait(refusal(50, 45, None)), Some(SETTLED_SOON));
+        assert_eq!(wait(BudgetRefusal { limit: 9, ..refusal(0, 0, next_midnight(&now)) }), None);
     }
 
     #[test]
@@ -432,5 +450,25 @@ mod tests {
              `budget.tenant_usd` sets it";
         assert_eq!(shown(BudgetScope::Tenant), expected);
         assert!(!shown(BudgetScope::Day).contains("spent"), "{}", shown(BudgetScope::Day));
+    }
+
+    #[test]
+    fn clients_are_told_what_waiting_would_change() {
+        let now: Zoned = "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap();
+        let refusal = |spent, reserved| BudgetRefusal {
+            scope: BudgetScope::Day,
+            of: "acme".to_owned(),
+            limit: 100,
+            spent,
+            reserved,
+            wanted: 10,
+            renews: next_midnight(&now),
+        };
+        let shown = refusal(50, 45).for_clients();
+        assert!(shown.contains("reserved for calls in progress") && !shown.contains("renews"), "{shown}");
+        let shown = refusal(95, 0).for_clients();
+        assert!(shown.contains("it renews at 2026-05-05T00:00:00+02:00"), "{shown}");
+        let shown = BudgetRefusal { limit: 9, ..refusal(0, 0) }.for_clients();
+        assert!(shown.contains("more than the whole budget") && !shown.contains("renews"), "{shown}");
     }
 }
