@@ -23,6 +23,13 @@ pub(crate) struct FactStatement {
     pub(crate) at: Zoned,
 }
 
+/// What a statement comes to.
+enum Statement {
+    New(StatedFact),
+    /// The person gave it before, as the fact with this id: a second one would stay in force when that one is corrected.
+    Known(String),
+}
+
 impl ConversationState {
     pub(super) fn on_statement(
         &mut self,
@@ -49,7 +56,8 @@ impl ConversationState {
             && let Some((caller, statement)) = self.backlog.statements.pop_front()
         {
             match self.stated_fact(statement) {
-                Ok(fact) => {
+                Ok(Statement::Known(fact)) => out.push(SideEffect::ReplyStated { caller, fact }),
+                Ok(Statement::New(fact)) => {
                     if let Phase::Awake(Awake { stating, .. }) = &mut self.phase {
                         *stating = true;
                     }
@@ -60,7 +68,7 @@ impl ConversationState {
         }
     }
 
-    fn stated_fact(&self, statement: FactStatement) -> Result<StatedFact, Fault> {
+    fn stated_fact(&self, statement: FactStatement) -> Result<Statement, Fault> {
         let FactStatement { claim, corrects, by, at } = statement;
         // Nothing was asked here, or it was erased.
         if self.history.owner.is_none() {
@@ -75,11 +83,27 @@ impl ConversationState {
                 });
                 corrected.ok_or_else(|| faults::behind(&self.session))??
             }
-            None => (None, None),
+            None => {
+                let known =
+                    self.history.peeked(|known| known.ledger.given(&claim, &by).map(|f| f.id.clone()));
+                if let Some(known) = known.ok_or_else(|| faults::behind(&self.session))? {
+                    return Ok(Statement::Known(known));
+                }
+                (None, None)
+            }
         };
         let hash = content_hash(&claim);
         let source = FactSource { by: Some(by), ..FactSource::default() };
-        Ok(StatedFact { kind, claim, source, hash, supersedes, replaces, confidence: None, at })
+        Ok(Statement::New(StatedFact {
+            kind,
+            claim,
+            source,
+            hash,
+            supersedes,
+            replaces,
+            confidence: None,
+            at,
+        }))
     }
 
     pub(super) fn on_fact_appended(

@@ -448,6 +448,16 @@ impl FactLedger {
         }
     }
 
+    /// The fact with this claim that the user `by` gave, and that was not superseded.
+    pub(crate) fn given(&self, claim: &str, by: &str) -> Option<&LedgerFact> {
+        self.facts().find(|fact| {
+            fact.kind == FactKind::Given
+                && fact.superseded_by.is_none()
+                && fact.claim == claim
+                && fact.source.by.as_deref() == Some(by)
+        })
+    }
+
     /// Adds to the context of a run that starts now what it should know of the facts: those that the request of `user` is
     /// about, in at most `budget` tokens, without those that the context's turns show. In any case, results of its turns
     /// that were superseded by something else are marked as stale, and answers with made values as unfounded.

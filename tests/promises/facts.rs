@@ -198,6 +198,10 @@ async fn facts_are_listed_by_kind_corrected_and_erased() {
     let given = facts(&served, "?kind=given").await;
     assert_eq!(claims(&given), ["My landlord is Anna.", "My limit is 400 euros"]);
     assert!(!claims(&facts(&served, "").await).contains(&"Limit(): limit: 310, unit: EUR"));
+    // A retry states nothing new.
+    let again = served.post(path, &json!({"claim": "My limit is 400 euros"})).await;
+    assert_eq!((again.status, &again.json()["id"]), (201, &stated.json()["id"]));
+    assert_eq!(claims(&facts(&served, "?kind=given").await).len(), 2);
     let superseded = facts(&served, "?superseded=true&kind=verified").await;
     assert_eq!(superseded["facts"][0]["superseded_by"], stated.json()["id"]);
 

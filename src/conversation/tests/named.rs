@@ -7,7 +7,7 @@ use crate::conversation::{
     LoadedConversation, MAX_PANICS, NewRun, OpenHistories, ReadAttempt, RunCondition, RunReading, SideEffect,
     StoredDecisions, WordDecision,
 };
-use crate::memory::{self, SummaryJob};
+use crate::memory::{self, SummaryJob, stated_fact_id};
 use crate::planner::ApproverChoice;
 use crate::run::{ApprovalId, Fault, RunId, RunStatus, SessionEvent, SessionId, Turn, Usage};
 
@@ -302,6 +302,19 @@ fn fact_waits_for_a_turn_that_a_driver_will_report() {
         matches!(effects[..], [SideEffect::Finish { .. }, SideEffect::AppendFact { .. }, ..]),
         "{effects:?}"
     );
+}
+
+#[test]
+fn statement_made_twice_is_one_fact() {
+    let mut state = waiting();
+    let Some(SideEffect::AppendFact { fact, .. }) = state.on(statement(2)).into_iter().next() else {
+        panic!("the first one is appended");
+    };
+    let event = (1, SessionEvent::Fact { fact });
+    let replied = |caller: u64| SideEffect::ReplyStated { caller: CallerId(caller), fact: stated_fact_id(1) };
+    let effects = state.on(Input::FactAppended { caller: CallerId(2), result: Box::new(Ok(event)) });
+    assert_eq!(effects.first(), Some(&replied(2)));
+    assert_eq!(state.on(statement(3)).first(), Some(&replied(3)));
 }
 
 #[test]
