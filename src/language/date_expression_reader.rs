@@ -278,7 +278,10 @@ impl DateReader<'_> {
 
     /// Parses an expression whose days are unclear.
     fn read_unclear(&self, i: usize) -> ExpressionMatch {
-        let next = self.read_relative_week(i).or_else(|| self.read_part_of_month(i));
+        let next = self
+            .read_relative_week(i)
+            .or_else(|| self.read_part_of_month(i))
+            .or_else(|| self.around_holiday(i));
         next.map(|next| (vec![unclear_expression(i, next - 1)], next)).or_else(|| self.read_side_of_day(i))
     }
 
@@ -323,7 +326,8 @@ impl DateReader<'_> {
 
     /// Parses an unknown day before, after or near a date: "before 15 June", "dopo il 15", "around the 15th".
     fn read_side_of_day(&self, i: usize) -> ExpressionMatch {
-        if !self.is(i, VICINITY_WORDS) {
+        // "Après demain" and "vor drei Tagen" are single days.
+        if !self.is(i, VICINITY_WORDS) || self.relative_date(i).is_some() {
             return None;
         }
         let joined = self.is(i + 1, &["di", "del", "dell", "a", "al", "to"]);
@@ -335,8 +339,6 @@ impl DateReader<'_> {
         }
         let of = i + 1 + usize::from(joined);
         let next = self.reference_date_end(of)?;
-        // "the day after tomorrow" is a single day.
-        let own = self.is(i, &["after", "dopo", "nach"]) && self.is(of, &["tomorrow", "domani"]);
         let side = match () {
             () if self.is(i, &["before", "prima", "vor", "avant", "antes"]) => Some(RangeRole::To),
             () if self.is(i, &["after", "dopo", "nach", "apres", "despues"]) => Some(RangeRole::From),
@@ -349,7 +351,7 @@ impl DateReader<'_> {
             (Some(role), Some(day)) => DateExpressionKind::BeforeOrAfter(role, day),
             _ => DateExpressionKind::Unclear,
         };
-        (!own).then(|| (vec![DateExpression { kind, ..unclear_expression(i, next - 1) }], next))
+        Some((vec![DateExpression { kind, ..unclear_expression(i, next - 1) }], next))
     }
 
     /// Parses a day derived from another date: "the first Monday of March", "the Monday after 15 June", "two
@@ -358,7 +360,7 @@ impl DateReader<'_> {
         let at = if self.is(i, &["the", "il", "l", "on", "lo"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "il"]) { at + 1 } else { at };
         let single = |date, next| single_day(date, i, next);
-        if let Some((date, next)) = self.nth_weekday(at) {
+        if let Some((date, next)) = self.nth_weekday(at).or_else(|| self.first_or_last_of_month(at)) {
             return single(date, next);
         }
         if let Some(day) = self.token_at(at).and_then(|t| weekday(&t.norm)) {
@@ -395,6 +397,27 @@ impl DateReader<'_> {
         let date = self.resolve(said, self.today, false)?;
         let days = (count as i64 * unit).days();
         single(if after { date.saturating_add(days) } else { date.saturating_sub(days) }, next)
+    }
+
+    /// Parses the first or the last day of a month: "the last day of December", "il primo giorno di marzo".
+    fn first_or_last_of_month(&self, at: usize) -> Option<(Date, usize)> {
+        let is_last = self.is(at, &["last", "ultimo", "letzter", "letzten", "dernier", "ultima"]);
+        let is_first = self.is(at, &["first", "primo", "erster", "ersten", "premier", "primer"]);
+        let is_day = self.is(at + 1, &["day", "giorno", "tag", "jour", "dia"]);
+        let of = at + 2 + usize::from(self.is(at + 2, &["of", "in", "di", "del", "de", "im", "des"]));
+        let month = self.token_at(of).and_then(|t| month(&t.norm))?;
+        let (year, next) = self.year(of + 1);
+        let first = self.resolve(Written::Parts { day: 1, month: Some(month), year }, self.today, false)?;
+        let this = self.today.first_of_month();
+        match () {
+            () if is_day && is_first => Some((first, next)),
+            // The present month is not over yet.
+            () if is_day && is_last && year.is_none() && this.month() == month => {
+                Some((this.last_of_month(), next))
+            }
+            () if is_day && is_last => Some((first.last_of_month(), next)),
+            () => None,
+        }
     }
 
     /// Parses the n-th weekday of a month: "first Monday of March", "ultimo venerdì del mese".

@@ -266,7 +266,7 @@ impl DateReader<'_> {
         if let Some(said) = parse_numeric_date(&token.norm) {
             return Some((said, i + 1));
         }
-        if let Some(found) = self.relative_date(i) {
+        if let Some(found) = self.relative_date(i).or_else(|| self.holiday(i)) {
             return Some(found);
         }
         if let Some(day) = weekday(&token.norm) {
@@ -330,78 +330,7 @@ impl DateReader<'_> {
         {
             return (said, end);
         }
-        let end = if self.is(i + 1, &["prossimo", "prossima", "next"]) { i + 2 } else { i + 1 };
-        (WrittenDate::Weekday(day), end)
-    }
-
-    fn relative_date(&self, i: usize) -> Option<(WrittenDate, usize)> {
-        let token = self.token_at(i)?;
-        let exactly =
-            |days: i64, next: usize| Some((WrittenDate::Exact(self.today.saturating_add(days.days())), next));
-        match token.norm.as_str() {
-            "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy"
-            | "hoje" | "aujourd" => return exactly(0, i + 1),
-            "domani" | "tomorrow" | "tmrw" | "tomorow" | "tommorow" | "demain" | "manana" | "amanha" => {
-                return exactly(1, i + 1);
-            }
-            // "Guten Morgen" and "heute Morgen" are no tomorrow.
-            "morgen" if !(i > 0 && self.is(i - 1, &["guten", "heute", "gestern", "am", "jeden"])) => {
-                return exactly(1, i + 1);
-            }
-            "dopodomani" | "ubermorgen" => return exactly(2, i + 1),
-            "ieri" | "yesterday" | "hier" | "gestern" | "ayer" | "ontem" => return exactly(-1, i + 1),
-            "weekend" | "week-end" => return Some(self.weekend(i + 1)),
-            "fine" if self.is(i + 1, &["settimana"]) => return Some(self.weekend(i + 2)),
-            _ => {}
-        }
-        if self.is(i, &["the"])
-            && self.is(i + 1, &["day"])
-            && self.is(i + 2, &["after"])
-            && self.is(i + 3, &["tomorrow"])
-        {
-            return exactly(2, i + 4);
-        }
-        if self.is(i, &["dopo"]) && self.is(i + 1, &["domani"]) {
-            return exactly(2, i + 2);
-        }
-        if self.is(i, &["day"]) && self.is(i + 1, &["after"]) && self.is(i + 2, &["tomorrow"]) {
-            return exactly(2, i + 3);
-        }
-        if (self.is(i, &["next", "prossima"]) && self.is(i + 1, &["week", "settimana"]))
-            || (self.is(i, &["settimana"]) && self.is(i + 1, &["prossima"]))
-        {
-            let monday = self.resolve(WrittenDate::Weekday(Weekday::Monday), self.today, true)?;
-            return Some((WrittenDate::Between(monday, monday.saturating_add(6.days())), i + 2));
-        }
-        if self.is(i, &["tra", "fra", "in", "within"]) {
-            let count = self.token_at(i + 1).and_then(|t| {
-                super::numbers::digits(&t.norm)
-                    .or_else(|| super::numbers::word(&t.norm))
-                    .or_else(|| t.is(&["un", "una", "a"]).then_some(1.0))
-            })?;
-            let count = if (0.0..=999.0).contains(&count) { count as i64 } else { return None };
-            if self.is(i + 2, &["giorni", "giorno", "days", "day"]) {
-                return exactly(count, i + 3);
-            }
-            if self.is(i + 2, &["settimane", "settimana", "weeks", "week"]) {
-                return exactly(count * 7, i + 3);
-            }
-        }
-        None
-    }
-
-    fn weekend(&self, next: usize) -> (WrittenDate, usize) {
-        let ahead = |i: Option<usize>| i.is_some_and(|i| self.is(i, &["next", "prossimo", "prossima"]));
-        let coming = ahead(Some(next)) || (1..=3).any(|back| ahead(next.checked_sub(1 + back)));
-        let saturday = match self.today.weekday() {
-            Weekday::Sunday if coming => self.today.saturating_add(6.days()),
-            Weekday::Saturday if coming => self.today.saturating_add(7.days()),
-            Weekday::Sunday => self.today.saturating_sub(1.days()),
-            _ => {
-                self.resolve(WrittenDate::Weekday(Weekday::Saturday), self.today, false).unwrap_or(self.today)
-            }
-        };
-        (WrittenDate::Between(saturday, saturday.saturating_add(1.days())), next)
+        self.nearest_weekday(i, day)
     }
 
     /// Resolves the ends of a range; `Some(None)` if they contradict each other.

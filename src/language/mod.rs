@@ -12,11 +12,13 @@ mod denials;
 mod detection;
 pub(crate) mod entities;
 pub(crate) mod figures;
+pub(crate) mod holidays;
 pub(crate) mod lexicon;
 pub(crate) mod number_words;
 pub(crate) mod numbers;
 pub(crate) mod pattern;
 pub(crate) mod questions;
+mod relative_dates;
 pub(crate) mod schema;
 pub(crate) mod statements;
 pub(crate) mod text;
@@ -29,6 +31,7 @@ pub(crate) use actions::{asked_verb, asks_to_be_told, names_action, possible_ver
 pub(crate) use denials::{ActReport, denies};
 pub use detection::{detect, of_request};
 pub use number_words::number_word;
+pub(crate) use relative_dates::day_of_several_words;
 pub(crate) use text::{first_sentence, fold, lower_words, words};
 
 /// The days that a text mentions, as of `now`.

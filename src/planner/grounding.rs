@@ -39,7 +39,7 @@ use literal::LiteralTexts;
 use names::Vocabulary;
 use property::{Property, PropertyKind};
 use quantity::MentionedNumbers;
-pub use sources::GroundingSources;
+pub use sources::{DayNames, GroundingSources};
 use written::{ParsedMoment, day, lasting, minute, moment, month, time};
 
 use crate::language::lexicon;
@@ -200,7 +200,7 @@ impl Words {
 impl Figures {
     fn of(sources: &GroundingSources<'_>, arguments: &Value) -> Self {
         let mut figures = Self {
-            calendar: MentionedDates::new(sources.now.date(), sources.short_months),
+            calendar: MentionedDates::new(sources.now.date(), sources.names),
             clock: MentionedTimes::default(),
             numbers: MentionedNumbers::default(),
             instants: Vec::new(),
@@ -523,7 +523,7 @@ impl Evidence<'_> {
             return true;
         }
         let words = words::words(text);
-        let mut own = MentionedDates::new(self.sources.now.date(), self.sources.short_months);
+        let mut own = MentionedDates::new(self.sources.now.date(), self.sources.names);
         let dated = own.read(&words);
         let said = own.all().any(|date| self.traces_date(date));
         if kind == PropertyKind::Date || dated.iter().any(|d| *d) {
@@ -609,7 +609,7 @@ impl Evidence<'_> {
             return false;
         }
         let words = words::words(text);
-        let mut own = MentionedDates::new(self.sources.now.date(), self.sources.short_months);
+        let mut own = MentionedDates::new(self.sources.now.date(), self.sources.names);
         let dated = own.read(&words);
         let is_known_date = own.all().any(|date| self.traces_date(date));
         words.iter().zip(dated).filter(|(word, _)| word.norm.contains(|c: char| c.is_ascii_digit())).all(

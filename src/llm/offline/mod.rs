@@ -33,6 +33,7 @@ mod mood;
 mod names;
 mod number_arguments;
 mod options;
+mod periods;
 mod phrases;
 mod plan;
 mod plan_changes;

@@ -76,7 +76,7 @@ pub(super) fn move_to_past(source: &SourceText, filled: &mut Filled, tool: &Tool
 }
 
 /// Whether a tool reports the past.
-fn reports_past(tool: &ToolSpec) -> bool {
+pub(super) fn reports_past(tool: &ToolSpec) -> bool {
     let like =
         |norm: &str| PAST_WORDS.split_whitespace().any(|w| features(w).similarity(&features(norm)) > 0.9);
     name_words(&tool.name).iter().any(|w| like(w))

@@ -20,7 +20,7 @@ use super::source::SourceText;
 use super::speech::{self, Act};
 use super::text::{self, features, name_words};
 use super::weights::EQUAL_SCORES;
-use super::{recent_turns, tuples};
+use super::{periods, recent_turns, tuples};
 use crate::llm::functions::{ASK_USER, NEXT_CALL};
 use crate::llm::{Message, Request, ToolChoice, ToolSpec};
 use crate::run::ReplyCall;
@@ -151,7 +151,7 @@ impl<'a> OfflineStep<'a> {
 
     fn begin(&self) -> StepReply {
         let mut filled = self.filled();
-        if let Some(question) = self.ask_for_possible_day(&mut filled) {
+        if let Some(question) = self.ask_for_day(&mut filled) {
             return question;
         }
         let missing: Vec<&ArgumentField> = filled.missing(&self.fields);
@@ -497,18 +497,35 @@ impl<'a> OfflineStep<'a> {
         )])
     }
 
-    /// The question for another day, if the words name one that does not exist: without it, a default would
-    /// stand in for it.
-    fn ask_for_possible_day(&self, filled: &mut Filled) -> Option<StepReply> {
+    /// The question for a day, if the words name one that does not exist, or speak of a time that is no day, such as "in May":
+    /// without it, a default would stand in for it. A read from day to day takes the days of that time.
+    fn ask_for_day(&self, filled: &mut Filled) -> Option<StepReply> {
         if self.pending.is_some() || !self.approved.is_empty() {
             return None;
         }
         let is_day =
             |field: &&ArgumentField| matches!(field.kind, ArgumentKind::Date | ArgumentKind::DateTime);
         let days: Vec<&ArgumentField> = self.fields.iter().filter(is_day).collect();
-        let day = dates::impossible_day(&self.purpose).filter(|_| !days.is_empty())?;
-        days.iter().for_each(|field| drop(filled.values.remove(&field.name)));
-        Some(self.ask_with(questions::ask_for_possible_day(day, self.prompt.language()), filled, &days))
+        if days.is_empty() {
+            return None;
+        }
+        let lang = self.prompt.language();
+        if let Some(day) = dates::impossible_day(&self.purpose) {
+            days.iter().for_each(|field| drop(filled.values.remove(&field.name)));
+            return Some(self.ask_with(questions::ask_for_possible_day(day, lang), filled, &days));
+        }
+        let is_filled = |field: &&ArgumentField| filled.values.contains_key(&field.name);
+        if !filled.missing(&self.fields).is_empty() || days.iter().any(is_filled) {
+            return None;
+        }
+        let source = SourceText::new(&self.purpose, &self.now);
+        let unread = periods::unread_time(&source, &filled.used)?;
+        let in_past = recent_turns::reports_past(self.tool) || periods::is_about_past(&source);
+        let is_read = !memory::may_write(self.tool);
+        if is_read && periods::fill(&days, unread.days(self.now.date(), in_past), &mut filled.values) {
+            return None;
+        }
+        Some(self.ask(filled, &days))
     }
 }
 

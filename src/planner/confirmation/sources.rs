@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::instructions;
 use crate::planner::constraints;
 use crate::planner::facts::{self, plain_words, statements_of};
-use crate::planner::grounding::{GroundingSources, as_written, has_invisible, untraced};
+use crate::planner::grounding::{DayNames, GroundingSources, as_written, has_invisible, untraced};
 use crate::run::{CallState, Context, Effect, Outcome, PlanMaker, RunState, RunStatus, TurnCall};
 use crate::scene::{Catalogue, SceneTool};
 
@@ -56,7 +56,10 @@ fn asked_sources(state: &RunState) -> Option<GroundingSources<'_>> {
         lists: state.settings().has_rules(6),
         exact: state.settings().has_rules(13),
         lookalikes: state.settings().has_rules(15),
-        short_months: state.settings().has_rules(16),
+        names: DayNames {
+            short_months: state.settings().has_rules(16),
+            several_words: state.settings().has_rules(17),
+        },
     })
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
+use super::DayNames;
 use super::mentions::{DateMention, MentionKind, MentionReader, near_year, recent};
 use super::quantity;
 use super::terms::{AFTER, BEFORE, LAST, NEXT, PAST, THIS, WEEK};
@@ -18,8 +19,8 @@ const MAX_DATES: usize = 2000;
 #[derive(Debug)]
 pub(super) struct MentionedDates {
     today: Date,
-    /// Whether months have short names: "15 gen" (revision 16 of the rules).
-    short_months: bool,
+    /// Which names of days have a source.
+    names: DayNames,
     dates: BTreeSet<Date>,
     /// First and last day of a range, which includes the days between.
     spans: Vec<(Date, Date)>,
@@ -37,10 +38,10 @@ pub(super) struct MentionedDates {
 
 impl MentionedDates {
     /// No texts yet.
-    pub fn new(today: Date, short_months: bool) -> Self {
+    pub fn new(today: Date, names: DayNames) -> Self {
         Self {
             today,
-            short_months,
+            names,
             dates: BTreeSet::new(),
             spans: Vec::new(),
             open: BTreeSet::new(),
@@ -58,7 +59,7 @@ impl MentionedDates {
             words,
             today: self.today,
             past: words.iter().any(|w| w.is(PAST) || w.is(LAST)),
-            short_months: self.short_months,
+            names: self.names,
         };
         let items = reader.items();
         let mut dated = vec![false; words.len()];

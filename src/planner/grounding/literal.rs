@@ -91,7 +91,7 @@ mod tests {
     use serde_json::Value;
 
     use super::super::names::Vocabulary;
-    use super::super::{Figures, GroundingSources, source_words};
+    use super::super::{DayNames, Figures, GroundingSources, source_words};
     use super::*;
 
     fn literal<'a>(texts: &'a [Cow<'a, str>], language: Option<&'a str>) -> LiteralTexts<'a> {
@@ -163,7 +163,7 @@ mod tests {
             }
             let now = date(2026, 11, 22).at(9, 30, 0, 0).in_tz("Europe/Rome").unwrap();
             let sources = GroundingSources {
-                said: said.clone(), found: Vec::new(), user: "u", now: &now, language, strict: true, lists: true, exact: true, lookalikes: true, short_months: true,
+                said: said.clone(), found: Vec::new(), user: "u", now: &now, language, strict: true, lists: true, exact: true, lookalikes: true, names: DayNames::ALL,
             };
             let figures = Figures::of(&sources, &Value::Null);
             prop_assert!(!texts.has_number(number) || figures.numbers.supports(number), "{} in {:?}", number, said);

@@ -3,9 +3,10 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::quantity;
 use super::terms::{self, CUES, LAST, LINKS, NEXT, THIS};
 use super::words::SourceWord;
+use super::{DayNames, quantity};
+use crate::language;
 use crate::language::calendar_words::{self, BETWEEN, EXCLUDING, TO};
 
 /// Most days, months and years of one text.
@@ -45,8 +46,8 @@ pub(super) struct MentionReader<'a> {
     pub today: Date,
     /// Whether the text refers to the past.
     pub past: bool,
-    /// Whether months have short names: "15 gen" (revision 16 of the rules).
-    pub short_months: bool,
+    /// Which names of days have a source.
+    pub names: DayNames,
 }
 
 impl MentionReader<'_> {
@@ -141,8 +142,9 @@ impl MentionReader<'_> {
     }
 
     fn two_figures(&self, i: usize, a: i8, b: i8, mark: &str, next: usize) -> Option<(MentionKind, usize)> {
-        let month =
-            |k: usize| self.words.get(k).is_some_and(|w| terms::month(&w.norm, self.short_months).is_some());
+        let month = |k: usize| {
+            self.words.get(k).is_some_and(|w| terms::month(&w.norm, self.names.short_months).is_some())
+        };
         let clock = self.is(next, &[":", "am", "pm"]) || self.before(i, 1, &[":", "at", "alle", "ore", "um"]);
         // "15-17 June", "June 15-17", "10-12:30"
         if month(next) || month(next + 1) || i.checked_sub(1).is_some_and(month) || clock {
@@ -178,7 +180,7 @@ impl MentionReader<'_> {
         if let Some((what, next)) = self.relative_month(i) {
             return Some((what, next));
         }
-        if let Some((month, other)) = terms::month(&word.norm, self.short_months) {
+        if let Some((month, other)) = terms::month(&word.norm, self.names.short_months) {
             let number = |k: usize| {
                 self.words.get(k).is_some_and(|w| {
                     w.figure().is_some_and(|v| v < 32 || w.norm.len() == 4) || w.ordinal().is_some()
@@ -200,6 +202,13 @@ impl MentionReader<'_> {
         if let Some(year) = year(word) {
             return Some((MentionKind::Year(year), i + 1));
         }
+        let words = |ahead: usize| self.words.get(i + ahead).map(|w| w.norm.as_str());
+        if self.names.several_words
+            && let Some((days, length)) = language::day_of_several_words(words)
+        {
+            let date = self.today.saturating_add(days.days());
+            return Some((MentionKind::Dates(vec![date]), i + length));
+        }
         if let Some(days) = terms::offset(&word.norm) {
             let after =
                 word.is(&["tomorrow"]) && self.before(i, 1, &["after"]) && self.before(i, 2, &["day"]);
@@ -208,7 +217,7 @@ impl MentionReader<'_> {
         }
         let before = i.checked_sub(1).and_then(|k| self.words.get(k)).map(|w| w.norm.as_str());
         let next = self.words.get(i + 1).map(|w| w.norm.as_str());
-        let all = terms::holiday(&word.norm, before, next, self.today);
+        let all = terms::holiday(&word.norm, before, next, self.today, self.names.several_words);
         (!all.is_empty()).then_some((MentionKind::Dates(all), i + 1))
     }
 

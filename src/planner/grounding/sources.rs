@@ -31,8 +31,22 @@ pub struct GroundingSources<'a> {
     /// Whether words with letters or digits that look like others need a source that has them as they are (revision 15 of
     /// the rules).
     pub lookalikes: bool,
-    /// Whether months have short names: "15 gen" (revision 16 of the rules).
+    /// Which names of days have a source.
+    pub names: DayNames,
+}
+
+/// Which names of days have a source: runs of earlier rules asked the user about the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayNames {
+    /// Short names of months: "15 gen" (revision 16 of the rules).
     pub short_months: bool,
+    /// Days by several words, such as "pasado mañana", and more names of holidays (revision 17 of the rules).
+    pub several_words: bool,
+}
+
+#[cfg(test)]
+impl DayNames {
+    pub const ALL: Self = Self { short_months: true, several_words: true };
 }
 
 impl GroundingSources<'_> {

@@ -1,12 +1,9 @@
 //! Calendar words in English, Italian, French, German, Spanish and Portuguese, without accents.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use crate::language::calendar_words;
+use crate::language::{calendar_words, holidays};
 
 /// Months whose names have other meanings: they need an adjacent day.
 const OTHER_WORDS: &[&str] = &[
@@ -17,60 +14,37 @@ const OTHER_WORDS: &[&str] = &[
 /// Short names of months that are read since revision 16 of the rules: runs before asked the user about days with them.
 const SHORT_NAMES: &[&str] = &["gen", "genn", "janv", "ene", "fevr", "mar", "avr", "abr", "juil"];
 
-const HOLIDAYS: &[(&str, i8, i8)] = &[
-    ("christmas natale weihnachten noel navidad natal xmas", 12, 25),
-    ("vigilia", 12, 24),
-    ("epifania epiphany befana", 1, 6),
-    ("capodanno neujahr", 1, 1),
-    ("ferragosto", 8, 15),
-    ("valentine valentines valentino", 2, 14),
-    ("halloween", 10, 31),
-    ("ognissanti", 11, 1),
-    ("immacolata", 12, 8),
-    ("silvester", 12, 31),
-];
-
-const EASTER: &[&str] = &["easter", "pasqua", "ostern", "paques", "pascua", "pasquetta"];
-
-static HOLIDAYS_BY_NAME: LazyLock<HashMap<&str, (i8, i8)>> = LazyLock::new(|| {
-    let all = HOLIDAYS.iter();
-    all.flat_map(|(names, month, day)| names.split(' ').map(|name| (name, (*month, *day)))).collect()
-});
-
 /// The month that a word names, from 1, and whether the word has another meaning; `short`: also by one of the [`SHORT_NAMES`].
 pub(super) fn month(norm: &str, short: bool) -> Option<(i8, bool)> {
     let month = calendar_words::possible_month(norm).filter(|_| short || !SHORT_NAMES.contains(&norm))?;
     Some((month, OTHER_WORDS.contains(&norm)))
 }
 
-/// The days of a holiday: in the year of `today`, before and after it.
-pub(super) fn holiday(norm: &str, before: Option<&str>, next: Option<&str>, today: Date) -> Vec<Date> {
+/// The days of a holiday: in the year of `today`, before and after it. `later`: also by names that are read since revision 17 of
+/// the rules.
+pub(super) fn holiday(
+    norm: &str,
+    before: Option<&str>,
+    next: Option<&str>,
+    today: Date,
+    later: bool,
+) -> Vec<Date> {
     let years = [-1, 0, 1].map(|ahead: i16| today.year().saturating_add(ahead));
-    if EASTER.contains(&norm) {
-        let monday = i64::from(norm == "pasquetta" || next == Some("monday"));
-        return years.iter().filter_map(|y| easter(*y)?.checked_add(monday.days()).ok()).collect();
+    if let Some(days) = holidays::days_after_easter(norm, next, later) {
+        return years.iter().filter_map(|y| holidays::easter(*y)?.checked_add(days.days()).ok()).collect();
     }
     let eve = next == Some("eve");
     let fixed = match (norm, before, next) {
         ("year" | "years", Some("new"), _) => Some((1, 1)),
+        ("an", Some("nouvel"), _) | ("nuevo", Some("ano"), _) if later => Some((1, 1)),
+        ("silvestro", Some("san"), _) | ("sylvestre", Some("saint"), _) if later => Some((12, 31)),
         ("eve", _, _) if before == Some("s") => Some((12, 31)),
         ("boxing", _, Some("day")) | ("stefano", Some("santo"), _) => Some((12, 26)),
-        _ => HOLIDAYS_BY_NAME.get(norm).copied(),
+        _ => holidays::fixed(norm, later),
     };
     let Some((month, day)) = fixed else { return Vec::new() };
     let all = years.iter().filter_map(|y| Date::new(*y, month, day).ok());
     all.map(|date| if eve { date.saturating_sub(1.days()) } else { date }).collect()
-}
-
-/// Easter Sunday in the Gregorian calendar.
-fn easter(year: i16) -> Option<Date> {
-    let y = i32::from(year);
-    let (a, b, c) = (y % 19, y / 100, y % 100);
-    let h = (19 * a + b - b / 4 - (b - (b + 8) / 25 + 1) / 3 + 15) % 30;
-    let l = (32 + 2 * (b % 4) + 2 * (c / 4) - h - c % 4) % 7;
-    let m = (a + 11 * h + 22 * l) / 451;
-    let sum = h + l - 7 * m + 114;
-    Date::new(year, i8::try_from(sum / 31).ok()?, i8::try_from(sum % 31 + 1).ok()?).ok()
 }
 
 /// The offset in days from today that a word means.

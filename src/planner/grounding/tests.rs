@@ -5,7 +5,7 @@ use jiff::civil::date;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{GroundingSources, as_written, untraced};
+use super::{DayNames, GroundingSources, as_written, untraced};
 
 /// Sunday.
 fn now() -> Zoned {
@@ -21,7 +21,7 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
         lists: true,
         exact: true,
         lookalikes: true,
-        short_months: true,
+        names: DayNames::ALL,
         user: "keysersoze",
         now: &now,
         language: None,
@@ -559,16 +559,24 @@ fn invisible_characters_need_a_source_of_their_own() {
 }
 
 #[test]
-fn short_names_of_months_are_sources_since_revision_16() {
+fn names_of_days_are_sources_since_their_revision() {
     let now = now();
     let parameters = json!({"type": "object", "properties": {"day": text("date")}, "required": ["day"]});
-    for (said, day) in [
-        ("Richiedi ferie il 15 gen", "2027-01-15"),
-        ("Richiedi ferie il 15 mar", "2027-03-15"),
-        ("Demande des congés le 15 janv.", "2027-01-15"),
-        ("Pide vacaciones el 15 ene.", "2027-01-15"),
+    let before_16 = DayNames { short_months: false, several_words: false };
+    let before_17 = DayNames { several_words: false, ..DayNames::ALL };
+    for (said, day, earlier) in [
+        ("Richiedi ferie il 15 gen", "2027-01-15", before_16),
+        ("Richiedi ferie il 15 mar", "2027-03-15", before_16),
+        ("Demande des congés le 15 janv.", "2027-01-15", before_16),
+        ("Pide vacaciones el 15 ene.", "2027-01-15", before_16),
+        ("Pide vacaciones pasado mañana", "2026-11-24", before_17),
+        ("Demande un congé après-demain", "2026-11-24", before_17),
+        ("Nimm mir Heiligabend frei", "2026-12-24", before_17),
+        ("Pide libre el día de Año Nuevo", "2027-01-01", before_17),
+        ("Nimm mir Ostermontag frei", "2027-03-29", before_17),
+        ("Chiedi ferie per San Silvestro", "2026-12-31", before_17),
     ] {
-        let is_traced = |short_months| {
+        let is_traced = |names| {
             let sources = GroundingSources {
                 said: vec![Cow::Borrowed(said)],
                 found: Vec::new(),
@@ -576,15 +584,15 @@ fn short_names_of_months_are_sources_since_revision_16() {
                 lists: true,
                 exact: true,
                 lookalikes: true,
-                short_months,
+                names,
                 user: "u",
                 now: &now,
                 language: None,
             };
             untraced(&parameters, &json!({"day": day}), &sources).is_empty()
         };
-        assert!(is_traced(true), "{said}");
-        assert!(!is_traced(false), "{said}");
+        assert!(is_traced(DayNames::ALL), "{said}");
+        assert!(!is_traced(earlier), "{said}");
     }
 }
 
@@ -599,7 +607,7 @@ fn words_are_written_as_their_sources_have_them() {
         lists: true,
         exact: true,
         lookalikes: true,
-        short_months: true,
+        names: DayNames::ALL,
         user: "u",
         now: &now,
         language: None,

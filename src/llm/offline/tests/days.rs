@@ -144,6 +144,113 @@ fn ambiguous_days_fill_no_argument() {
     }
 }
 
+/// Checks phrases, separated by ";", that all name one day.
+fn assert_days(phrases: &str, day: &str) {
+    for words in phrases.split(';') {
+        assert_eq!(one(words.trim()), [day], "{words}");
+    }
+}
+
+#[test]
+fn days_are_named_by_their_distance_from_today_in_five_languages() {
+    assert_days(
+        "the day after tomorrow; dopodomani; dopo domani; übermorgen; après-demain; après demain; pasado mañana; in two days; \
+         fra due giorni; in zwei Tagen; dans deux jours; dentro de dos días; en 2 días; two days from now",
+        "2026-11-24",
+    );
+    assert_days(
+        "the day before yesterday; l'altro ieri; ieri l'altro; vorgestern; avant-hier; anteayer; two days ago; due giorni fa; \
+         vor zwei Tagen; il y a deux jours; hace dos días",
+        "2026-11-20",
+    );
+    assert_days(
+        "in two weeks; tra due settimane; in zwei Wochen; dans deux semaines; dentro de dos semanas",
+        "2026-12-06",
+    );
+    assert_days("in a month; tra un mese; in einem Monat; dans un mois; dentro de un mes", "2026-12-22");
+    assert_days(
+        "last Monday; lunedì scorso; letzten Montag; lundi dernier; el lunes pasado; il lunedì passato",
+        "2026-11-16",
+    );
+    assert_days("mañana por la mañana; morgen früh; demain matin; tomorrow morning", "2026-11-23");
+    assert_days("esta mañana; heute Morgen; ce matin; this morning; questa sera; esta tarde", "2026-11-22");
+    assert_days(
+        "on the last day of December; l'ultimo giorno di dicembre; am letzten Tag im Dezember",
+        "2026-12-31",
+    );
+    assert_eq!(one("Wer ist hier der Chef?"), [""; 0]);
+    assert_eq!(one("por la mañana"), [""; 0]);
+}
+
+#[test]
+fn weeks_and_weekends_are_ranges_in_five_languages() {
+    for (phrases, days) in [
+        (
+            "next week; la settimana prossima; nächste Woche; la semaine prochaine; la próxima semana; la semana que viene",
+            "2026-11-23..2026-11-29",
+        ),
+        (
+            "last week; la settimana scorsa; letzte Woche; la semaine dernière; la semana pasada",
+            "2026-11-09..2026-11-15",
+        ),
+        (
+            "this weekend; nel fine settimana; am Wochenende; ce week-end; este fin de semana",
+            "2026-11-21..2026-11-22",
+        ),
+        (
+            "next weekend; nächstes Wochenende; il prossimo fine settimana; le week-end prochain",
+            "2026-11-28..2026-11-29",
+        ),
+        (
+            "last weekend; letztes Wochenende; lo scorso weekend; le week-end dernier",
+            "2026-11-14..2026-11-15",
+        ),
+    ] {
+        for words in phrases.split(';') {
+            assert_eq!(span(words.trim()), [days], "{words}");
+        }
+    }
+}
+
+#[test]
+fn holidays_are_days_where_they_are_no_names_of_things() {
+    assert_days(
+        "a Natale; at Christmas; on Christmas Day; zu Weihnachten; à Noël; en Navidad; book Christmas off",
+        "2026-12-25",
+    );
+    assert_days(
+        "on Christmas Eve; alla vigilia di Natale; nimm mir Heiligabend frei; la veille de Noël; en Nochebuena",
+        "2026-12-24",
+    );
+    assert_days(
+        "on New Year's Eve; per San Silvestro; an Silvester; à la Saint-Sylvestre; en Nochevieja",
+        "2026-12-31",
+    );
+    assert_days("on New Year's Day; a Capodanno; an Neujahr; au Nouvel An; en Año Nuevo", "01-01");
+    assert_days("a Ferragosto; il giorno di Ferragosto", "08-15");
+    assert_days("on Easter Monday; a Pasquetta; am Ostermontag", "03-29");
+    assert_eq!(one("at Easter 2028"), ["2028-04-16"]);
+    assert_eq!(span("from Christmas to New Year's Day"), ["2026-12-25..01-01"]);
+    assert_eq!(span("tra Natale e Capodanno"), ["2026-12-25..01-01"]);
+    for words in [
+        "buy Christmas tea",
+        "for Natale Rossi",
+        "a Halloween costume",
+        "in the new year",
+        "when is Christmas?",
+        "quando è Pasquetta?",
+        "over Christmas",
+        "the Christmas holidays",
+        "per le vacanze di Natale",
+        "la settimana di Natale",
+        "around Easter",
+        "before Christmas",
+    ] {
+        assert_eq!(one(words), [""; 0], "{words}");
+        assert_eq!(span(words), [""; 0], "{words}");
+    }
+}
+
 #[test]
 fn one_of_several_days_fills_no_range() {
     for words in

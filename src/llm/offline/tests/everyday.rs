@@ -119,7 +119,12 @@ fn order_that_opens_as_an_example_leads_to_its_tool() {
         ("Set the price of teapots to 24.50", price("teapots", json!(24.5))),
         ("Porta il prezzo della lattiera a 12 euro", price("lattiera", json!(12))),
         ("What is the price of the milk jug?", json!([["GetPrice", {"item": "milk jug"}]])),
-        ("Cosa abbiamo venduto questa settimana?", json!([["ListSales", {}]])),
+        (
+            "Cosa abbiamo venduto questa settimana?",
+            json!([["ListSales", {"from": "2026-05-04", "to": "2026-05-10"}]]),
+        ),
+        ("What did we sell in March?", json!([["ListSales", {"from": "2026-03-01", "to": "2026-03-31"}]])),
+        ("What did we sell last month?", json!([["ListSales", {"from": "2026-04-01", "to": "2026-04-30"}]])),
     ]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -207,5 +212,34 @@ fn number_before_a_day_is_a_day_only_in_a_range() {
         ["Move booking 8 to 10 February", "Reschedule 8 to 10 February", "Appointment 8 to 10 February"]
     {
         assert_eq!(days(moved), ["2027-02-10"], "{moved}");
+    }
+}
+
+#[test]
+fn a_default_does_not_stand_in_for_a_time_that_is_no_day() {
+    for request in [
+        "What is the weather in Milan in May?",
+        "Che tempo fa a Milano a maggio?",
+        "What is the weather in Milan around 15 December?",
+        "What is the weather in Milan the week after 15 December?",
+        "Wie ist das Wetter in Mailand im Sommer?",
+        "Quel temps fait-il à Milan cette semaine ?",
+        "¿Qué tiempo hará en Milán este mes?",
+        "Weather in Milan over Christmas",
+    ] {
+        let outcome = answered(request);
+        let question = outcome.question.as_ref().unwrap_or(&Value::Null);
+        assert_eq!(question["missing"], json!(["date"]), "{request}: {:?}", outcome.calls);
+    }
+    for request in [
+        "What is the weather in Milan?",
+        "What is the weather in Milan at 5pm?",
+        "How is the weather in Milan, may I ask?",
+    ] {
+        assert_eq!(
+            calls_of(&answered(request)),
+            json!([["WeatherForecast_Get", {"city": "Milan"}]]),
+            "{request}"
+        );
     }
 }
