@@ -19,6 +19,8 @@ const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
 
 /// Words that join alternatives.
 const OR: &[&str] = &["or", "o", "od", "oppure", "oder", "ou"];
+/// Words before what something is compared with: "is Rome warmer than Milan?"
+const THAN: &[&str] = &["than", "als", "che"];
 
 /// Whether an argument of this kind takes a name.
 fn takes_name(kind: &ArgumentKind) -> bool {
@@ -89,6 +91,8 @@ fn assign(
         }
         _ => joined_candidates(at, candidates, source, taken),
     };
+    let is_compared =
+        all.first().is_some_and(|next| is_compared(source, candidate.last + 1, candidates[*next].first));
     for at in &all {
         source.take(candidates[*at].first, candidates[*at].last);
     }
@@ -99,7 +103,7 @@ fn assign(
     }
     out.values.insert(field.name.clone(), json!(candidate.text));
     if texts.len() > 1 && !matches!(field.kind, ArgumentKind::Text) {
-        out.alternatives |= (candidate.first..source.tokens.len()).any(|i| source.is(i, OR));
+        out.alternatives |= is_compared || (candidate.first..source.tokens.len()).any(|i| source.is(i, OR));
         // "A room for Carla and Ugo" may be one.
         out.doubtful |= field.kind == ArgumentKind::Person;
         out.set_several(&field.name, texts);
@@ -130,8 +134,9 @@ fn joined_candidates(
                         "da", "il", "la", "the",
                     ])
             })
-            && between.iter().any(and)
-            && next.digits == candidates[at].digits;
+            && between.iter().any(and);
+        let joins =
+            (joins || is_compared(source, last + 1, next.first)) && next.digits == candidates[at].digits;
         if !joins || all.len() >= MAX_JOINED || taken[n] {
             break;
         }
@@ -140,6 +145,19 @@ fn joined_candidates(
         last = next.last;
     }
     all
+}
+
+/// Whether the words from `first` to before `next` compare what is before them with what follows: "is Rome warmer than Milan?"
+fn is_compared(source: &SourceText, first: usize, next: usize) -> bool {
+    let mut between = first..next;
+    let is_comparative = |i: usize| {
+        source.is(i, &["than", "piu", "meno", "mehr", "weniger"])
+            || source.tokens[i].norm.len() > 4 && source.tokens[i].norm.ends_with("er")
+    };
+    (1..=3).contains(&between.len())
+        && between.clone().all(|i| source.tokens[i].word)
+        && between.any(|i| source.is(i, THAN))
+        && (0..next).any(is_comparative)
 }
 
 /// Which other arguments of a tool take a name.

@@ -361,6 +361,10 @@ impl CatalogueIndex {
         if clause.slots.contains(Slot::Question) && tool.writes() {
             score += weights::WRITE_FOR_QUESTION;
         }
+        let lists = || text::name_words(&tool.name).first().is_some_and(|verb| verb == "list");
+        if clause.asks_own_acts && !tool.writes() && lists() {
+            score += weights::LISTS_OWN_ACTS;
+        }
         if clause.expresses_wish {
             score += if tool.writes() { weights::WRITE_FOR_WISH } else { weights::READ_FOR_WISH };
         }

@@ -269,7 +269,12 @@ impl<'a> OfflineStep<'a> {
     fn fill_from_memory(&self, filled: &mut Filled, refers_back: bool) {
         let user = self.prompt.get("user");
         let writes = memory::may_write(self.tool);
-        let missing: Vec<ArgumentField> = filled.missing(&self.fields).into_iter().cloned().collect();
+        let mut missing: Vec<ArgumentField> = filled.missing(&self.fields).into_iter().cloned().collect();
+        // "Cancel it": of a tool that requires no argument, what identifies its object.
+        if refers_back && missing.is_empty() && filled.values.is_empty() {
+            let verb = self.verbs.first().map_or("", String::as_str);
+            missing.extend(self.fields.iter().find(|f| f.identifies() && f.findable(verb)).cloned());
+        }
         for field in &missing {
             let recalls = memory::may_recall(field, self.tool, writes, refers_back);
             if self.waits && recalls {

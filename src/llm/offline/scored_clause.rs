@@ -52,6 +52,8 @@ pub(super) struct ScoredClause {
     pub refers_back: bool,
     /// Whether it is about the speaker ("my", "ho").
     pub about_speaker: bool,
+    /// Whether it asks what the speaker has done: "which days have I booked?"
+    pub asks_own_acts: bool,
     /// Index of the word that opens it.
     pub lead: Option<usize>,
     /// Whether that word is a lookup action.
@@ -104,6 +106,7 @@ impl CatalogueIndex {
             refers_back: tokens.iter().any(|t| t.is(lexicon::BACK_REFERENCES))
                 || pronouns::hands_back(&tokens),
             about_speaker: is_about_speaker(&tokens),
+            asks_own_acts: slots.contains(Slot::Question) && asks_own_acts(&tokens),
             introduces_content: reader.introduces_content,
             wh_question,
             has_time: !entities.times.is_empty(),
@@ -437,6 +440,44 @@ fn asks_politely(tokens: &[Token]) -> bool {
 fn is_about_speaker(tokens: &[Token]) -> bool {
     tokens.iter().any(|t| t.is(SPEAKER) || t.is(&["i"]))
 }
+
+/// Whether a clause says what the speaker has done, and not how much: "what have I booked", "che ferie ho chiesto".
+fn asks_own_acts(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let has = pattern::find(
+        &words,
+        words.len(),
+        patterns![
+            "have/did i",
+            "ho/abbiamo gia? <pp>",
+            "habe/haben ich/wir",
+            "ai-je/avons-nous",
+            "he/hemos ya? <pp>"
+        ],
+    );
+    has.is_some() && !words.iter().any(|t| t.is(HOW_MANY))
+}
+
+/// Words that ask for an amount.
+const HOW_MANY: &[&str] = &[
+    "much",
+    "many",
+    "long",
+    "quanto",
+    "quanta",
+    "quanti",
+    "quante",
+    "viel",
+    "viele",
+    "combien",
+    "cuanto",
+    "cuanta",
+    "cuantos",
+    "cuantas",
+    "got",
+    "left",
+    "available",
+];
 
 /// Words for the speaker, but "I": an Italian article is written so, too.
 const SPEAKER: &[&str] =

@@ -116,7 +116,23 @@ impl TalkWords<'_> {
             &["qui", "etes-vous"],
             &["quien", "eres"],
         ];
+        const CAN: &[&[&str]] = &[
+            &["was", "kannst", "du", "tun"],
+            &["was", "kannst", "du", "alles"],
+            &["was", "konnen", "sie", "tun"],
+            &["kannst", "du", "mir", "helfen"],
+            &["que", "peux-tu", "faire"],
+            &["que", "sais-tu", "faire"],
+            &["que", "pouvez-vous", "faire"],
+            &["peux-tu", "m", "aider"],
+            &["que", "puedes", "hacer"],
+            &["que", "sabes", "hacer"],
+            &["puedes", "ayudarme"],
+        ];
         let count = self.0.len();
+        if self.0.ends_with(&["was", "kannst", "du"]) {
+            return true;
+        }
         if count <= 4 && WHO.iter().any(|phrase| self.has_phrase(phrase)) {
             return true;
         }
@@ -125,8 +141,9 @@ impl TalkWords<'_> {
             && self.has(&["cosa", "che", "come"])
             && count <= 7)
             || (self.has_phrase(&["can", "you", "do"]) && self.has(&["what"]))
+            || (count <= 7 && CAN.iter().any(|phrase| self.has_phrase(phrase)))
             || (count <= 2 && self.has(&["aiuto", "help", "hilfe", "ayuda"]))
-            || (self.has_phrase(&["help", "me"]) && count <= 6 && self.has(&["how", "what"]))
+            || (self.has_phrase(&["help", "me"]) && count <= 7 && self.has(&["how", "what"]))
     }
 
     /// Whether it takes back what was asked: "lascia stare", "never mind".
@@ -140,6 +157,12 @@ impl TalkWords<'_> {
             &["non", "fa", "niente"],
             &["no", "grazie"],
             &["no", "thanks"],
+            &["vergiss", "es"],
+            &["nein", "danke"],
+            &["laisse", "tomber"],
+            &["non", "merci"],
+            &["olvidalo"],
+            &["no", "gracias"],
         ];
         let alone =
             |words: &[&str]| matches!(words, ["no"] | ["niente"] | ["annulla"] | ["cancel"] | ["stop"]);
@@ -168,10 +191,22 @@ mod tests {
             "Wer bist du?",
             "Qui \u{ea}tes-vous ?",
             "\u{bf}Qui\u{e9}n eres?",
+            "Hola, \u{bf}qu\u{e9} puedes hacer?",
+            "Hallo, was kannst du?",
+            "Bonjour, que sais-tu faire ?",
+            "Hi there! How can you help me?",
         ] {
             assert_eq!(classify(said), Talk::Help, "{said}");
         }
-        for said in ["Who are you looking for today?", "Chi sei andato a trovare ieri?", "Who am I?"] {
+        for said in ["Vergiss es", "Laisse tomber", "Olv\u{ed}dalo", "No, gracias"] {
+            assert_eq!(classify(said), Talk::Withdrawal, "{said}");
+        }
+        for said in [
+            "Was kannst du mir \u{fc}ber meinen Urlaub sagen?",
+            "Who are you looking for today?",
+            "Chi sei andato a trovare ieri?",
+            "Who am I?",
+        ] {
             assert_eq!(classify(said), Talk::Other, "{said}");
         }
     }

@@ -164,6 +164,8 @@ pub(super) const TAKES_NO_TIME: f64 = -0.04;
 pub(super) const OPENS_WITH_VERB: f64 = 0.1;
 /// Added if the clause is about the speaker.
 pub(super) const ABOUT_SPEAKER: f64 = 0.05;
+/// Added to a list if the clause asks what the speaker has done.
+pub(super) const LISTS_OWN_ACTS: f64 = 0.15;
 /// Added if a question has an important word that occurs nowhere in the catalogue.
 pub(super) const UNMATCHED_QUESTION: f64 = -0.05;
 /// Factor if the clause refers back to the tool's scene and shares no subject with the tool.

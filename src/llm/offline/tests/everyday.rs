@@ -243,3 +243,30 @@ fn a_default_does_not_stand_in_for_a_time_that_is_no_day() {
         );
     }
 }
+
+#[test]
+fn both_of_what_is_compared_are_read() {
+    let both = |a: &str, b: &str| json!([["WeatherForecast_Get", {"city": a}], ["WeatherForecast_Get", {"city": b}]]);
+    let wrong = wrong_calls(&[
+        ("Is Rome warmer than Milan?", both("Rome", "Milan")),
+        ("Is it warmer in Rome than in Milan?", both("Rome", "Milan")),
+        ("Fa più caldo a Roma che a Milano?", both("Roma", "Milano")),
+        ("Ist es in Rom wärmer als in Mailand?", both("Rom", "Mailand")),
+        ("Ist es wärmer in Rom als in Mailand?", both("Rom", "Mailand")),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_the_user_has_done_is_listed() {
+    let list = || json!([["ListRequests", {}]]);
+    let wrong = wrong_calls(&[
+        ("What vacation have I booked?", list()),
+        ("Che ferie ho prenotato?", list()),
+        ("Which vacation did I request?", list()),
+        ("Welchen Urlaub habe ich beantragt?", list()),
+        ("How many vacation days have I got left?", json!([["GetBalance", {}]])),
+        ("What is my email?", json!([["get_user_profile", {}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
