@@ -38,7 +38,7 @@ pub(crate) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) ->
             exclude_last_day(&mut exprs, after - 1);
             next = after;
         }
-        if reader.has_ambiguous_numeric_date(i, next) {
+        if reader.has_ambiguous_numeric_date(i, next) || reader.contradicts_weekday(&exprs) {
             exprs = vec![unclear_expression(i, next - 1)];
         }
         if let (Some(before), Some(first)) = (out.last_mut(), exprs.first_mut())
@@ -188,6 +188,16 @@ impl DateReader<'_> {
         }
         let words: Vec<&str> = self.tokens.iter().map(|t| t.raw.as_str()).collect();
         super::detect(&words.join(" ")) == Some("en")
+    }
+
+    /// Whether a day falls on another weekday than the one before it: "Tuesday 14 December" where the 14th is a Monday.
+    fn contradicts_weekday(&self, exprs: &[DateExpression]) -> bool {
+        exprs.iter().flat_map(|e| &e.days).any(|day| {
+            let said = (day.first..day.last)
+                .find_map(|i| Some((i, weekday(&self.token_at(i)?.norm)?)))
+                .filter(|(i, _)| (i + 1..=day.last).any(|k| self.token_at(k).is_some_and(Token::digit)));
+            said.is_some_and(|(_, weekday)| weekday != day.date.weekday())
+        })
     }
 
     fn skip_leads(&self, mut i: usize) -> usize {

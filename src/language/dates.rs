@@ -266,6 +266,11 @@ impl DateReader<'_> {
         if let Some(said) = parse_numeric_date(&token.norm) {
             return Some((said, i + 1));
         }
+        if let Some((day, month)) = dotted_day(&token.norm).filter(|_| is_dotted_day(self.tokens, i)) {
+            let has_dot = self.tokens.get(i + 1).is_some_and(|t| t.raw == ".");
+            let said = WrittenDate::Parts { day, month: Some(month), year: None };
+            return Some((said, i + 1 + usize::from(has_dot)));
+        }
         if let Some(found) = self.relative_date(i).or_else(|| self.holiday(i)) {
             return Some(found);
         }
@@ -435,6 +440,21 @@ pub(crate) fn impossible_day(text: &str) -> Option<&str> {
 fn has_day(month: i8, day: i8, year: Option<i16>) -> bool {
     // 2024 is a leap year.
     Date::new(year.unwrap_or(2024), month, day).is_ok()
+}
+
+/// The day and the month of `14.12`, which may as well be an amount or a time.
+fn dotted_day(norm: &str) -> Option<(i8, i8)> {
+    let (day, month) = norm.split_once('.')?;
+    let (day, month) = (day.parse().ok()?, month.parse().ok()?);
+    (has_day(month, day, None)).then_some((day, month))
+}
+
+/// Whether a token is a day and a month with a dot between, by the words and signs around it: "vom 14.12. bis 16.12.".
+pub(crate) fn is_dotted_day(tokens: &[Token], i: usize) -> bool {
+    let is_led = i > 0 && tokens[i - 1].is(&["am", "vom", "bis", "zum", "den", "dem", "ab"]);
+    let has_dot =
+        tokens.get(i + 1).is_some_and(|t| t.raw == ".") && tokens.get(i + 2).is_some_and(|t| t.word);
+    (is_led || has_dot) && dotted_day(&tokens[i].norm).is_some()
 }
 
 /// Parses a numeric date: `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.

@@ -67,6 +67,8 @@ impl Entities {
         let times: Vec<Hour> = times::find(tokens, !probe.is_empty())
             .into_iter()
             .filter(|h| !quoted[h.first])
+            // "Vom 14.12. bis 16.12." are days.
+            .filter(|h| !(h.first..=h.last).any(|i| dates::is_dotted_day(tokens, i)))
             // "from 15 to 17 June" are days: an ambiguous expression is read as days.
             .filter(|h| {
                 let clock = tokens[h.first..=h.last].iter().any(|t| t.norm.contains(':'));

@@ -83,6 +83,8 @@ pub(super) struct ToolVocabulary {
     serves_employee: bool,
     /// Whether some argument is a time of day.
     takes_time: bool,
+    /// Whether some argument is a day.
+    takes_day: bool,
 }
 
 impl ToolVocabulary {
@@ -118,6 +120,7 @@ impl ToolVocabulary {
                 f.kind == ArgumentKind::Person && f.named(&["employee", "dipendente", "staff", "worker"])
             }),
             takes_time: fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime)),
+            takes_day: fields.iter().any(|f| f.kind == ArgumentKind::Date),
         }
     }
 
@@ -150,6 +153,11 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     // "… e la carta di credito" is no request by itself.
     if !expresses_wish(source, own, is_foreign) {
         out.push("…".to_owned());
+    }
+    // A tool that takes whole days does not know what a half one is.
+    if own.takes_day && !own.takes_time {
+        let halves = (0..source.tokens.len()).filter(|i| is_part_of_day(source, *i));
+        out.extend(halves.map(|i| source.tokens[i].raw.to_string()));
     }
     for (i, token) in source.tokens.iter().enumerate() {
         if explained[i] || is_foreign && says_nothing(token) {
@@ -196,6 +204,39 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
         out.push(token.raw.to_string());
     }
     out
+}
+
+/// Whether a token says that only a part of a day is meant: "half a day", "il pomeriggio del 14". Not "good morning".
+fn is_part_of_day(source: &SourceText, i: usize) -> bool {
+    const PARTS: &[&str] = &[
+        "morning",
+        "mornings",
+        "afternoon",
+        "afternoons",
+        "evening",
+        "mattina",
+        "mattinata",
+        "pomeriggio",
+        "sera",
+        "serata",
+        "vormittag",
+        "nachmittag",
+        "matin",
+        "matinee",
+        "apres-midi",
+        "soir",
+        "tarde",
+        "halbtags",
+        "demi-journee",
+    ];
+    const HALVES: &[&str] =
+        &["half", "mezza", "mezzo", "halber", "halben", "halbe", "media", "medio", "demi"];
+    const DAYS: &[&str] =
+        &["day", "days", "giornata", "giornate", "giorno", "tag", "tage", "jornada", "dia", "journee"];
+    let before = |words: &[&str]| i > 0 && source.is(i - 1, words);
+    let is_quoted = source.found.quoted.get(i).copied().unwrap_or_default();
+    let is_half = source.is(i, HALVES) && (1..=2).any(|ahead| source.is(i + ahead, DAYS));
+    !is_quoted && (is_half || source.is(i, PARTS) && !before(&["good", "guten", "schonen", "nice", "buona"]))
 }
 
 /// The tokens that are no words, or that a value, or the way in which it is said, explains.

@@ -164,8 +164,8 @@ fn announced_text(
     }
     let reason = field.mentions(REASON_ARGUMENT_WORDS);
     if (reason || field.required)
-        && let Some(i) =
-            at(REASON_CUES).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
+        && let Some(i) = at(REASON_CUES)
+            .filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])) && !is_role(source, *i))
     {
         return Some((i, text_end(source, i, all, field)));
     }
@@ -188,6 +188,15 @@ fn announced_text(
     let asks = tokens[end].raw == "?" && !field.required;
     let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
     colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, text_end(source, i + 1, all, field)))
+}
+
+/// Whether the text at `i` says after "as" what something is, and not why: "as sick leave", but not "as I am ill".
+fn is_role(source: &SourceText, i: usize) -> bool {
+    const SUBJECTS: &[&str] = &[
+        "i", "we", "he", "she", "they", "it", "you", "there", "my", "our", "the", "this", "that", "his",
+        "her",
+    ];
+    source.is(i.wrapping_sub(1), &["as"]) && !source.is(i, SUBJECTS)
 }
 
 /// Words in the texts of arguments for a reason.

@@ -54,6 +54,8 @@ pub(super) struct ScoredClause {
     pub about_speaker: bool,
     /// Whether it asks what the speaker has done: "which days have I booked?"
     pub asks_own_acts: bool,
+    /// Whether it opens with an order to change something that is there: "move", "sposta".
+    pub opens_with_change: bool,
     /// Index of the word that opens it.
     pub lead: Option<usize>,
     /// Whether that word is a lookup action.
@@ -117,6 +119,10 @@ impl CatalogueIndex {
             asked_words: self.asked_words(&tokens),
             is_general: asks_in_general(&tokens) || asks_for_causes(&tokens),
             who_verb,
+            opens_with_change: reader
+                .lead
+                .and_then(|n| reader.places.get(n))
+                .is_some_and(|at| tokens[*at].among(CHANGE_VERBS)),
             lead: reader.lead,
             lead_is_lookup: reader.lead_is_lookup,
             words: reader.words,
@@ -153,6 +159,17 @@ fn asks_who_speaks(tokens: &[Token]) -> bool {
         .ends(own, 0)
         .any(|end| end == own.len())
 }
+
+/// English words before a noun.
+const ENGLISH_LEADS: &[&str] =
+    &["my", "our", "your", "the", "all", "this", "that", "personal", "user", "customer"];
+
+/// Verbs that change something that is there.
+const CHANGE_VERBS: &str = "\
+move reschedule postpone shift change modify edit alter extend shorten prolong delay sposta spostare spostami rimanda rinvia \
+posticipa anticipa cambia cambiare modifica modificare prolunga allunga estendi accorcia riduci verschiebe verschieben andere andern \
+verlangere verlangern verkurze deplace reporte decale modifie prolonge raccourcis mueve mover cambiar modificar aplaza extiende \
+alarga acorta";
 
 /// What "off" after a day means.
 const TIME_OFF: &str = "vacation";
@@ -296,6 +313,10 @@ impl<'a> ContentReader<'a> {
         if self.is_asked_name(i) {
             // "Who is prossi?": a name is no misspelt word.
             matches.retain(|(_, similarity)| *similarity > weights::MISSPELT);
+        }
+        // In English, data are no date.
+        if token.norm == "data" && i > 0 && self.tokens[i - 1].is(ENGLISH_LEADS) {
+            matches.clear();
         }
         let before = matches.len();
         matches.extend(code_prefix(&token.norm).into_iter().flat_map(|c| similar(&c)));

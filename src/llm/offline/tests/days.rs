@@ -213,6 +213,13 @@ fn weeks_and_weekends_are_ranges_in_five_languages() {
 }
 
 #[test]
+fn dates_with_dots_are_no_times() {
+    assert_eq!(span("Urlaub vom 14.12. bis 16.12."), ["2026-12-14..2026-12-16"]);
+    assert_eq!(span("Urlaub vom 14.12. bis 16.12"), ["2026-12-14..2026-12-16"]);
+    assert_eq!(one("Urlaub am 14.12."), ["2026-12-14"]);
+}
+
+#[test]
 fn holidays_are_days_where_they_are_no_names_of_things() {
     assert_days(
         "a Natale; at Christmas; on Christmas Day; zu Weihnachten; à Noël; en Navidad; book Christmas off",

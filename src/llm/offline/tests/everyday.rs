@@ -270,3 +270,53 @@ fn what_the_user_has_done_is_listed() {
     ]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn order_to_change_what_is_there_makes_nothing_new() {
+    for request in [
+        "Move my vacation from 14 to 15 December",
+        "Change my vacation to 15 December",
+        "Change my booking to 15 December",
+        "Extend my vacation until 20 December",
+        "Sposta le mie ferie dal 14 al 21 dicembre",
+        "Modifica le mie ferie: dal 14 al 15 dicembre",
+        "Verschiebe meinen Urlaub auf den 15. Dezember",
+        "Delete all my data",
+    ] {
+        let outcome = answered(request);
+        let writes = outcome.calls.iter().filter(|(tool, _)| tool != "ListRequests");
+        assert_eq!((writes.count(), &outcome.question), (0, &None), "{request}: {}", calls_of(&outcome));
+    }
+}
+
+#[test]
+fn half_a_day_other_leave_and_contradictory_days_are_asked_about() {
+    for request in [
+        "Take half a day off on 14 December",
+        "Mezza giornata di ferie il 14 dicembre",
+        "Book the afternoon of 14 December off",
+        "Book 14 December off in the morning",
+        "Take 14 December as sick leave",
+        "Book Wednesday 14 December 2027 off",
+    ] {
+        let outcome = answered(request);
+        assert_eq!(calls_of(&outcome), json!([]), "{request}");
+        assert!(outcome.question.is_some(), "{request}: {}", outcome.plan);
+    }
+    let wrong = wrong_calls(&[
+        (
+            "Good morning, book 14 December off",
+            json!([["MakeRequest", {"from": "2026-12-14", "to": "2026-12-14"}]]),
+        ),
+        (
+            "Book Tuesday 14 December 2027 off",
+            json!([["MakeRequest", {"from": "2027-12-14", "to": "2027-12-14"}]]),
+        ),
+        ("Can Mario take vacation on Monday?", json!([["ListRequests", {"employee": "Mario"}]])),
+        (
+            "Book 14 December off for me and Mario",
+            json!([["MakeRequest", {"employee": "Mario", "from": "2026-12-14", "to": "2026-12-14"}]]),
+        ),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
