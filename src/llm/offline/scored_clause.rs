@@ -481,6 +481,23 @@ fn asks_own_acts(tokens: &[Token]) -> bool {
 
 /// Words that ask for an amount.
 const HOW_MANY: &[&str] = &[
+    "spend",
+    "spent",
+    "pay",
+    "paid",
+    "earn",
+    "earned",
+    "save",
+    "saved",
+    "speso",
+    "pagato",
+    "guadagnato",
+    "ausgegeben",
+    "bezahlt",
+    "depense",
+    "paye",
+    "gastado",
+    "pagado",
     "much",
     "many",
     "long",

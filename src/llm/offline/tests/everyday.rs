@@ -266,6 +266,7 @@ fn what_the_user_has_done_is_listed() {
         ("Which vacation did I request?", list()),
         ("Welchen Urlaub habe ich beantragt?", list()),
         ("How many vacation days have I got left?", json!([["GetBalance", {}]])),
+        ("What have I spent of my vacation days?", json!([["GetBalance", {}]])),
         ("What is my email?", json!([["get_user_profile", {}]])),
     ]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
