@@ -25,7 +25,7 @@ pub(crate) struct FactStatement {
 
 /// What a statement comes to.
 enum Statement {
-    New(StatedFact),
+    New(Box<StatedFact>),
     /// The person gave it before, as the fact with this id: a second one would stay in force when that one is corrected.
     Known(String),
 }
@@ -61,7 +61,7 @@ impl ConversationState {
                     if let Phase::Awake(Awake { stating, .. }) = &mut self.phase {
                         *stating = true;
                     }
-                    out.push(SideEffect::AppendFact { caller, fact });
+                    out.push(SideEffect::AppendFact { caller, fact: *fact });
                 }
                 Err(fault) => refuse(caller, fault, out),
             }
@@ -94,16 +94,8 @@ impl ConversationState {
         };
         let hash = content_hash(&claim);
         let source = FactSource { by: Some(by), ..FactSource::default() };
-        Ok(Statement::New(StatedFact {
-            kind,
-            claim,
-            source,
-            hash,
-            supersedes,
-            replaces,
-            confidence: None,
-            at,
-        }))
+        let fact = StatedFact { kind, claim, source, hash, supersedes, replaces, confidence: None, at };
+        Ok(Statement::New(Box::new(fact)))
     }
 
     pub(super) fn on_fact_appended(

@@ -31,6 +31,9 @@ static SAME: &Patterns = patterns![
 /// Words that ask for the same again, beside the value.
 const TOO: &[&str] = &["too", "also", "anche", "pure", "auch", "aussi", "tambien"];
 
+/// Words that join a value to the one before.
+const AND: &[&str] = &["and", "e", "ed", "und", "et", "y"];
+
 /// What was done last, to be done again.
 pub(super) struct RepeatedWrite {
     /// Its tool.
@@ -70,7 +73,7 @@ pub(super) fn resolve(
         clauses.into_iter().map(|clause| clause.text).find(|words| is_its(words))
     })?;
     let purpose = named.put_into(base.trim_end_matches(['.', '!', ' ']), now)?;
-    Some(RepeatedWrite { hit, purpose, is_clear: named.after_no.is_none() })
+    Some(RepeatedWrite { hit, purpose, is_clear: named.after_no.is_none() && !named.is_only_joined })
 }
 
 /// The value that a request to do the same again names.
@@ -83,11 +86,15 @@ struct NamedValue {
     is_day: bool,
     /// The preposition after a "no": "no, to Laura".
     after_no: Option<Token>,
+    /// Whether nothing but an "and" says that the same is asked for: "and the 16th".
+    is_only_joined: bool,
 }
 
 impl NamedValue {
     fn of(tokens: &[Token], now: &Zoned) -> Option<Self> {
         let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
+        let joined = words.split_first().filter(|(and, rest)| and.is(AND) && !rest.is_empty());
+        let mut is_only_joined = false;
         let (rest, after_no) = match words.split_first()? {
             (no, [lead, name])
                 if no.is(&["no", "non", "nein", "nope"])
@@ -97,7 +104,14 @@ impl NamedValue {
             {
                 (vec![*name], Some((*lead).clone()))
             }
-            _ => (repeated(&words)?, None),
+            _ => match (repeated(&words), joined) {
+                (Some(rest), _) => (rest, None),
+                (None, Some((_, rest))) => {
+                    is_only_joined = true;
+                    (rest.to_vec(), None)
+                }
+                (None, None) => return None,
+            },
         };
         let found = Entities::in_tokens(tokens, now.date());
         if let [day] = &found.days[..] {
@@ -107,7 +121,10 @@ impl NamedValue {
             let only = rest.into_iter().filter(is_rest).all(is_small);
             let value = tokens[day.first..=day.last].iter().map(|token| token.raw.as_str());
             let value = value.collect::<Vec<_>>().join(" ");
-            return only.then_some(Self { value, noun: None, is_day: true, after_no });
+            return only.then_some(Self { value, noun: None, is_day: true, after_no, is_only_joined });
+        }
+        if is_only_joined {
+            return None;
         }
         let own: Vec<&Token> = rest.into_iter().filter(|token| !lexicon::is_stop_word(&token.norm)).collect();
         let (value, nouns) = own.split_last()?;
@@ -115,7 +132,7 @@ impl NamedValue {
         let noun = nouns.first().map(|noun| (*noun).clone());
         let is_plain = nouns.len() < 2 && noun.as_ref().is_none_or(|noun| !noun.digit());
         let value = value.raw.to_string();
-        (is_value && is_plain).then_some(Self { value, noun, is_day: false, after_no })
+        (is_value && is_plain).then_some(Self { value, noun, is_day: false, after_no, is_only_joined })
     }
 
     /// The words of the earlier request with this value in the place of the only one of its kind.
@@ -190,6 +207,8 @@ mod tests {
             ("fais pareil pour le 120", "Ferme le ticket 131", "Ferme le ticket 120"),
             ("haz lo mismo con la 120", "Cierra la incidencia 131", "Cierra la incidencia 120"),
             ("no, to Laura", "Assign ticket 131 to Omar", "Assign ticket 131 to Laura"),
+            ("And the 16th", "Book 14 February off", "Book the 16th off"),
+            ("e il 16 febbraio", "Chiedi ferie il 14 febbraio", "Chiedi ferie il 16 febbraio"),
             ("and on 11 February too", "Request vacation on 10 February", "Request vacation on 11 February"),
         ] {
             assert_eq!(put(said, base).as_deref(), Some(purpose), "{said}");
@@ -202,6 +221,8 @@ mod tests {
             ("do the same for Bob", "Lend the book Dune to Ada"),
             ("do the same for 120 if Laura agrees", "Close ticket 131"),
             ("and invoice 120 too", "Close ticket 131"),
+            ("and 120", "Close ticket 131"),
+            ("and pay it on 16 February", "Book 14 February off"),
             ("120", "Close ticket 131"),
             ("no, 120", "Close ticket 131"),
             ("close 120 too", "Assign ticket 131 to Omar"),

@@ -151,7 +151,7 @@ impl<'a> OfflineStep<'a> {
 
     fn begin(&self) -> StepReply {
         let mut filled = self.filled();
-        if let Some(question) = self.ask_for_day(&mut filled) {
+        if let Some(question) = self.ask_for_day(&mut filled).or_else(|| self.ask_for_person(&filled)) {
             return question;
         }
         let missing: Vec<&ArgumentField> = filled.missing(&self.fields);
@@ -500,6 +500,22 @@ impl<'a> OfflineStep<'a> {
             ASK_USER.to_owned(),
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
         )])
+    }
+
+    /// The question for a person, if the words speak of another one ("what is her e-mail?"): without a name, who asks would stand
+    /// in for that person.
+    fn ask_for_person(&self, filled: &Filled) -> Option<StepReply> {
+        const OTHERS: &[&str] = &[
+            "her", "his", "their", "she", "he", "him", "suo", "sua", "suoi", "sue", "lui", "seine", "seiner",
+            "ses",
+        ];
+        let tokens = text::tokens(&self.purpose);
+        if self.pending.is_some() || !self.approved.is_empty() || !tokens.iter().any(|t| t.is(OTHERS)) {
+            return None;
+        }
+        let person = self.fields.iter().find(|field| field.kind == ArgumentKind::Person)?;
+        let is_open = !person.required && !filled.values.contains_key(&person.name);
+        is_open.then(|| self.ask(filled, &[person]))
     }
 
     /// The question for a day, if the words name one that does not exist, or speak of a time that is no day, such as "in May":

@@ -273,6 +273,15 @@ fn what_the_user_has_done_is_listed() {
 }
 
 #[test]
+fn who_asks_does_not_stand_in_for_another_person() {
+    for request in ["What is her email?", "Qual è la sua e-mail?", "Which department does he work in?"] {
+        let outcome = answered(request);
+        let question = outcome.question.as_ref().unwrap_or(&Value::Null);
+        assert_eq!(question["missing"], json!(["username"]), "{request}: {:?}", outcome.calls);
+    }
+}
+
+#[test]
 fn order_to_change_what_is_there_makes_nothing_new() {
     for request in [
         "Move my vacation from 14 to 15 December",
