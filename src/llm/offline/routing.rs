@@ -269,7 +269,7 @@ impl CatalogueIndex {
         let score = self.adjust_to_tool(score, clause, entry, overlap.lacks_who_verb, like);
         let score = adjust_to_words(score, clause, entry, &overlap, &lead, near);
         let score = score + adjustment_to_asked_words(clause, entry, like);
-        if self.only_makes_or_cancels(clause, entry) {
+        if self.makes_no_change(clause, entry) {
             return None;
         }
         let score =
@@ -281,15 +281,35 @@ impl CatalogueIndex {
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
     }
 
-    /// Whether a clause orders a change of something that is there, and the tool makes a new one or takes one away: "move my
-    /// vacation to Monday" is neither for `MakeRequest` nor for `CancelRequest`.
-    fn only_makes_or_cancels(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
-        const VERBS: &[&str] = &[
-            "make", "create", "add", "book", "reserve", "request", "submit", "order", "open", "new",
-            "register", "cancel", "delete", "remove", "close", "withdraw", "discard",
+    /// Whether a clause orders a change of something that is there, and the tool does something else: "move my vacation to Monday"
+    /// is neither for `MakeRequest` nor for `CancelRequest`.
+    fn makes_no_change(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        const CHANGES: &[&str] = &[
+            "set",
+            "change",
+            "update",
+            "edit",
+            "modify",
+            "move",
+            "reschedule",
+            "adjust",
+            "put",
+            "turn",
+            "switch",
+            "assign",
+            "transfer",
+            "rename",
+            "extend",
+            "renew",
+            "shift",
+            "alter",
+            "patch",
+            "save",
+            "write",
         ];
         let tool = &self.scenes[entry.scene].tools[entry.tool];
-        let verb = || text::name_words(&tool.name).first().is_some_and(|verb| VERBS.contains(&verb.as_str()));
+        let changes =
+            || text::name_words(&tool.name).first().is_some_and(|verb| CHANGES.contains(&verb.as_str()));
         let lead = || clause.lead.and_then(|n| clause.words.get(n));
         let is_own = |id: &usize| entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD);
         let has_verb = || {
@@ -297,7 +317,7 @@ impl CatalogueIndex {
                 word.matches.iter().any(|(id, similarity)| *similarity >= SURE_MATCH && is_own(id))
             })
         };
-        clause.opens_with_change && tool.writes() && verb() && !has_verb()
+        clause.opens_with_change && tool.writes() && !changes() && !has_verb()
     }
 
     /// Whether a clause has a word of the name of another read of the scene, which this read has in no text of its own:

@@ -286,7 +286,6 @@ fn order_to_change_what_is_there_makes_nothing_new() {
     for request in [
         "Move my vacation from 14 to 15 December",
         "Change my vacation to 15 December",
-        "Change my booking to 15 December",
         "Extend my vacation until 20 December",
         "Sposta le mie ferie dal 14 al 21 dicembre",
         "Modifica le mie ferie: dal 14 al 15 dicembre",
