@@ -38,7 +38,7 @@ magazzino prezzo libro lascia",
 many much this that these those do does did can could would should will please thanks thank hello hi want need like tell show give get then \
 also after before first finally today tomorrow yesterday day days week june july january february march april may august september october \
 november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any \
-weather forecast number order cancel renew book loan find add city request",
+weather forecast number order cancel renew book loan find add city request as take move change",
     ),
     (
         "fr",

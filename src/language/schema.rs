@@ -91,6 +91,11 @@ impl PartialEq for ArgumentField {
 }
 
 impl ArgumentField {
+    /// The argument as one that was asked for: who was asked for a person names one, in whatever form.
+    pub fn as_asked(&self) -> Self {
+        Self { required: self.required || self.kind == ArgumentKind::Person, ..self.clone() }
+    }
+
     /// Similarity to a word: up to 1 for a word of its name, up to 0.6 for one of its description.
     pub fn similarity(&self, word: &Features) -> f64 {
         let best = |list: &[Rc<Features>]| list.iter().map(|f| f.similarity(word)).fold(0.0, f64::max);

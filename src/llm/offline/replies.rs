@@ -39,7 +39,7 @@ impl OfflinePlanner {
                 pending.question.missing.is_empty() && f.required
                     || pending.question.missing.contains(&f.name)
             })
-            .cloned()
+            .map(ArgumentField::as_asked)
             .collect();
         let filled = slots::fill(&missing, &clause.text, &self.now, &[], true);
         let is_text = missing.iter().any(|f| f.kind == ArgumentKind::Text);

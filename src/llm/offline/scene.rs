@@ -335,7 +335,8 @@ impl<'a> OfflineStep<'a> {
     /// Takes values from the reply to a question, and those known when it was asked.
     fn fill_from_reply(&self, filled: &mut Filled, pending: &OpenQuestion) {
         let is_asked = |field: &&ArgumentField| pending.question.missing.contains(&field.name);
-        let asked: Vec<ArgumentField> = self.fields.iter().filter(is_asked).cloned().collect();
+        let asked: Vec<ArgumentField> =
+            self.fields.iter().filter(is_asked).map(ArgumentField::as_asked).collect();
         if asked.iter().any(|field| !filled.values.contains_key(&field.name)) {
             // All of them, so that "from 15 June" is no last day.
             let mut replied = slots::fill(&asked, &self.request, &self.now, &self.verbs, true).values;

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::support::{RequestOutcome, World};
 use crate::llm::offline::entities::Entities;
+use crate::llm::offline::schema::{self, ArgumentField};
+use crate::llm::offline::slots;
 
 fn world() -> World {
     World::of(&[
@@ -279,6 +281,15 @@ fn who_asks_does_not_stand_in_for_another_person() {
         let question = outcome.question.as_ref().unwrap_or(&Value::Null);
         assert_eq!(question["missing"], json!(["username"]), "{request}: {:?}", outcome.calls);
     }
+    let username = json!({"type": "string", "description": "User name, one word. Leave it out for the person who asks."});
+    let asked: Vec<ArgumentField> =
+        schema::fields(&json!({"type": "object", "properties": {"username": username}}))
+            .iter()
+            .map(ArgumentField::as_asked)
+            .collect();
+    let now = "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap();
+    let replied = slots::fill(&asked, "lferrari", &now, &[], true);
+    assert_eq!(Value::Object(replied.values), json!({"username": "lferrari"}));
 }
 
 #[test]
@@ -293,7 +304,8 @@ fn order_to_change_what_is_there_makes_nothing_new() {
         "Delete all my data",
     ] {
         let outcome = answered(request);
-        let writes = outcome.calls.iter().filter(|(tool, _)| tool != "ListRequests");
+        let is_write = |tool: &str| !(tool.starts_with("List") || tool.starts_with("Get"));
+        let writes = outcome.calls.iter().filter(|(tool, _)| is_write(tool));
         assert_eq!((writes.count(), &outcome.question), (0, &None), "{request}: {}", calls_of(&outcome));
     }
 }
