@@ -24,7 +24,7 @@ pub(crate) struct FactStatement {
 }
 
 /// What a statement comes to.
-enum Statement {
+enum StatementOutcome {
     New(Box<StatedFact>),
     /// The person gave it before, as the fact with this id: a second one would stay in force when that one is corrected.
     Known(String),
@@ -56,8 +56,8 @@ impl ConversationState {
             && let Some((caller, statement)) = self.backlog.statements.pop_front()
         {
             match self.stated_fact(statement) {
-                Ok(Statement::Known(fact)) => out.push(SideEffect::ReplyStated { caller, fact }),
-                Ok(Statement::New(fact)) => {
+                Ok(StatementOutcome::Known(fact)) => out.push(SideEffect::ReplyStated { caller, fact }),
+                Ok(StatementOutcome::New(fact)) => {
                     if let Phase::Awake(Awake { stating, .. }) = &mut self.phase {
                         *stating = true;
                     }
@@ -68,7 +68,7 @@ impl ConversationState {
         }
     }
 
-    fn stated_fact(&self, statement: FactStatement) -> Result<Statement, Fault> {
+    fn stated_fact(&self, statement: FactStatement) -> Result<StatementOutcome, Fault> {
         let FactStatement { claim, corrects, by, at } = statement;
         // Nothing was asked here, or it was erased.
         if self.history.owner.is_none() {
@@ -87,7 +87,7 @@ impl ConversationState {
                 let known =
                     self.history.peeked(|known| known.ledger.given(&claim, &by).map(|f| f.id.clone()));
                 if let Some(known) = known.ok_or_else(|| faults::behind(&self.session))? {
-                    return Ok(Statement::Known(known));
+                    return Ok(StatementOutcome::Known(known));
                 }
                 (None, None)
             }
@@ -95,7 +95,7 @@ impl ConversationState {
         let hash = content_hash(&claim);
         let source = FactSource { by: Some(by), ..FactSource::default() };
         let fact = StatedFact { kind, claim, source, hash, supersedes, replaces, confidence: None, at };
-        Ok(Statement::New(Box::new(fact)))
+        Ok(StatementOutcome::New(Box::new(fact)))
     }
 
     pub(super) fn on_fact_appended(

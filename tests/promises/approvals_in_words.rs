@@ -227,7 +227,7 @@ async fn pending_approval_is_described_in_the_users_language() {
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let answer = served.post("/api/chat", &body).await.json();
     let reply_text = answer["answer"].as_str().unwrap();
-    assert!(reply_text.starts_with("Questo piano attende la tua approvazione"), "{reply_text}");
+    assert!(reply_text.starts_with("Questo piano attende un'approvazione"), "{reply_text}");
     assert!(reply_text.contains("1. Desk: Desk per l'utente [Book]"), "{reply_text}");
     assert!(reply_text.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{reply_text}");
     let plan = json!({"task_id": answer["task_id"], "run_id": answer["run_id"]});

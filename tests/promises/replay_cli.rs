@@ -133,7 +133,7 @@ fn unreplayable_input_is_explained() {
     assert!(status == 2 && err.starts_with("error[replay.file]"), "{err}");
     workspace.write("torn.jsonl", "{\"seq\":1,");
     let (status, err) = report(&["torn.jsonl"]);
-    assert!(status == 2 && err.starts_with("error[replay.unreadable]: torn.jsonl, line 1: "), "{err}");
+    assert!(status == 2 && err.starts_with("error[replay.unreadable]: torn.jsonl: line 1: "), "{err}");
     let (status, err) = report(&["not-an-id"]);
     assert!(status == 2 && err.contains("neither a run's id"), "{err}");
 }
