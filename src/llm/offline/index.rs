@@ -16,6 +16,7 @@ use super::prompt::{SceneCard, ToolCard};
 use super::pronouns;
 use super::routing::Hit;
 use super::schema::{self, ArgumentField, ArgumentKind};
+use super::scored_clause::asks_how_many;
 use super::text::{self, Features, Token, TokenCache, features, name_words};
 use super::weights;
 
@@ -131,6 +132,8 @@ pub(super) struct IndexedTool {
     pub verb: Option<usize>,
     /// The words that open its examples of orders: "set", "porta".
     pub openers: Vec<usize>,
+    /// Whether one of its examples asks how many there are.
+    pub counts: bool,
     /// The other words of its name.
     pub subjects: Vec<usize>,
     /// Whether its name contains an action that users always state explicitly.
@@ -528,7 +531,11 @@ impl IndexBuilder {
             let is_its = |(name, _): &&(Option<&str>, Vec<usize>)| *name == Some(tool.name.as_str());
             let own = examples.iter().zip(&openers).filter(|(example, _)| is_its(example));
             let openers = own.filter_map(|(_, opener)| *opener).collect();
-            let entry = IndexedTool { openers, ..self.index_tool((s, t), tool, fields, &shared, &examples) };
+            let mut said = scene.examples.iter().take(MAX_EXAMPLES);
+            let counts =
+                said.any(|e| e.tool.as_deref() == Some(&*tool.name) && asks_how_many(&text::tokens(&e.say)));
+            let entry =
+                IndexedTool { openers, counts, ..self.index_tool((s, t), tool, fields, &shared, &examples) };
             self.tools.push(entry);
         }
     }
@@ -570,6 +577,7 @@ impl IndexBuilder {
             takes_free_text: takes_free_text(&fields),
             verb,
             openers: Vec::new(),
+            counts: false,
             subjects,
             has_special_action: parts
                 .iter()

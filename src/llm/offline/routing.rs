@@ -272,8 +272,9 @@ impl CatalogueIndex {
         if self.makes_no_change(clause, entry) {
             return None;
         }
-        let score =
-            if self.names_another_read(clause, entry) { score + weights::NAMES_ANOTHER } else { score };
+        let is_for_another =
+            self.names_another_read(clause, entry) || self.another_read_counts(clause, entry);
+        let score = if is_for_another { score + weights::NAMES_ANOTHER } else { score };
         let score =
             if self.opens_another_write(clause, entry) { score + weights::ANOTHER_ACTION } else { score };
         let score =
@@ -334,6 +335,14 @@ impl CatalogueIndex {
         };
         let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
         !tools[entry.tool].writes() && subjects.any(is_of_other)
+    }
+
+    /// Whether a clause asks how many there are, which examples of another read of the scene do, and none of this one: "how many
+    /// teapots do we have?" is not for `GetPrice`.
+    fn another_read_counts(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let is_read = |tool: &IndexedTool| !self.scenes[tool.scene].tools[tool.tool].writes();
+        let counts = |tool: &IndexedTool| tool.scene == entry.scene && tool.counts && is_read(tool);
+        clause.asks_count && !entry.counts && is_read(entry) && self.tools.iter().any(counts)
     }
 
     /// Whether an order opens as the examples of another write of the scene do, and not as one of this tool's, nor with its verb:

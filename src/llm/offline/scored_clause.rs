@@ -54,6 +54,8 @@ pub(super) struct ScoredClause {
     pub about_speaker: bool,
     /// Whether it asks what the speaker has done: "which days have I booked?"
     pub asks_own_acts: bool,
+    /// Whether it asks how many there are, and names no action.
+    pub asks_count: bool,
     /// Whether it opens with an order to change something that is there: "move", "sposta".
     pub opens_with_change: bool,
     /// Index of the word that opens it.
@@ -119,6 +121,8 @@ impl CatalogueIndex {
             asked_words: self.asked_words(&tokens),
             is_general: asks_in_general(&tokens) || asks_for_causes(&tokens),
             who_verb,
+            asks_count: asks_how_many(&tokens)
+                && !reader.words.iter().any(|word| word.kind == WordKind::Action),
             opens_with_change: reader
                 .lead
                 .and_then(|n| reader.places.get(n))
@@ -477,6 +481,12 @@ fn asks_own_acts(tokens: &[Token]) -> bool {
         ],
     );
     has.is_some() && !words.iter().any(|t| t.is(HOW_MANY))
+}
+
+/// Whether a text begins by asking how many there are: "how many …", "quante …".
+pub(super) fn asks_how_many(tokens: &[Token]) -> bool {
+    const MANY: &[&str] = &["many", "quanti", "quante", "viele", "combien", "cuantos", "cuantas"];
+    tokens.iter().filter(|t| t.word).take(3).any(|t| t.is(MANY))
 }
 
 /// Words that ask for an amount.
