@@ -127,7 +127,7 @@ pub(crate) fn days_after_easter(norm: &str, next: Option<&str>, later: bool) -> 
     (EASTER.contains(&norm) || later && EASTER_MONDAY.contains(&norm)).then_some(i64::from(is_monday))
 }
 
-/// Easter Sunday in the Gregorian calendar.
+/// Easter Sunday in the Gregorian calendar, by the anonymous algorithm of 1876 that Butcher and Meeus print.
 pub(crate) fn easter(year: i16) -> Option<Date> {
     let y = i32::from(year);
     let (a, b, c) = (y % 19, y / 100, y % 100);
