@@ -35,6 +35,17 @@ const WEEKDAYS: [(&str, Weekday); 7] = [
     ("sunday domenica dimanche sonntag domingo | sun sundays", Weekday::Sunday),
 ];
 
+/// The words for days, in the singular and in the plural; grounding has its own.
+pub(crate) const DAYS: &[&str] =
+    &["day", "days", "giorno", "giorni", "tag", "tage", "tagen", "jour", "jours", "dia", "dias"];
+/// The words for weeks.
+#[rustfmt::skip]
+pub(crate) const WEEKS: &[&str] = &[
+    "week", "weeks", "settimana", "settimane", "woche", "wochen", "semaine", "semaines", "semana", "semanas",
+];
+/// The words for months as lengths of time.
+pub(crate) const MONTH_UNITS: &[&str] =
+    &["month", "months", "mese", "mesi", "monat", "monate", "monaten", "mois", "mes", "meses"];
 /// Words that join the ends of a range.
 pub(crate) const TO: &[&str] = &[
     "al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis",

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
+use super::calendar_words::{DAYS, MONTH_UNITS, WEEKS};
 use super::dates::{DateReader, WrittenDate};
 
 /// What a phrase means.
@@ -95,22 +96,6 @@ const AHEAD: &[&str] = &["tra", "fra", "in", "within", "dans", "en", "em"];
 const PASSED: &[&str] = &["vor", "hace"];
 /// Words after one.
 const AGO: &[&str] = &["ago", "fa"];
-const DAYS: &[&str] =
-    &["day", "days", "giorno", "giorni", "tag", "tage", "tagen", "jour", "jours", "dia", "dias"];
-const WEEKS: &[&str] = &[
-    "week",
-    "weeks",
-    "settimana",
-    "settimane",
-    "woche",
-    "wochen",
-    "semaine",
-    "semaines",
-    "semana",
-    "semanas",
-];
-const MONTHS: &[&str] =
-    &["month", "months", "mese", "mesi", "monat", "monate", "monaten", "mois", "mes", "meses"];
 /// Words for one, besides the numbers.
 const ONE: &[&str] = &["a", "un", "una", "une", "ein", "einem", "einer", "einen"];
 /// Words for the coming one.
@@ -222,7 +207,7 @@ impl DateReader<'_> {
         let date = match () {
             () if self.is(i + 1, DAYS) => self.today.saturating_add(count.days()),
             () if self.is(i + 1, WEEKS) => self.today.saturating_add((count * 7).days()),
-            () if self.is(i + 1, MONTHS) && !is_length => self.today.saturating_add(count.months()),
+            () if self.is(i + 1, MONTH_UNITS) && !is_length => self.today.saturating_add(count.months()),
             () => return None,
         };
         Some((date, i + 2))

@@ -408,18 +408,15 @@ fn next_midnight(now: &Zoned) -> Option<Zoned> {
 mod tests {
     use super::*;
 
+    /// The refusal of 10 by a day's budget of 100.
+    fn refusal(spent: u64, reserved: u64, renews: Option<Zoned>) -> BudgetRefusal {
+        let (scope, of) = (BudgetScope::Day, "acme".to_owned());
+        BudgetRefusal { scope, of, limit: 100, spent, reserved, wanted: 10, renews }
+    }
+
     #[test]
     fn wait_for_a_budget_is_until_it_renews_or_calls_in_progress_are_settled() {
         let now: Zoned = "2026-05-04T23:59:50+02:00[Europe/Rome]".parse().unwrap();
-        let refusal = |spent, reserved, renews: Option<Zoned>| BudgetRefusal {
-            scope: BudgetScope::Day,
-            of: "acme".to_owned(),
-            limit: 100,
-            spent,
-            reserved,
-            wanted: 10,
-            renews,
-        };
         let wait = |refusal: BudgetRefusal| refusal.retry_after(now.timestamp());
         assert_eq!(wait(refusal(95, 0, None)), None);
         assert_eq!(wait(refusal(95, 0, next_midnight(&now))), Some(Duration::from_secs(10)));
@@ -455,15 +452,7 @@ mod tests {
     #[test]
     fn clients_are_told_what_waiting_would_change() {
         let now: Zoned = "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap();
-        let refusal = |spent, reserved| BudgetRefusal {
-            scope: BudgetScope::Day,
-            of: "acme".to_owned(),
-            limit: 100,
-            spent,
-            reserved,
-            wanted: 10,
-            renews: next_midnight(&now),
-        };
+        let refusal = |spent, reserved| refusal(spent, reserved, next_midnight(&now));
         let shown = refusal(50, 45).for_clients();
         assert!(shown.contains("reserved for calls in progress") && !shown.contains("renews"), "{shown}");
         let shown = refusal(95, 0).for_clients();

@@ -196,7 +196,7 @@ impl CandidateFinder<'_> {
         let is_question = || tokens.iter().take(3).any(|token| lexicon::is_question_word(&token.norm));
         let is_subject = i.checked_sub(1).is_some_and(|at| {
             let is_first_name = tokens[i].capital() && lexicon::is_first_name(&tokens[i].norm);
-            // "For me and Mario": whoever serves one person must not drop the other.
+            // "For me and Mario": a tool that serves one person must not leave the other out.
             let is_beside_user = tokens[at].is(&["and", "e", "ed", "und", "et", "y"])
                 && at > 0
                 && tokens[at - 1].is(&["me", "mich", "mir", "moi", "mi"]);

@@ -10,6 +10,7 @@ use super::dates::RangeRole;
 use super::schema::{self, ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
+use crate::language::calendar_words::{DAYS, WEEKS};
 
 /// Fills arguments for days and times.
 pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
@@ -183,28 +184,14 @@ fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Fille
     }
 }
 
-/// The words for days, weeks and nights, in the singular and in the plural.
-const DAY_WORDS: &[&str] =
-    &["day", "days", "giorno", "giorni", "tag", "tage", "tagen", "jour", "jours", "dia", "dias"];
-const WEEK_WORDS: &[&str] = &[
-    "week",
-    "weeks",
-    "settimana",
-    "settimane",
-    "woche",
-    "wochen",
-    "semaine",
-    "semaines",
-    "semana",
-    "semanas",
-];
+/// The words for nights.
 const NIGHT_WORDS: &[&str] =
     &["night", "nights", "notte", "notti", "nacht", "nachte", "nachten", "nuit", "nuits", "noche", "noches"];
 
 /// Whether the text mentions a length of several days: "3 days", "a week", "a few days". One stated date is then not both
 /// ends.
 fn mentions_day_count(source: &SourceText) -> bool {
-    let is_unit = |i: usize| [DAY_WORDS, WEEK_WORDS, NIGHT_WORDS].iter().any(|words| source.is(i, words));
+    let is_unit = |i: usize| [DAYS, WEEKS, NIGHT_WORDS].iter().any(|words| source.is(i, words));
     // "3 days before", "2 days ago": no length.
     let is_distance = |i: usize| {
         source.is(
@@ -222,8 +209,7 @@ fn mentions_day_count(source: &SourceText) -> bool {
                 "algunos",
             ],
         );
-        let week =
-            source.is(i, &["a", "an", "one", "un", "una", "eine", "une"]) && source.is(i + 1, WEEK_WORDS);
+        let week = source.is(i, &["a", "an", "one", "un", "una", "eine", "une"]) && source.is(i + 1, WEEKS);
         week || amount && (i + 1..i + 3).any(is_unit)
     });
     counted || vague
@@ -266,7 +252,7 @@ fn equal_ends<'f>(
 /// The number of days that the text states, if it is more than one: "3 days".
 fn stated_days(source: &SourceText) -> Option<i64> {
     let mut numbers = source.found.numbers.iter();
-    let days = numbers.find(|n| n.value > 1.0 && source.is(n.last + 1, DAY_WORDS))?.value;
+    let days = numbers.find(|n| n.value > 1.0 && source.is(n.last + 1, DAYS))?.value;
     (days.fract() == 0.0 && days <= 365.0).then_some(days as i64)
 }
 
