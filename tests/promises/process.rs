@@ -236,6 +236,13 @@ impl RunningProcess {
         self.child.id()
     }
 
+    /// The most memory that it has held, in bytes, where the kernel says so.
+    pub fn peak_memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+    }
+
     /// Standard output read so far.
     pub fn output(&self) -> &str {
         &self.output
