@@ -11,7 +11,7 @@ use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::fault_matrix::{model, write_scene};
+use super::fault_matrix::{TIMEOUT_MS, model, write_scene};
 use crate::server_api::ask;
 use crate::support::exposition::{read, sum};
 use crate::support::{
@@ -32,7 +32,7 @@ impl Hanging {
         let works = repaired.clone();
         let backend = FaultyBackend::start(move |_, _| match works.load(Ordering::SeqCst) {
             true => Misbehaviour::Answer,
-            false => Misbehaviour::Silence(Duration::from_secs(2)),
+            false => Misbehaviour::Silence(Duration::from_millis(TIMEOUT_MS * 10)),
         });
         let scenes = TempDir::new().unwrap();
         write_scene(scenes.path(), backend.address(), more);
@@ -81,7 +81,7 @@ fn state(metrics: &str, tool: &str) -> f64 {
 #[tokio::test]
 async fn fifth_request_in_a_row_does_not_wait_and_a_read_finds_out_when_it_works_again() {
     let hanging = Hanging::start(FAIL);
-    let setup = hanging.setup().set("execution.level", "basic").set("execution.breaker.pause_ms", 1_500);
+    let setup = hanging.setup().set("execution.level", "basic").set("execution.breaker.pause_ms", 6_000);
     let test = setup.start().await;
     ask_four_times(&test).await;
     let run = test.chat("fifth", "Look cell x").await;
@@ -174,7 +174,7 @@ async fn open_breaker_is_known_after_a_restart() {
 async fn tool_that_hangs_is_avoided_by_its_alternative() {
     let backend = FaultyBackend::start(|place, _| match place.contains("Elsewhere") {
         true => Misbehaviour::Answer,
-        false => Misbehaviour::Silence(Duration::from_secs(2)),
+        false => Misbehaviour::Silence(Duration::from_millis(TIMEOUT_MS * 10)),
     });
     let (llm, scenes) = (model(), TempDir::new().unwrap());
     // Declared for timeouts only.

@@ -152,14 +152,18 @@ async fn what_cannot_be_stored_is_refused_and_leaves_nothing() {
 
 #[tokio::test]
 async fn slow_or_interrupted_upload_is_ended_and_leaves_nothing() {
-    let setup =
-        Setup::offline().set("documents.upload_timeout_ms", 400).set("documents.idle_timeout_ms", 100);
-    let served = ServedEngine::start(setup).await;
+    let served = ServedEngine::start(Setup::offline().set("documents.idle_timeout_ms", 100)).await;
     let head = "POST /api/documents?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\n";
     let mut slow = served.raw(format!("{head}abc").as_bytes()).await;
     let reply = read_to_end(&mut slow).await;
     assert!(reply.starts_with("HTTP/1.1 408") && reply.contains("documents.idle_timeout_ms"), "{reply}");
-    // Dripping bytes do not extend the whole time.
+    let mut cut = served.raw(format!("{head}abc").as_bytes()).await;
+    cut.shutdown().await.unwrap();
+    let _ = read_to_end(&mut cut).await;
+    super::support::eventually("no file is left", async || files(&served).is_empty()).await;
+    // Dripping bytes do not extend the whole time, however long may be between two of them.
+    let setup = Setup::offline().set("documents.upload_timeout_ms", 400);
+    let served = ServedEngine::start(setup).await;
     let (mut reader, mut writer) = served.raw(head.as_bytes()).await.into_split();
     let drip = tokio::spawn(async move {
         while writer.write_all(b"x").await.is_ok() {
@@ -171,9 +175,6 @@ async fn slow_or_interrupted_upload_is_ended_and_leaves_nothing() {
     drip.abort();
     let reply = String::from_utf8_lossy(&reply);
     assert!(reply.starts_with("HTTP/1.1 408") && reply.contains("documents.upload_timeout_ms"), "{reply}");
-    let mut cut = served.raw(format!("{head}abc").as_bytes()).await;
-    cut.shutdown().await.unwrap();
-    let _ = read_to_end(&mut cut).await;
     super::support::eventually("no file is left", async || files(&served).is_empty()).await;
     assert_eq!(served.get("/api/documents").await.json()["documents"], json!([]));
 }

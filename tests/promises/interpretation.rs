@@ -290,7 +290,7 @@ async fn silent_model_leaves_the_failure_as_it_is() {
             Scripted::forced(request, right()).held(&held)
         })
         .start();
-    let set = |setup: Setup| setup.set("execution.consultations.timeout_ms", 300);
+    let set = |setup: Setup| setup.set("execution.consultations.timeout_ms", 2_000);
     let world = world_at("intelligent", llm, "", set).await;
     let run = world.ask("Look", "x").await;
     assert_eq!((outcome(&run), count.load(Ordering::SeqCst)), (CallOutcome::Failed, 1), "{:#?}", names(&run));

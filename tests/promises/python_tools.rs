@@ -258,7 +258,7 @@ async fn every_call_of_a_function_ends_and_a_failed_one_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "shop", [&faulty_scene(), FAULTS]);
     let setup = Setup::scripted(&llm).alone().scenes(dir.path());
-    let setup = setup.set("sandbox.time_ms", 400).set("sandbox.wait_ms", 60_000);
+    let setup = setup.set("sandbox.time_ms", 1_500).set("sandbox.wait_ms", 60_000);
     let test = setup.start().await;
     let run = test.chat("s", "Try it").await;
     let why = "there is no table \"nothing\"; the tables are items";

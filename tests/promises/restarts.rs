@@ -159,9 +159,9 @@ async fn server_with_a_taken_port_touches_no_run() {
     let harness = RestartHarness::open();
     let mut server = harness.start(&[]);
     harness.send_and_disconnect(&server, 1).await;
-    let address = server.address.trim_start_matches("http://").to_owned();
     server.process.kill();
-    let taken = std::net::TcpListener::bind(&address).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
     for _ in 0..4 {
         let line = ["serve", "--addr", &address, "--config", "house.toml", "--scenes", "scenes"];
         let ran = harness.workspace.spawn(&line).end();

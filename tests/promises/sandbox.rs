@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use proscenium::program::{Finished, Interpreter, PastCall, PastOutcome, ProgramLimits, Stop};
+use proscenium::program::{Finished, Interpreter, PastCall, PastOutcome, Program, ProgramLimits, Stop};
 use proscenium::sandbox::{Options, Pool, WORKER_COMMAND};
 use serde_json::json;
 
@@ -21,9 +21,16 @@ fn options() -> Options {
     Options { workers: 2, time_ms: 5_000, memory_mib: 128, wait_ms: 60_000, worker, ..Options::default() }
 }
 
-/// Short bounds, so that programs that reach them do so soon.
+/// With little memory, so that programs that need more fail soon.
 fn strict() -> Options {
-    Options { time_ms: 150, memory_mib: 64, ..options() }
+    Options { memory_mib: 64, ..options() }
+}
+
+const ENDLESS: &str = "while True: pass";
+
+/// The endless program, with little time. Others have as much as on an idle machine, however busy it is.
+fn endless(pool: &Pool) -> Program {
+    program(ENDLESS, ProgramLimits { time_ms: 150, ..pool.limits() })
 }
 
 async fn stop(pool: &Pool, source: &str) -> Stop {
@@ -137,13 +144,14 @@ async fn faults_say_what_is_wrong_and_where() {
         "x = 1\nopen('x')",
         "\nasync def f():\n    pass",
         "answer_rows = [float('inf')]",
-        "while True: pass",
+        ENDLESS,
         "print('before')\nx = 'x' * 10 ** 10",
         "print('kept')\nraise ValueError('mine')",
     ];
     let mut told = Vec::new();
     for source in programs {
-        let Stop::Fault(fault) = stop(&pool, source).await else { panic!("{source}") };
+        let program = if source == ENDLESS { endless(&pool) } else { program(source, pool.limits()) };
+        let Stop::Fault(fault) = executed(&pool, program).await.0 else { panic!("{source}") };
         let line = fault.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
         told.push(format!("{} {line}: {} [{}]", fault.code, fault.message, fault.printed.trim()));
     }
@@ -165,7 +173,7 @@ async fn faults_say_what_is_wrong_and_where() {
 #[tokio::test]
 async fn executions_beyond_the_workers_wait_and_give_up() {
     let pool = Pool::new(Options { workers: 1, wait_ms: 0, ..strict() });
-    let long = program("while True: pass", pool.limits());
+    let long = endless(&pool);
     let (first, second) = tokio::join!(pool.execute(&long), pool.execute(&long));
     let ended = [&first, &second].map(|end| match end {
         Ok(stop) => code(stop),

@@ -136,12 +136,12 @@ async fn run_that_waits_for_a_person_over_a_restart_is_one_trace_with_each_span_
     );
 }
 
-/// An exporter to a receiver, on the runtime of the test.
-fn exporter(address: &str, metrics: &ServerMetrics) -> SpanExporter {
+/// An exporter to a receiver, on the runtime of the test, whose requests may take so long.
+fn exporter(address: &str, timeout: Duration, metrics: &ServerMetrics) -> SpanExporter {
     let otlp = OtlpConfig { endpoint: address.to_owned(), ..OtlpConfig::default() };
     let target = otlp.target(|_| None).unwrap().unwrap();
     let runtime = tokio::runtime::Handle::current();
-    SpanExporter::start(target, Duration::from_millis(200), metrics.clone(), &runtime).unwrap()
+    SpanExporter::start(target, timeout, metrics.clone(), &runtime).unwrap()
 }
 
 fn export(exporter: &SpanExporter, spans: u64) {
@@ -171,7 +171,7 @@ fn fates(metrics: &ServerMetrics) -> [u64; 4] {
 async fn busy_receiver_is_asked_again_and_what_it_rejects_is_counted() {
     let receiver = OtlpReceiver::start([Answers::Status(503), Answers::Rejects(2), Answers::Status(400)]);
     let metrics = ServerMetrics::default();
-    let busy = exporter(receiver.address(), &metrics);
+    let busy = exporter(receiver.address(), Duration::from_secs(30), &metrics);
     // As many as are sent at once.
     export(&busy, 512);
     crate::support::eventually("the spans are taken", async || receiver.spans().len() == 512).await;
@@ -189,7 +189,7 @@ async fn receiver_that_is_silent_or_down_costs_spans_and_no_time() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (address, spans) in [(silent.address(), 3), (&*format!("http://{free}"), 10_000)] {
         let metrics = ServerMetrics::default();
-        let exporter = exporter(address, &metrics);
+        let exporter = exporter(address, Duration::from_millis(200), &metrics);
         export(&exporter, spans);
         exporter.stop().await;
         let [exported, dropped, failed, rejected] = fates(&metrics);
