@@ -43,9 +43,17 @@ pub(crate) const DAYS: &[&str] =
 pub(crate) const WEEKS: &[&str] = &[
     "week", "weeks", "settimana", "settimane", "woche", "wochen", "semaine", "semaines", "semana", "semanas",
 ];
+/// The words for one week.
+pub(crate) const WEEK: &[&str] = &["week", "settimana", "woche", "semaine", "semana"];
 /// The words for months as lengths of time.
 pub(crate) const MONTH_UNITS: &[&str] =
     &["month", "months", "mese", "mesi", "monat", "monate", "monaten", "mois", "mes", "meses"];
+/// The words for one month.
+pub(crate) const MONTH: &[&str] = &["month", "mese", "monat", "mois", "mes"];
+/// The words for the last of several days or weekdays.
+pub(crate) const LAST_OF_SEVERAL: &[&str] = &["last", "ultimo", "ultima", "letzter", "letzten", "dernier"];
+/// The words for midnight.
+pub(crate) const MIDNIGHT: &[&str] = &["midnight", "mezzanotte", "minuit", "mitternacht", "medianoche"];
 /// Words that join the ends of a range.
 pub(crate) const TO: &[&str] = &[
     "al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis",
@@ -53,8 +61,8 @@ pub(crate) const TO: &[&str] = &[
 ];
 /// Words that open a range whose ends are joined by "and".
 pub(crate) const BETWEEN: &[&str] = &["between", "tra", "fra", "entre", "zwischen"];
-/// Words that join the days of a list.
-pub(crate) const AND: &[&str] = &["e", "ed", "and", "et", "und", "y", "&", "+"];
+/// Words and signs that join the items of a list of days or numbers.
+pub(crate) const LIST_JOINTS: &[&str] = &["e", "ed", "and", "et", "und", "y", "&", "+"];
 /// Words that exclude the following day.
 #[rustfmt::skip]
 pub(crate) const EXCLUDING: &[&str] = &[

@@ -3,11 +3,12 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::calendar_words::{AND, EXCLUDING};
+use super::calendar_words::{EXCLUDING, LAST_OF_SEVERAL, LIST_JOINTS, WEEK};
 use super::date_expression::{DateExpression, DateExpressionKind, is_too_far_apart};
 use super::dates::{
     DateRange, DateReader, DateSpan, RangeRole, WrittenDate as Written, day_number, month, weekday,
 };
+use super::function_words::OR;
 use super::numbers;
 use super::text::Token;
 
@@ -44,7 +45,7 @@ pub(crate) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) ->
         if let (Some(before), Some(first)) = (out.last_mut(), exprs.first_mut())
             && !(before.days.is_empty() || first.days.is_empty())
         {
-            first.listed |= reader.joins_list(before.last + 1, first.first, AND);
+            first.listed |= reader.joins_list(before.last + 1, first.first, LIST_JOINTS);
             // Alternatives: it is unclear which of the two is meant.
             if reader.joins_list(before.last + 1, first.first, OR) {
                 *before = unclear_expression(before.first, before.last);
@@ -94,7 +95,6 @@ fn exclude_last_day(exprs: &mut Vec<DateExpression>, last: usize) {
     }
 }
 
-const OR: &[&str] = &["o", "od", "or", "oppure", "ou", "oder"];
 const LEADS: &[&str] = &[
     "il", "l", "lo", "the", "on", "for", "per", "del", "el", "le", "den", "am", "giorno", "anche", "also",
     "dell",
@@ -133,8 +133,6 @@ const VICINITY_WORDS: &[&str] = &[
     "antes",
     "despues",
 ];
-const WEEK: &[&str] = &["week", "settimana", "woche", "semaine", "semana"];
-
 const WEEK_OF: &[&str] = &[
     "after",
     "before",
@@ -172,7 +170,7 @@ impl DateReader<'_> {
         let comma = |i: usize| self.token_at(i).is_some_and(|t| t.raw == ",");
         let all = (from..to).all(|i| joins(i) || comma(i) || self.is(i, LEADS));
         // A comma joins like "and" but does not separate alternatives.
-        let joined = (from..to).any(|i| joins(i) || (words == AND && comma(i)));
+        let joined = (from..to).any(|i| joins(i) || (words == LIST_JOINTS && comma(i)));
         all && joined && to - from <= 4
     }
 
@@ -229,7 +227,7 @@ impl DateReader<'_> {
                 listed: false,
             });
             let comma = self.token_at(next).is_some_and(|t| t.raw == ",");
-            if exprs.len() >= MAX_LIST || !(comma || self.is(next, AND) || self.is(next, OR)) {
+            if exprs.len() >= MAX_LIST || !(comma || self.is(next, LIST_JOINTS) || self.is(next, OR)) {
                 break;
             }
             at = self.skip_leads(next + 1);
@@ -411,7 +409,7 @@ impl DateReader<'_> {
 
     /// Parses the first or the last day of a month: "the last day of December", "il primo giorno di marzo".
     fn first_or_last_of_month(&self, at: usize) -> Option<(Date, usize)> {
-        let is_last = self.is(at, &["last", "ultimo", "letzter", "letzten", "dernier", "ultima"]);
+        let is_last = self.is(at, LAST_OF_SEVERAL);
         let is_first = self.is(at, &["first", "primo", "erster", "ersten", "premier", "primer"]);
         let is_day = self.is(at + 1, &["day", "giorno", "tag", "jour", "dia"]);
         let of = at + 2 + usize::from(self.is(at + 2, &["of", "in", "di", "del", "de", "im", "des"]));
@@ -489,7 +487,7 @@ impl DateReader<'_> {
             parts.push(part);
             let comma = self.token_at(next).is_some_and(|t| t.raw == ",");
             let either = self.is(next + usize::from(comma), OR);
-            let joins = self.is(next + usize::from(comma), AND) || either;
+            let joins = self.is(next + usize::from(comma), LIST_JOINTS) || either;
             if !(comma || joins) {
                 break;
             }
@@ -569,7 +567,7 @@ impl DateReader<'_> {
         {
             said = Some(month);
             next = of + 1;
-        } else if self.is(next, &["."]) && (self.is(next + 1, AND) || self.is(next + 1, OR)) {
+        } else if self.is(next, &["."]) && (self.is(next + 1, LIST_JOINTS) || self.is(next + 1, OR)) {
             // "Am 3. und 4. März".
             next += 1;
         }

@@ -12,6 +12,7 @@ mod denials;
 mod detection;
 pub(crate) mod entities;
 pub(crate) mod figures;
+pub(crate) mod function_words;
 pub(crate) mod holidays;
 pub(crate) mod lexicon;
 pub(crate) mod number_words;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use compact_str::CompactString;
 use rust_stemmers::{Algorithm, Stemmer};
 
+use super::function_words::AND;
 use super::lexicon;
 
 /// Maximum length of a text in characters, so that the work on untrusted input is bounded.
@@ -84,6 +85,11 @@ impl Token {
     /// Returns whether it is one of these (without accents).
     pub fn is(&self, words: &[&str]) -> bool {
         words.contains(&self.norm.as_str())
+    }
+
+    /// Returns whether it joins words: "and", "e", "und", but not the verb "è".
+    pub fn is_and(&self) -> bool {
+        self.is(AND) && (self.norm != "e" || self.lower == "e")
     }
 
     /// Returns whether it is one of these words, separated by blanks (without accents).
@@ -458,6 +464,13 @@ pub(crate) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verb_e_with_its_accent_joins_nothing() {
+        let is_and = |word: &str| tokens(word)[0].is_and();
+        assert!(["and", "And", "e", "E", "ed", "et", "und", "y"].into_iter().all(is_and));
+        assert!(!["è", "È", "é", "o", "plus", ","].into_iter().any(is_and));
+    }
 
     proptest::proptest! {
         /// Texts without accents are folded without a look into the table of characters.

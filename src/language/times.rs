@@ -3,6 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::Time;
 
+use super::calendar_words::MIDNIGHT;
 use super::dates::{RangeRole, month};
 use super::text::Token;
 
@@ -150,7 +151,7 @@ impl TimeReader<'_> {
             let (minutes, next) = self.fraction(at + 1, false).unwrap_or((0, at + 1));
             return done(noon.saturating_add(minutes.minutes()), next);
         }
-        if token.is(&["mezzanotte", "midnight", "minuit", "medianoche", "mitternacht"]) {
+        if token.is(MIDNIGHT) {
             return done(Time::constant(0, 0, 0, 0), at + 1);
         }
         let (raw, suffix) = meridiem(&token.norm);

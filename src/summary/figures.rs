@@ -1,6 +1,7 @@
 //! The parts of a text that can be looked up in its source: numbers, dates, codes and names.
 
 use super::decimal::{Decimal, DigitMarks, readings, scale};
+use crate::language::function_words::NUMBER_JOINTS;
 use crate::language::number_words::number_word;
 use crate::language::text::{Token, tokens};
 use crate::language::{dates, lexicon};
@@ -263,7 +264,7 @@ impl FigureReader<'_> {
         let (mut total, mut group) = (0_u64, 0_u64);
         let (mut next, mut words) = (at, 0);
         while words < 12 {
-            let joint = words > 0 && self.is(next, &["and", "e", "et", "y"]) && group >= 100;
+            let joint = words > 0 && self.is(next, NUMBER_JOINTS) && group >= 100;
             let at = next + usize::from(joint);
             let Some(value) = self.word(at) else { break };
             match value {

@@ -9,6 +9,7 @@ use super::schema::ArgumentField;
 use super::source::SourceText;
 use super::text::{Features, Token};
 use crate::language;
+use crate::language::function_words::{AND, ARTICLES};
 
 /// A span that may be a name.
 #[derive(Debug, Clone)]
@@ -51,7 +52,6 @@ pub(super) const PERSON_PREPOSITIONS: &[&str] = &[
 ];
 pub(super) const VENUE_PREPOSITIONS: &[&str] =
     &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
-const ARTICLES: &[&str] = &["il", "lo", "la", "i", "gli", "le", "l", "un", "una", "uno", "the", "a", "an"];
 /// Verbs between a word that announces a name and the name: "the title is …".
 const NAMING_VERBS: &[&str] =
     &["is", "sono", "am", "called", "named", "chiamato", "chiamata", "intitolato", "titled", "are"];
@@ -197,9 +197,8 @@ impl CandidateFinder<'_> {
         let is_subject = i.checked_sub(1).is_some_and(|at| {
             let is_first_name = tokens[i].capital() && lexicon::is_first_name(&tokens[i].norm);
             // "For me and Mario": a tool that serves one person must not leave the other out.
-            let is_beside_user = tokens[at].is(&["and", "e", "ed", "und", "et", "y"])
-                && at > 0
-                && tokens[at - 1].is(&["me", "mich", "mir", "moi", "mi"]);
+            let is_beside_user =
+                tokens[at].is(AND) && at > 0 && tokens[at - 1].is(&["me", "mich", "mir", "moi", "mi"]);
             let may = tokens[at].is(&["can", "could", "may", "puo", "kann", "darf", "peut", "puede"]);
             tokens[at].is(&["does", "did", "has", "ha"])
                 || is_first_name && (may || is_beside_user || tokens[at].word && is_question())

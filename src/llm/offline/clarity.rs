@@ -11,6 +11,7 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{self, Features, Token, features, fold, name_words};
+use crate::language::function_words::BUT;
 use crate::llm::ToolSpec;
 
 /// Light verbs without a meaning of their own: "make a booking", "take three days off".
@@ -514,10 +515,7 @@ fn explained_days_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
         let is_excluded = matches!(expr.kind, DateExpressionKind::Excluded(..));
         if used || is_excluded {
             // "… but not on the 17th".
-            let contrast = expr
-                .first
-                .checked_sub(1)
-                .filter(|before| is_excluded && source.is(*before, &["but", "ma", "pero", "mais", "aber"]));
+            let contrast = expr.first.checked_sub(1).filter(|before| is_excluded && source.is(*before, BUT));
             out[contrast.unwrap_or(expr.first)..=expr.last].fill(true);
         }
     }

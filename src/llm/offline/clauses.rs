@@ -564,9 +564,7 @@ impl ClausePart<'_> {
             let token = &self.tokens[i];
             // The text after a colon is one message; conjunctions in it do not split.
             account |= token.raw == ":";
-            let joins = token.raw == ","
-                || token.lower == "e"
-                || (token.is(&["ed", "and", "et", "und", "y", "plus"]));
+            let joins = token.raw == "," || token.is_and() || token.is(&["plus"]);
             let as_well = token.is(&["as"]) && self.is_word(i + 1, &["well"]) && self.is_word(i + 2, &["as"]);
             let oltre = token.is(&["oltre"]) && self.is_word(i + 1, &["a", "al", "alla"]);
             if (joins || as_well || oltre) && !self.quoted[i] && !account && i > start && i < last {

@@ -2,6 +2,7 @@
 
 use super::clauses::ClauseLink;
 use super::text::Token;
+use crate::language::function_words::BUT;
 
 /// Connectives of sequence (`Then`) and addition (`Also`), longer ones first.
 const CONNECTIVES: &[(&[&str], ClauseLink)] = &[
@@ -54,9 +55,7 @@ const CONNECTIVES: &[(&[&str], ClauseLink)] = &[
 /// The connective at a token: how many tokens it has, and how what follows relates to what stands before it.
 pub(super) fn match_connective(tokens: &[Token], i: usize) -> Option<(usize, ClauseLink)> {
     // An "e" or "and" before the connective belongs to it.
-    let lead = usize::from(
-        tokens[i].lower == "e" || tokens[i].is(&["ed", "and", "et", "und", "y"]) && tokens[i].lower != "è",
-    );
+    let lead = usize::from(tokens[i].is_and());
     for skip in if lead == 1 { [0, 1] } else { [0, 0] } {
         let at = i + skip;
         for (words, link) in CONNECTIVES {
@@ -91,7 +90,7 @@ fn is_clause_boundary(tokens: &[Token], at: usize, words: &[&str]) -> bool {
 /// Matches a connective that reverses the order: "…, but first …", "ma prima …".
 pub(super) fn match_reversal(tokens: &[Token], i: usize) -> Option<usize> {
     let second = tokens.get(i + 1)?;
-    let opens = tokens[i].is(&["ma", "but", "pero", "mais", "aber"]);
+    let opens = tokens[i].is(BUT);
     if !opens || !second.is(&["prima", "first", "abord", "zuerst", "primero", "before"]) {
         return None;
     }

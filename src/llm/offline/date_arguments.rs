@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::cue_words;
 use super::date_expression::{self, DateExpressionKind, DayRun};
 use super::dates::RangeRole;
+use super::number_arguments::unit_minutes;
 use super::schema::{self, ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
@@ -385,11 +386,7 @@ fn assign_ends<'f, T: Copy + PartialEq>(
 fn stated_duration(source: &SourceText) -> Option<jiff::Span> {
     source.found.numbers.iter().find_map(|n| {
         let unit = source.tokens.get(n.last + 1)?;
-        let minutes = match unit.norm.as_str() {
-            "ora" | "ore" | "hour" | "hours" | "h" => n.value * 60.0,
-            "minuti" | "minuto" | "minutes" | "minute" | "min" => n.value,
-            _ => return None,
-        };
+        let minutes = unit_minutes(&unit.norm).filter(|minutes| *minutes <= 60.0)? * n.value;
         (1.0..=10_000.0).contains(&minutes).then(|| (minutes as i64).minutes())
     })
 }

@@ -9,6 +9,7 @@ use super::pattern::{Patterns, is_verb, patterns};
 use super::phrases::SHADE;
 use super::speech;
 use super::text::{self, Token};
+use crate::language::function_words::BUT;
 use crate::language::number_words;
 
 /// Words before what is replaced, which is not meant.
@@ -41,8 +42,6 @@ pub(super) static EXCEPT: &Patterns = patterns![
 
 /// The most words of such a part.
 const MAX_WORDS: usize = 8;
-const BUT: &[&str] = &["but", "ma", "pero", "mais", "aber"];
-const AND: &[&str] = &["and", "e", "ed", "et", "und", "y"];
 const NOT: &[&str] = &["not", "non", "nicht", "pas", "no"];
 /// Negations that stand for an article.
 const NO: &[&str] =
@@ -109,7 +108,7 @@ pub(super) fn without_exclusion(request: &str, is_nobodys: impl Fn(&Token) -> bo
     }
     let begins = |at: &usize| {
         let token = &tokens[*at];
-        token.is(BUT) || token.lower != "è" && token.is(AND) || matches!(token.raw.as_str(), "," | "(")
+        token.is(BUT) || token.is_and() || matches!(token.raw.as_str(), "," | "(")
     };
     (1..end).filter(begins).rev().find_map(|at| {
         let mark = at.checked_sub(1).filter(|mark| tokens[*mark].raw == ",").unwrap_or(at);

@@ -146,7 +146,7 @@ impl StepWords<'_> {
         let mut named = false;
         for (i, token) in self.tokens.iter().enumerate() {
             // "Without the weather, the hotel and the train": each item is matched separately.
-            if token.raw == "," || token.lower == "e" || token.is(&["and", "ed", "und", "et", "y"]) {
+            if token.raw == "," || token.is_and() {
                 all.extend(item.take().into_iter().flatten());
                 continue;
             }

@@ -10,6 +10,7 @@ use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
+use crate::language::function_words::{ARTICLES, OR};
 
 /// Maximum number of further names in a list.
 const MAX_JOINED: usize = 31;
@@ -17,8 +18,6 @@ const MAX_JOINED: usize = 31;
 /// Prepositions that precede the name of a venue.
 const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
 
-/// Words that join alternatives.
-const OR: &[&str] = &["or", "o", "od", "oppure", "oder", "ou"];
 /// Words before what something is compared with: "is Rome warmer than Milan?"
 const THAN: &[&str] = &["than", "als", "che"];
 
@@ -216,7 +215,7 @@ fn place_preposition_score(field: &ArgumentField, lead: &str, rivals: &NameRival
     match lead {
         _ if inside => 0.6,
         "a" | "ad" | "verso" => 0.5,
-        "at" | "al" | "alla" | "allo" | "presso" | "da" | "dal" if rivals.thing => -0.6,
+        _ if rivals.thing && VENUES.contains(&lead) => -0.6,
         "for" | "of" | "with" | "by" | "per" | "di" | "con" | "to" if rival => -0.4,
         _ if PLACE_PREPOSITIONS.contains(&lead) => 0.5,
         _ => 0.0,
@@ -540,8 +539,7 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
     // "The milk jug" is a milk jug; "The Hobbit" is not.
     let article = |i: &usize| {
         let token = &source.tokens[*i];
-        !token.capital()
-            && token.is(&["the", "a", "an", "il", "lo", "la", "l", "i", "gli", "le", "un", "una", "uno"])
+        !token.capital() && token.is(ARTICLES)
     };
     let first = if first < last && article(&first) { first + 1 } else { first };
     (placed && !amount && last - first < 8).then_some((first, last))

@@ -230,9 +230,7 @@ fn listed_numbers(at: usize, found: &[Number], source: &SourceText) -> Vec<usize
     let mut all = Vec::new();
     for (n, next) in found.iter().enumerate().skip(at + 1) {
         let between = &source.tokens[(last + 1).min(next.first)..next.first];
-        let joins = |t: &Token| {
-            t.raw == "," || t.raw == "&" || t.lower == "e" || t.is(&["and", "ed", "und", "et", "y"])
-        };
+        let joins = |t: &Token| t.raw == "," || t.raw == "&" || t.is_and();
         if between.is_empty()
             || !between.iter().all(|t| joins(t) || t.is(&["number", "numero", "n", "no", "la", "il"]))
         {
@@ -335,7 +333,7 @@ fn number_value(value: f64) -> Value {
 }
 
 /// Minutes in a unit of time.
-fn unit_minutes(norm: &str) -> Option<f64> {
+pub(super) fn unit_minutes(norm: &str) -> Option<f64> {
     Some(match norm {
         "minuti" | "minuto" | "minutes" | "minute" | "min" | "mins" => 1.0,
         "ora" | "ore" | "hour" | "hours" | "h" => 60.0,

@@ -67,7 +67,7 @@ fn joined_values(
     let near = |other: &(Value, usize, usize)| {
         let (from, to) = if other.1 > found.2 { (found.2 + 1, other.1) } else { (other.2 + 1, found.1) };
         let Some(between) = source.tokens.get(from..to) else { return false };
-        let and = between.iter().any(|t| t.lower == "e" || t.is(&["and", "ed", "und", "et", "y"]));
+        let and = between.iter().any(Token::is_and);
         and && between.len() <= 6
             && between.iter().all(|t| {
                 !t.word

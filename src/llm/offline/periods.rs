@@ -8,6 +8,7 @@ use super::date_expression::DateExpression;
 use super::dates::{self, RangeRole};
 use super::schema::{ArgumentField, ArgumentKind};
 use super::source::SourceText;
+use crate::language::calendar_words::{MONTH, WEEK};
 
 /// A time that is no day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +35,6 @@ const SEASONS: &[&str] = &[
     "summer", "winter", "autumn", "spring", "estate", "inverno", "autunno", "primavera", "sommer", "herbst", "fruhling", "hiver",
     "automne", "printemps", "verano", "invierno", "otono",
 ];
-const WEEK: &[&str] = &["week", "settimana", "woche", "semaine", "semana"];
-const MONTH: &[&str] = &["month", "mese", "monat", "mois", "mes"];
 const THIS: &[&str] =
     &["this", "questa", "questo", "diese", "diesen", "dieser", "diesem", "cette", "ce", "esta", "este"];
 const NEXT: &[&str] = &["next", "prossimo", "nachsten", "nachster", "prochain", "proximo"];

@@ -11,6 +11,7 @@ use super::pattern::{Patterns, any, is_verb, patterns, strip_fillers};
 use super::prompt::Conversation;
 use super::routing::Hit;
 use super::text::{self, Token};
+use crate::language::function_words::AND;
 
 /// Maximum number of turns searched for the request that was carried out.
 const MAX_TURNS: usize = 6;
@@ -30,9 +31,6 @@ static SAME: &Patterns = patterns![
 
 /// Words that ask for the same again, beside the value.
 const TOO: &[&str] = &["too", "also", "anche", "pure", "auch", "aussi", "tambien"];
-
-/// Words that join a value to the one before.
-const AND: &[&str] = &["and", "e", "ed", "und", "et", "y"];
 
 /// What was done last, to be done again.
 pub(super) struct RepeatedWrite {

@@ -14,6 +14,7 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::slots;
 use super::text::{self, Token};
 use super::weights::STRONG;
+use crate::language::function_words::{BUT, OR};
 
 impl OfflinePlanner {
     /// The step that continues after the pending question, if the clause answers it.
@@ -113,9 +114,7 @@ impl OfflinePlanner {
 
 /// Whether a reply leaves a choice: "10:30 or 11".
 fn offers_choice(reply: &str) -> bool {
-    text::tokens(reply)
-        .iter()
-        .any(|token| token.lower != "ò" && token.is(&["or", "o", "oppure", "oder", "ou"]))
+    text::tokens(reply).iter().any(|token| token.lower != "ò" && token.is(OR))
 }
 
 /// A purpose without its day, and the reply that says another one: "10:30, but on 4 December". `None` if one of them has none, or
@@ -127,7 +126,7 @@ fn with_other_day(purpose: &str, reply: &str, today: Date) -> Option<(String, St
     let lead = said[..old.first].iter().rev().take_while(|t| lexicon::is_stop_word(&t.norm)).count();
     let before = purpose.get(..said[old.first - lead].start)?;
     let after = purpose.get(said[old.last].end..)?;
-    let contrasts = |token: &&text::Token| token.is(&["but", "ma", "aber", "mais", "pero"]);
+    let contrasts = |token: &&text::Token| token.is(BUT);
     let reply = match replied.iter().find(contrasts) {
         Some(but) => format!("{}{}", reply.get(..but.start)?, reply.get(but.end..)?),
         None => reply.to_owned(),

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use super::quantity;
 use super::words::SourceWord;
+use crate::language::calendar_words::MIDNIGHT;
+use crate::language::function_words::NUMBER_JOINTS;
 
 const DAY: i32 = 1440;
 
@@ -56,7 +58,7 @@ impl MentionedTimes {
                 let half = if reader.any(i + 1, 2, HALF) { 30 } else { 0 };
                 self.times.extend([720, 720 + half]);
             }
-            if words[i].is(&["midnight", "mezzanotte", "minuit", "mitternacht", "medianoche"]) {
+            if words[i].is(MIDNIGHT) {
                 self.times.insert(0);
             }
             if words[i].is(&[
@@ -284,7 +286,7 @@ impl ClockReader<'_> {
     fn add_with_minutes_after(&self, out: &mut Vec<i32>, hour: i32, i: usize) {
         let mut at = i + 1 + usize::from(self.is(i + 1, &["heures", "h", "uhr", "ore"]));
         let sign = match () {
-            () if self.is(at, &["e", "et", "y", "and"]) => 1,
+            () if self.is(at, NUMBER_JOINTS) => 1,
             () if self.is(at, &["meno", "moins", "menos"]) => -1,
             () => 0,
         };

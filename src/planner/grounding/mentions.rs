@@ -7,7 +7,8 @@ use super::terms::{self, CUES, LAST, LINKS, NEXT, THIS};
 use super::words::SourceWord;
 use super::{DayNames, quantity};
 use crate::language;
-use crate::language::calendar_words::{self, BETWEEN, EXCLUDING, TO};
+use crate::language::calendar_words::{self, BETWEEN, EXCLUDING, LAST_OF_SEVERAL, MONTH, TO};
+use crate::language::function_words::AND;
 
 /// Most days, months and years of one text.
 const MAX_ITEMS: usize = 1000;
@@ -223,10 +224,9 @@ impl MentionReader<'_> {
 
     /// "next month", "il mese prossimo", "the eleventh month", "month 11", "end of the year".
     fn relative_month(&self, i: usize) -> Option<(MentionKind, usize)> {
-        let month = ["month", "mese", "monat", "mois", "mes"];
         let word = self.words.get(i)?;
-        let is_month = word.is(&month);
-        let ranked = self.is(i + 1, &month).then(|| word.ordinal()).flatten();
+        let is_month = word.is(MONTH);
+        let ranked = self.is(i + 1, MONTH).then(|| word.ordinal()).flatten();
         let named = self.words.get(i + 1).filter(|_| is_month).and_then(SourceWord::figure);
         if let Some(month) =
             ranked.or(named).and_then(|m| i8::try_from(m).ok()).filter(|m| (1..=12).contains(m))
@@ -330,11 +330,9 @@ impl MentionReader<'_> {
         let opens = (1..=3).any(|n| self.before(start, n, BETWEEN));
         between.len() <= 8
             && between.iter().all(|k| self.is(*k, LINKS))
-            && between.iter().any(|k| {
-                self.is(*k, TO)
-                    || self.is(*k, &["-", "zum"])
-                    || (opens && self.is(*k, &["and", "e", "ed", "et", "und", "y"]))
-            })
+            && between
+                .iter()
+                .any(|k| self.is(*k, TO) || self.is(*k, &["-", "zum"]) || (opens && self.is(*k, AND)))
     }
 
     /// The dates of a day, and whether it is adjacent to its month.
@@ -456,11 +454,7 @@ impl MentionReader<'_> {
     fn nth(&self, items: &[DateMention], k: usize, day: Weekday) -> Vec<Date> {
         let item = &items[k];
         let rank = item.first.checked_sub(1).and_then(|i| self.words.get(i)).and_then(|w| {
-            if w.is(&["last", "ultimo", "ultima", "letzter", "letzten", "dernier"]) {
-                Some(-1)
-            } else {
-                w.ordinal().and_then(|n| i8::try_from(n).ok())
-            }
+            if w.is(LAST_OF_SEVERAL) { Some(-1) } else { w.ordinal().and_then(|n| i8::try_from(n).ok()) }
         });
         let month = items.get(k + 1).filter(|next| next.first - item.next <= 2);
         let (Some(rank), Some(MentionKind::Month(month, year))) = (rank, month.map(|m| &m.what)) else {

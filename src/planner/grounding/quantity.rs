@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::words::SourceWord;
-use crate::language::calendar_words::AND;
+use crate::language::calendar_words::{LIST_JOINTS, MONTH_UNITS, WEEKS};
+use crate::language::function_words::NUMBER_JOINTS;
 
 /// The numbers in a text, in thousandths, so that they can be compared exactly.
 #[derive(Debug, Default)]
@@ -121,9 +122,11 @@ fn in_words(words: &[SourceWord], i: usize) -> Option<ParsedNumber> {
     let mut group = f64::from(first.spoken()?);
     let mut next = i + 1;
     for _ in 0..12 {
-        let skip = usize::from(words.get(next).is_some_and(|w| {
-            (w.norm == "-" && w.glued) || (group >= 100.0 && w.is(&["and", "e", "et", "y"]))
-        }));
+        let skip = usize::from(
+            words
+                .get(next)
+                .is_some_and(|w| (w.norm == "-" && w.glued) || (group >= 100.0 && w.is(NUMBER_JOINTS))),
+        );
         let Some(more) = words.get(next + skip).and_then(SourceWord::spoken).map(f64::from) else { break };
         if more >= 1000.0 && group < more {
             total += group * more;
@@ -141,7 +144,7 @@ fn in_words(words: &[SourceWord], i: usize) -> Option<ParsedNumber> {
     }
     // "two and a half", "due e mezzo"
     let mut values = vec![total + group];
-    if words.get(next).is_some_and(|w| w.is(&["and", "e", "et", "y"])) {
+    if words.get(next).is_some_and(|w| w.is(NUMBER_JOINTS)) {
         let skip = usize::from(words.get(next + 1).is_some_and(|w| w.is(&["a", "un"])));
         if words.get(next + 1 + skip).is_some_and(|w| w.is(&["half", "mezzo", "mezza", "demi", "media"])) {
             values.push(total + group + 0.5);
@@ -167,8 +170,7 @@ pub(super) fn days(norm: &str) -> Option<f64> {
         "day" | "days" | "night" | "nights" | "giorno" | "giorni" | "notte" | "notti" | "giornata"
         | "giornate" | "jour" | "jours" | "nuit" | "nuits" | "tag" | "tage" | "tagen" | "nacht"
         | "nachte" | "dia" | "dias" | "noche" | "noches" => 1.0,
-        "week" | "weeks" | "settimana" | "settimane" | "semaine" | "semaines" | "woche" | "wochen"
-        | "semana" | "semanas" => 7.0,
+        _ if WEEKS.contains(&norm) => 7.0,
         "fortnight" | "fortnights" | "quindicina" => 14.0,
         _ => return None,
     })
@@ -177,9 +179,7 @@ pub(super) fn days(norm: &str) -> Option<f64> {
 /// Months in a unit.
 pub(super) fn months(norm: &str) -> Option<f64> {
     Some(match norm {
-        "month" | "months" | "mese" | "mesi" | "mois" | "monat" | "monate" | "monaten" | "mes" | "meses" => {
-            1.0
-        }
+        _ if MONTH_UNITS.contains(&norm) => 1.0,
         "year" | "years" | "anno" | "anni" | "an" | "ans" | "jahr" | "jahre" | "jahren" | "ano" | "anos" => {
             12.0
         }
@@ -300,7 +300,7 @@ impl MentionedNumbers {
 
     /// Adds the lengths of lists in the text: "for me and Anna", "Emma, Anna e Luca".
     fn lists(&mut self, words: &[SourceWord]) {
-        let joins = |w: &SourceWord| w.norm == "," || w.is(AND);
+        let joins = |w: &SourceWord| w.norm == "," || w.is(LIST_JOINTS);
         let ends = |w: &SourceWord| w.is(&[".", ";", "?", "!", ":"]);
         let (mut items, mut length) = (1, 0);
         for word in words.iter().chain([&SourceWord::new(".".to_owned(), true, false)]) {

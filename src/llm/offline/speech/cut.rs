@@ -437,11 +437,7 @@ fn joins(token: &Token) -> Option<ClauseJoin> {
     Some(match token.raw.as_str() {
         "," | "(" | ")" | "-" | "–" | "—" | "…" => ClauseJoin::Comma,
         ":" => ClauseJoin::Colon,
-        _ if token.lower == "e"
-            || token.is(&["ed", "and", "et", "und", "y", "plus"]) && token.lower != "è" =>
-        {
-            ClauseJoin::And
-        }
+        _ if token.is_and() || token.is(&["plus"]) => ClauseJoin::And,
         _ if token.is(&["or", "nor", "o", "oppure", "ne"]) && token.lower != "ne" || token.lower == "né" => {
             ClauseJoin::Or
         }
