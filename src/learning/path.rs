@@ -237,12 +237,11 @@ pub(crate) fn recalled_path(
     known: Option<&PlanHistory>,
     rule: (u32, Timestamp),
 ) -> PathRecall {
-    let found = found_path(state, catalogue, (number, template), known, rule);
-    PathRecall {
-        outcome: found.as_ref().err().copied().unwrap_or(RecallOutcome::Reused),
-        template: Some(template.id.clone()),
-        path: found.ok(),
-        hints: Vec::new(),
+    match found_path(state, catalogue, (number, template), known, rule) {
+        Ok(path) => {
+            PathRecall { path: Some(path), ..PathRecall::without_path(RecallOutcome::Reused, &template.id) }
+        }
+        Err(why) => PathRecall::without_path(why, &template.id),
     }
 }
 

@@ -6,6 +6,7 @@ use strum::VariantArray as _;
 use super::filling::fill;
 use super::template::RequestTemplate;
 use crate::llm::offline::PlainAsk;
+use crate::plan::Plan;
 use crate::planner;
 use crate::run::{Demotion, LearnedPlan, PlanRecall, RecallOutcome, RunState};
 use crate::scene::Catalogue;
@@ -102,24 +103,29 @@ pub(crate) fn recalled(
     known: Option<&PlanHistory>,
     rule: (u32, Timestamp),
 ) -> PlanRecall {
-    let outcome =
-        |outcome| PlanRecall { outcome, template: Some(template.id.clone()), plan: None, hints: Vec::new() };
-    let known = match proven(known, rule) {
-        Ok(known) => known,
-        Err(why) => return outcome(why),
-    };
-    let Some(plan) = fill(&known.plan, template, known.successes) else {
-        return outcome(RecallOutcome::Unusable);
-    };
+    match found_plan(state, catalogue, template, known, rule) {
+        Ok(plan) => {
+            PlanRecall { plan: Some(plan), ..PlanRecall::without_plan(RecallOutcome::Reused, &template.id) }
+        }
+        Err(why) => PlanRecall::without_plan(why, &template.id),
+    }
+}
+
+fn found_plan(
+    state: &RunState,
+    catalogue: &Catalogue,
+    template: &RequestTemplate,
+    known: Option<&PlanHistory>,
+    rule: (u32, Timestamp),
+) -> Result<Plan, RecallOutcome> {
+    let known = proven(known, rule)?;
+    let plan = fill(&known.plan, template, known.successes).ok_or(RecallOutcome::Unusable)?;
     if planner::tool_definitions(catalogue, &plan) != known.plan.definitions {
-        return outcome(RecallOutcome::Changed);
+        return Err(RecallOutcome::Changed);
     }
     // A question may ask whether something is allowed.
     if template.ask == PlainAsk::Question && planner::expects_writes(catalogue, &plan) {
-        return outcome(RecallOutcome::Unfit);
+        return Err(RecallOutcome::Unfit);
     }
-    match planner::usable_learned_plan(state, catalogue, &plan) {
-        Ok(plan) => PlanRecall { plan: Some(plan), ..outcome(RecallOutcome::Reused) },
-        Err(_) => outcome(RecallOutcome::Unusable),
-    }
+    planner::usable_learned_plan(state, catalogue, &plan).map_err(|_| RecallOutcome::Unusable)
 }

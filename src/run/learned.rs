@@ -188,6 +188,18 @@ pub struct PlanRecall {
     pub hints: Vec<PlanHint>,
 }
 
+impl PlanRecall {
+    /// Nothing, and why: the request has no template, or what is known could not be read.
+    pub(crate) fn none(outcome: RecallOutcome) -> Self {
+        Self { outcome, template: None, plan: None, hints: Vec::new() }
+    }
+
+    /// No plan for the requests of a template, and why.
+    pub(crate) fn without_plan(outcome: RecallOutcome, template: &str) -> Self {
+        Self { template: Some(template.to_owned()), ..Self::none(outcome) }
+    }
+}
+
 /// A plan that succeeded for a similar request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanHint {
@@ -220,6 +232,18 @@ pub struct PathRecall {
     /// Paths that succeeded for similar requests, the most similar first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<PathHint>,
+}
+
+impl PathRecall {
+    /// Nothing, and why: the flow's step has no template, or what is known could not be read.
+    pub(crate) fn none(outcome: RecallOutcome) -> Self {
+        Self { outcome, template: None, path: None, hints: Vec::new() }
+    }
+
+    /// No path for the steps of a template, and why.
+    pub(crate) fn without_path(outcome: RecallOutcome, template: &str) -> Self {
+        Self { template: Some(template.to_owned()), ..Self::none(outcome) }
+    }
 }
 
 /// A path through the flow that succeeded for a similar request.

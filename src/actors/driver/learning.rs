@@ -6,8 +6,9 @@ use jiff::Timestamp;
 
 use super::Driver;
 use crate::learning::{self, PathTemplate, PlanHistory, RequestTemplate};
-use crate::run::{Event, Fault, LearnMode, PathRecall, PlanRecall, RecallOutcome};
+use crate::run::{Event, Fault, LearnMode, LearnedPlan, PathRecall, PlanRecall, RecallOutcome};
 use crate::store::{self, Store};
+use crate::tools::Principal;
 
 /// How long the store may take; after that, a planner is asked.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
@@ -20,34 +21,47 @@ pub(crate) struct LearnedPlans {
     pub(crate) after: u32,
 }
 
+impl LearnedPlans {
+    /// What is known of a template, as far as it may serve this user.
+    async fn history(&self, user: &Principal, template: &str) -> Result<Option<PlanHistory>, store::Error> {
+        let (tenant, user) = (&user.tenant, learning::user_hash(&user.user));
+        Ok(self.store.learned_plan(tenant, template, &user).await?.map(PlanHistory::from))
+    }
+
+    /// The words and the plans that may be hints for this user: paths through a flow, or plans of whole requests.
+    async fn proven(
+        &self,
+        user: &Principal,
+        flow: Option<&str>,
+    ) -> Result<Vec<(String, LearnedPlan)>, store::Error> {
+        let (tenant, user) = (&user.tenant, learning::user_hash(&user.user));
+        let known = self.store.learned_for_hints(tenant, &user, self.after, flow).await?;
+        Ok(known.into_iter().map(|row| (row.words, row.plan)).collect())
+    }
+}
+
 impl Driver {
     /// The event with what is known of requests like this one.
     pub(super) async fn look_up_plan(&mut self) -> Event {
-        let none = |outcome| PlanRecall { outcome, template: None, plan: None, hints: Vec::new() };
-        let Some(template) = learning::template_of_run(&self.state) else {
-            return Event::PlanRecalled(none(RecallOutcome::Unfit));
+        let recall = match learning::template_of_run(&self.state) {
+            Some(template) => within_time("learned plans", self.known_plans(&template))
+                .await
+                .unwrap_or_else(|| PlanRecall::none(RecallOutcome::Unavailable)),
+            None => PlanRecall::none(RecallOutcome::Unfit),
         };
-        let recall = within_time("learned plans", self.known_of(&template)).await;
-        Event::PlanRecalled(recall.unwrap_or_else(|| none(RecallOutcome::Unavailable)))
+        Event::PlanRecalled(recall)
     }
 
-    async fn known_of(&mut self, template: &RequestTemplate) -> Result<PlanRecall, store::Error> {
-        let LearnedPlans { store, after } = self.shared.learned.clone();
-        let (tenant, user) = (&self.principal.tenant.clone(), learning::user_hash(&self.principal.user));
-        let mut recall = PlanRecall {
-            outcome: RecallOutcome::Hints,
-            template: Some(template.id.clone()),
-            plan: None,
-            hints: Vec::new(),
-        };
+    async fn known_plans(&mut self, template: &RequestTemplate) -> Result<PlanRecall, store::Error> {
+        let learned = &self.shared.learned;
+        let mut recall = PlanRecall::without_plan(RecallOutcome::Hints, &template.id);
         if self.state.settings().learn == LearnMode::Reuse {
-            let known = store.learned_plan(tenant, &template.id, &user).await?.map(PlanHistory::from);
-            let rule = (after, Timestamp::now());
+            let known = learned.history(&self.principal, &template.id).await?;
+            let rule = (learned.after, Timestamp::now());
             recall = learning::recalled(&self.state, &self.shared.catalogue, template, known.as_ref(), rule);
         }
         if recall.plan.is_none() {
-            let known = store.learned_for_hints(tenant, &user, after, None).await?;
-            let known: Vec<_> = known.into_iter().map(|row| (row.words, row.plan)).collect();
+            let known = learned.proven(&self.principal, None).await?;
             recall.hints = learning::hints(&template.words(), &known);
         }
         Ok(recall)
@@ -55,33 +69,27 @@ impl Driver {
 
     /// The event with what is known of paths through the flow of a step, for what that is for.
     pub(super) async fn look_up_path(&mut self, step: u32) -> Event {
-        let none = |outcome| PathRecall { outcome, template: None, path: None, hints: Vec::new() };
-        let Some(template) = learning::template_of_path(&self.state, step) else {
-            return Event::PathRecalled { step, recall: none(RecallOutcome::Unfit) };
+        let recall = match learning::template_of_path(&self.state, step) {
+            Some(template) => within_time("learned paths", self.known_paths(step, &template))
+                .await
+                .unwrap_or_else(|| PathRecall::none(RecallOutcome::Unavailable)),
+            None => PathRecall::none(RecallOutcome::Unfit),
         };
-        let recall = within_time("learned paths", self.known_paths(step, &template)).await;
-        Event::PathRecalled { step, recall: recall.unwrap_or_else(|| none(RecallOutcome::Unavailable)) }
+        Event::PathRecalled { step, recall }
     }
 
     async fn known_paths(&mut self, step: u32, template: &PathTemplate) -> Result<PathRecall, store::Error> {
-        let LearnedPlans { store, after } = self.shared.learned.clone();
-        let (tenant, user) = (&self.principal.tenant.clone(), learning::user_hash(&self.principal.user));
+        let learned = &self.shared.learned;
         let of_step = (step, template);
-        let mut recall = PathRecall {
-            outcome: RecallOutcome::Hints,
-            template: Some(template.id.clone()),
-            path: None,
-            hints: Vec::new(),
-        };
+        let mut recall = PathRecall::without_path(RecallOutcome::Hints, &template.id);
         if self.state.settings().learn == LearnMode::Reuse {
-            let known = store.learned_plan(tenant, &template.id, &user).await?.map(PlanHistory::from);
-            let rule = (after, Timestamp::now());
+            let known = learned.history(&self.principal, &template.id).await?;
+            let rule = (learned.after, Timestamp::now());
             recall =
                 learning::recalled_path(&self.state, &self.shared.catalogue, of_step, known.as_ref(), rule);
         }
         if recall.path.is_none() && self.state.may_plan_path(step) {
-            let known = store.learned_for_hints(tenant, &user, after, Some(&template.flow)).await?;
-            let known: Vec<_> = known.into_iter().map(|row| (row.words, row.plan)).collect();
+            let known = learned.proven(&self.principal, Some(&template.flow)).await?;
             recall.hints = learning::similar_paths(&self.state, &self.shared.catalogue, of_step, &known);
         }
         Ok(recall)
