@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::fold;
-use crate::actors::tool_healths::{ToolHealths, ended_calls, sort_ended};
+use crate::actors::tool_healths::{EndedCall, ToolHealths};
 use crate::adapt::ToolBreakerConfig;
 use crate::store::Store;
 
@@ -23,9 +23,9 @@ pub(super) async fn restore_health(store: Store, health: ToolHealths, config: To
     for row in rows {
         // A run that cannot be read is reported by what resumes or lists it.
         if let Ok(journal) = store.run_events(&row.tenant, row.run).await {
-            ended.extend(ended_calls(&fold(row.run, &journal), &journal));
+            let state = fold(row.run, &journal);
+            ended.extend(journal.iter().filter_map(|envelope| EndedCall::of(&state, envelope)));
         }
     }
-    sort_ended(&mut ended);
     health.restore(ended, config);
 }

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use super::{Driver, PublishedRunEvent};
 use crate::actors::answer_feed::AnswerFeed;
 use crate::actors::journal;
+use crate::actors::tool_healths::EndedCall;
 use crate::crash;
 use crate::memory;
 use crate::run::{Envelope, Event, Fault, Illegal, SessionEvent};
@@ -100,10 +101,9 @@ impl Driver {
 
     /// Records how an ended call went, for the calls after it.
     fn report_health(&self, envelope: &Envelope<Event>) {
-        let Event::ToolCompleted { call, outcome, millis, .. } = &envelope.body else { return };
-        let Some(call) = self.state.calls.get(call) else { return };
-        let (shared, tenant) = (&self.shared, &self.principal.tenant);
-        shared.health.record(tenant, call, (outcome, *millis), envelope.at, shared.breaker);
+        if let Some(ended) = EndedCall::of(&self.state, envelope) {
+            self.shared.health.record(ended, self.shared.breaker);
+        }
     }
 
     fn must_be_durable(&self, events: &[Event]) -> bool {

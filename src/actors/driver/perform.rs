@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::run_documents::run_documents;
 use crate::actors::scene;
+use crate::actors::tool_healths::ToolKey;
 use crate::config::RunOffer;
 use crate::conversation::StartingContext;
 use crate::llm::{self, Caller, DigestedRequest, Sink};
@@ -269,9 +270,12 @@ impl Driver {
 
     /// The outcome of a call whose tool's breaker is open.
     fn breaker_refusal(&self, call: &CallState) -> Option<Outcome> {
-        let (health, tenant) = (&self.shared.health, &self.principal.tenant);
-        let refused = || health.refusal(tenant, call, &self.shared.catalogue, Timestamp::now());
-        let error = self.state.obeys_breakers(call).then(refused).flatten()?;
+        if !self.state.obeys_breakers(call) {
+            return None;
+        }
+        let tool = ToolKey::new(&self.principal.tenant, &call.scene, &call.requested.tool);
+        let (health, effect) = (&self.shared.health, call.requested.effect);
+        let error = health.refusal(&tool, effect, &self.shared.catalogue, Timestamp::now())?;
         Some(Outcome::Failed { error })
     }
 

@@ -3,11 +3,12 @@
 use super::generators;
 use super::script::Script;
 use super::sim::queued;
-use crate::adapt::{ConsultationKind, ConsultationLimits, ExecutionMode};
+use crate::adapt::{ConsultationKind, ConsultationLimits, ExecutionMode, HealthReport};
+use crate::fault::FaultClass;
 use crate::plan::{Plan, PreparedCall, Step, StepKind};
 use crate::run::{
-    Action, AskReservation, BoundedAction, CacheMode, Effect, Event, Fault, Outcome, PlanMaker,
-    QuestionTerms, Repeat, Settings, Subject, SummaryOutline, SummaryOwner, Usage,
+    Action, AskReservation, BoundedAction, CacheMode, CallState, CallStatus, Effect, Event, Fault, Outcome,
+    PlanMaker, QuestionTerms, Repeat, Settings, Subject, SummaryOutline, SummaryOwner, Usage,
 };
 use crate::summary;
 
@@ -71,6 +72,29 @@ fn takeover_names_no_write_that_was_unknown_before_and_takes_no_ended_run() {
     ended.cancel(false);
     assert!(ended.state.status.is_terminal());
     assert!(ended.state.takeover(true, "c0ffee").is_err());
+}
+
+#[test]
+fn outcome_reports_on_its_tool_if_that_was_called() {
+    let run = asks_and_books();
+    let in_flight = &run.state.calls[&1];
+    let requested = CallState { status: CallStatus::Requested, attempts: 0, ..in_flight.clone() };
+    let ended = CallState { status: CallStatus::Done { outcome: late() }, attempts: 1, ..in_flight.clone() };
+    let fault = |code: &str, class| Fault::new(code, "why").classed(class);
+    let (works, fails) = (Some(HealthReport::Works), Some(HealthReport::Fails));
+    for (outcome, want) in [
+        (Outcome::Ok { result: serde_json::json!({}), say: None, whole: None }, works),
+        (Outcome::Refused { error: fault("room.taken", FaultClass::Denied) }, works),
+        (Outcome::Failed { error: fault("tool.timeout", FaultClass::Timeout) }, fails),
+        (Outcome::Unknown { error: fault("tool.http", FaultClass::Unavailable) }, fails),
+        (Outcome::Failed { error: fault("tool.cancelled", FaultClass::Timeout) }, None),
+        (Outcome::Failed { error: fault("tool.breaker_open", FaultClass::Unavailable) }, None),
+        (Outcome::Failed { error: fault("sandbox.busy", FaultClass::Unavailable) }, None),
+    ] {
+        assert_eq!(in_flight.health_report(&outcome), want, "{outcome:?}");
+        assert_eq!(ended.health_report(&outcome), want, "{outcome:?}");
+        assert_eq!(requested.health_report(&outcome), None, "{outcome:?}");
+    }
 }
 
 #[test]
