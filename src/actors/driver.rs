@@ -12,18 +12,14 @@ mod replaced_parts;
 mod run_timers;
 mod summary;
 mod takeover;
+mod under_way;
 mod wait_timer;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
-use std::pin::Pin;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use tokio::sync::{oneshot, watch};
-use tokio_util::sync::CancellationToken;
 
 use super::active_runs::{ActiveRun, ActiveRuns, CommandReceiver, RunCommand};
 use super::clock::EngineClock;
@@ -54,6 +50,7 @@ use crate::trace_context::TraceSampler;
 use commands::next_command;
 pub(crate) use learning::LearnedPlans;
 use run_timers::{RunTimers, TimerDriver};
+use under_way::{ActionsUnderWay, ExecutionsUnderWay};
 use wait_timer::WaitTimer;
 
 /// The maximum number of events of one run. Every loop has its own bound; this is the safety net.
@@ -164,17 +161,10 @@ pub(crate) struct Driver {
     panicked: bool,
     /// Its permit among the active runs, held until the driver leaves the run.
     permit: Option<RunPermit>,
-    /// Whether the run has made no progress since an earlier process died. Its first progress event is
-    /// appended durably.
-    suspect: bool,
-    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = FinishedAction> + Send>>>,
-    /// Executions of programs that are under way.
-    executions: FuturesUnordered<Pin<Box<dyn Future<Output = EndedExecution> + Send>>>,
-    /// The steps whose programs they execute.
-    executing: BTreeSet<u32>,
+    in_flight: ActionsUnderWay,
+    executions: ExecutionsUnderWay,
     /// Model replies that were not parsed yet, by call number.
     unparsed: BTreeMap<u32, Confirm>,
-    stop: CancellationToken,
     wait_timer: WaitTimer,
     timers: RunTimers,
     /// The end of the session's stream, locked by its writer.
@@ -278,12 +268,9 @@ impl Driver {
             taken_over,
             panicked,
             permit: None,
-            suspect: false,
-            in_flight: FuturesUnordered::new(),
-            executions: FuturesUnordered::new(),
-            executing: BTreeSet::new(),
+            in_flight: ActionsUnderWay::default(),
+            executions: ExecutionsUnderWay::default(),
             unparsed: BTreeMap::new(),
-            stop: CancellationToken::new(),
             wait_timer: WaitTimer::default(),
             timers: RunTimers::default(),
             session_end,
@@ -309,9 +296,9 @@ impl Driver {
             broken = self.force_end(fault).await.err();
         }
         // The run no longer needs what is still in flight.
-        self.stop.cancel();
-        self.in_flight.clear();
-        self.executions.clear();
+        self.in_flight.stop();
+        self.in_flight = ActionsUnderWay::default();
+        self.executions = ExecutionsUnderWay::default();
         if let Some(fault) = &broken {
             tracing::error!(code = %fault.code, "{}", fault.message);
         }
@@ -345,8 +332,7 @@ impl Driver {
 
     /// The first action that is due and not under way.
     fn due_action(&self) -> Option<Action> {
-        let is_under_way =
-            |action: &&Action| matches!(action, Action::Execute { step } if self.executing.contains(step));
+        let is_under_way = |action: &&Action| matches!(action, Action::Execute { step } if self.executions.is_executing(*step));
         self.state.next().iter().find(|action| !is_under_way(action)).cloned()
     }
 
@@ -365,7 +351,8 @@ impl Driver {
 
     /// The run's timer that fires first.
     fn first_timer(&mut self) -> Option<(TimerSubject, tokio::time::Instant)> {
-        let driver = TimerDriver { run: self.state.run, taken_over: self.taken_over, suspect: self.suspect };
+        let suspect = self.is_suspect();
+        let driver = TimerDriver { run: self.state.run, taken_over: self.taken_over, suspect };
         self.timers.first(self.state.timers(), driver)
     }
 

@@ -56,6 +56,8 @@ enum GateEntry {
 pub(crate) struct RunPermit {
     gate: RecoveryGate,
     run: RunId,
+    /// Whether the run has made no progress since it was suspected of a crash.
+    is_suspect: bool,
 }
 
 impl RecoveryGate {
@@ -150,7 +152,8 @@ impl RecoveryGate {
     }
 
     fn permit(&self, run: RunId) -> RunPermit {
-        RunPermit { gate: self.clone(), run }
+        let is_suspect = self.state().as_ref().is_some_and(|state| state.admission.is_suspect(run));
+        RunPermit { gate: self.clone(), run, is_suspect }
     }
 
     fn change(&self, change: impl FnOnce(&mut RecoveryAdmission)) {
@@ -213,11 +216,12 @@ impl RecoveryGate {
 impl RunPermit {
     /// Returns whether the run is suspected of crashing the process, because it has made no progress since.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.gate.state().as_ref().is_some_and(|state| state.admission.is_suspect(self.run))
+        self.is_suspect
     }
 
     /// Records that the run has made progress and that this is on disk.
-    pub(crate) fn mark_progressed(&self) {
+    pub(crate) fn mark_progressed(&mut self) {
+        self.is_suspect = false;
         self.gate.change(|admission| admission.record_progress(self.run));
     }
 }

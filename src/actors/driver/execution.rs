@@ -22,8 +22,7 @@ impl Driver {
         let limits = interpreter.as_ref().map(|interpreter| interpreter.limits()).unwrap_or_default();
         let program = planner::program(&self.state, &self.shared.catalogue, step, limits);
         let tenant = self.principal.tenant.clone();
-        self.executing.insert(step);
-        self.executions.push(Box::pin(async move {
+        self.executions.start(step, async move {
             let (stop, millis) = match (program, interpreter) {
                 (Err(fault), _) => (Ok(Stop::Fault(fault)), 0),
                 (Ok(program), Some(interpreter)) => {
@@ -36,7 +35,7 @@ impl Driver {
                 }
             };
             (step, stop, millis)
-        }));
+        });
     }
 
     /// Records where a program stopped, if that is still of interest: its run may have been stopped meanwhile.
@@ -44,7 +43,6 @@ impl Driver {
         &mut self,
         (step, stop, millis): EndedExecution,
     ) -> Result<(), Fault> {
-        self.executing.remove(&step);
         if !self.state.next().contains(&Action::Execute { step }) {
             return Ok(());
         }

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
 use jiff::Timestamp;
-use tokio_util::sync::CancellationToken;
 
+use super::under_way::ActionsUnderWay;
 use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::run_documents::run_documents;
 use crate::actors::scene;
@@ -183,7 +182,7 @@ impl Driver {
     /// Cancels the model calls in flight and records their cost before the run's last event, so that every
     /// budget charge is in the journal. Also records the outcome of a write that completes meanwhile.
     async fn cancel_in_flight(&mut self) -> Result<(), Fault> {
-        self.stop.cancel();
+        self.in_flight.stop();
         let deadline = tokio::time::Instant::now() + COST_REPORT_TIMEOUT;
         while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
             if self.state.is_recorded_at_end(&event) && self.state.check(&event).is_ok() {
@@ -191,8 +190,7 @@ impl Driver {
             }
         }
         // The ended run does not need the rest. A reopened run starts with a fresh token.
-        self.in_flight.clear();
-        self.stop = CancellationToken::new();
+        self.in_flight = ActionsUnderWay::default();
         Ok(())
     }
 
@@ -205,8 +203,8 @@ impl Driver {
         replaced: Option<replaced_parts::PartRequest>,
     ) {
         if let Some(asked) = replaced {
-            let stop = self.stop.clone();
-            self.in_flight.push(Box::pin(async move {
+            let stop = self.in_flight.stop_token();
+            self.in_flight.start(async move {
                 let asked_at = Instant::now();
                 let result = asked.answer(&stop).await;
                 let (millis, usage) = (elapsed_millis(asked_at), Usage::default());
@@ -215,19 +213,19 @@ impl Driver {
                     Err(error) => Event::ModelFailed { call, error, usage, millis, attempts: Vec::new() },
                 };
                 (event, None)
-            }));
+            });
             return;
         }
         let gateway = self.shared.gateway.clone();
         let step = subject.facts().step.and_then(|step| self.state.steps.get(&step));
         let scene = step.and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned();
-        let stop = self.stop.clone();
+        let stop = self.in_flight.stop_token();
         let QuestionTerms { cache, voter, timeout_ms } = self.state.question_terms(subject);
         let caller = Caller { cache, voter, ..self.caller_of(call) };
         let most_ms = timeout_ms.unwrap_or(u64::MAX);
         let shown = AnswerPreview::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
-        self.in_flight.push(Box::pin(async move {
+        self.in_flight.start(async move {
             let asked = Instant::now();
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
@@ -237,17 +235,18 @@ impl Driver {
                     .map_err(scene::FailedModelCall::from),
             };
             finished_model_call(call, asked, result)
-        }));
+        });
     }
 
     fn start_ranking(&mut self, call: u32, request: llm::Request) {
-        let (ranking, caller, stop) = (self.shared.ranking.clone(), self.caller_of(call), self.stop.clone());
+        let (ranking, caller, stop) =
+            (self.shared.ranking.clone(), self.caller_of(call), self.in_flight.stop_token());
         let timeout = Duration::from_millis(self.state.settings().embeddings_timeout_ms.into());
-        self.in_flight.push(Box::pin(async move {
+        self.in_flight.start(async move {
             let asked = Instant::now();
             let result = ranking.rank(&caller, &request, timeout, &stop).await;
             finished_model_call(call, asked, result)
-        }));
+        });
     }
 
     /// The tools of the catalogue that are switched off.
@@ -291,7 +290,7 @@ impl Driver {
     /// Ends an attempt of a call without calling its tool.
     fn end_uncalled(&mut self, call: u32, outcome: Outcome) {
         let event = Event::ToolCompleted { call, outcome, millis: 0, notes: None };
-        self.in_flight.push(Box::pin(std::future::ready((event, None))));
+        self.in_flight.start(std::future::ready((event, None)));
     }
 
     fn start_tool_call(&mut self, number: u32, attempt: u32) {
@@ -311,7 +310,7 @@ impl Driver {
             step: call.step,
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
             documents: documents.clone(),
-            cancelled: self.stop.clone(),
+            cancelled: self.in_flight.stop_token(),
             trace_parent: self.trace().map(|run| run.parent_of(SpanKey::ToolCall { call: number, attempt })),
             is_judged: self.state.settings().mode.is_some(),
             expected: planner::step_expectations(&self.state, &self.shared.catalogue, call),
@@ -321,7 +320,7 @@ impl Driver {
         let executor = self.shared.replaced.executor.clone();
         let gateway = self.shared.gateway.clone();
         let name = call.scene.clone();
-        self.in_flight.push(Box::pin(async move {
+        self.in_flight.start(async move {
             let asked = Instant::now();
             let end = match (handle, executor) {
                 (Some(scene), Some(executor)) => {
@@ -337,7 +336,7 @@ impl Driver {
             let end = if is_read_of_program { end.whole_or_failed() } else { end };
             let CallEnd { outcome, notes, .. } = end.remembered(remember);
             (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
-        }));
+        });
     }
 
     /// The key under which the result of a call may be found later, if its tool declares that.

@@ -1,7 +1,7 @@
 //! Taking over a run from an earlier process or from a driver that panicked.
 
 use super::Driver;
-use crate::actors::recovery_gate::GateOutcome;
+use crate::actors::recovery_gate::{GateOutcome, RunPermit};
 use crate::llm::budget::AccountKey;
 use crate::run::{Event, Fault, Takeover, recovery};
 
@@ -11,7 +11,6 @@ impl Driver {
     pub(super) async fn take_over(&mut self, turn: GateOutcome) -> Result<(), Fault> {
         let gate = match turn {
             GateOutcome::Drive(permit) => {
-                self.suspect = permit.is_suspect();
                 self.permit = Some(permit);
                 None
             }
@@ -54,15 +53,20 @@ impl Driver {
         }
     }
 
+    /// Returns whether the run is suspected of having crashed an earlier process, and has made no progress since. Its first
+    /// progress event is appended durably.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.permit.as_ref().is_some_and(RunPermit::is_suspect)
+    }
+
     /// Returns whether `events` are the first progress of a suspect run.
     pub(super) fn clears_suspicion(&self, events: &[Event]) -> bool {
-        self.suspect && events.iter().any(|event| self.state.is_progress(event))
+        self.is_suspect() && events.iter().any(|event| self.state.is_progress(event))
     }
 
     /// Clears the suspicion, once that progress is on disk.
     pub(super) fn clear_suspicion(&mut self) {
-        self.suspect = false;
-        if let Some(permit) = &self.permit {
+        if let Some(permit) = &mut self.permit {
             permit.mark_progressed();
         }
     }
