@@ -87,7 +87,14 @@ struct PendingAppend {
     records: Vec<Record>,
     permit: OwnedSemaphorePermit,
     done: Option<CompletionSender>,
-    committed: Option<BoxedCommitHook>,
+    commit_hook: Option<BoxedCommitHook>,
+}
+
+impl PendingAppend {
+    /// Whether a caller or a reader waits for its commit, so that this must be synced.
+    fn is_awaited(&self) -> bool {
+        self.done.is_some() || self.commit_hook.as_ref().is_some_and(|hook| hook.has_readers())
+    }
 }
 
 /// Called when an append is committed, on the journal's thread and in the order of the appends.
@@ -104,11 +111,7 @@ pub(crate) type BoxedCommitHook = Box<dyn CommitHook>;
 impl CommitBatch {
     /// Whether a caller or a reader waits for this commit, so that it must be synced.
     fn is_awaited(&self) -> bool {
-        let awaited = |waiting: &PendingAppend| {
-            waiting.done.is_some()
-                || waiting.committed.as_ref().is_some_and(|publication| publication.has_readers())
-        };
-        !self.flushes.is_empty() || self.waiting.iter().any(awaited)
+        !self.flushes.is_empty() || self.waiting.iter().any(PendingAppend::is_awaited)
     }
 }
 
@@ -162,24 +165,16 @@ impl Journal {
         let mut batch = CommitBatch::default();
         for item in items {
             match item {
-                InboxItem::Append { mut records, mut rows, permit, done, committed } => {
-                    let stuck = rows.iter().find_map(|row| self.shared.stream_error(&row.stream));
-                    let is_stuck = stuck.is_some();
-                    let done = match (stuck, done) {
-                        (Some(error), Some(done)) => {
-                            let _ = done.send(Err(error));
-                            None
-                        }
-                        (_, done) => done,
-                    };
-                    if is_stuck {
-                        rows.retain(|row| self.shared.stream_error(&row.stream).is_none());
-                        let open = |stream: StreamId| self.shared.stream_error(&stream).is_none();
-                        records.retain(|record| record.stream().is_ok_and(open));
+                InboxItem::Append { mut rows, mut append } => {
+                    if let Some(error) = rows.iter().find_map(|row| self.shared.stream_error(&row.stream)) {
+                        send_reply(append.done.take(), Err(error));
+                        let is_open = |stream: &StreamId| self.shared.stream_error(stream).is_none();
+                        rows.retain(|row| is_open(&row.stream));
+                        append.records.retain(|record| record.stream().is_ok_and(|stream| is_open(&stream)));
                     }
                     if !rows.is_empty() {
                         batch.groups.push(rows);
-                        batch.waiting.push(PendingAppend { records, permit, done, committed });
+                        batch.waiting.push(append);
                     }
                 }
                 InboxItem::Flush(done) => batch.flushes.push(done),
@@ -284,9 +279,9 @@ impl Journal {
             Ok(outcomes) => {
                 self.publish_records(&mut batch.waiting, &outcomes);
                 for ((waiting, rows), outcome) in batch.waiting.into_iter().zip(&batch.groups).zip(outcomes) {
-                    let PendingAppend { permit, done, committed, .. } = waiting;
-                    if let Some(publication) = committed.filter(|_| outcome.failures.is_empty()) {
-                        publication.publish();
+                    let PendingAppend { permit, done, commit_hook, .. } = waiting;
+                    if let Some(hook) = commit_hook.filter(|_| outcome.failures.is_empty()) {
+                        hook.publish();
                     }
                     let mut first = Ok(());
                     for (stream, error) in outcome.failures {

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::inbox::{CompletionSender, InboxItem};
 use super::shared::{JournalShared, JournalStats, stopped_error};
-use super::{BoxedCommitHook, Journal, Wake};
+use super::{BoxedCommitHook, Journal, PendingAppend, Wake};
 use crate::run::{RecalledResult, TenantId};
 use crate::store::{Error, ErrorCode, JournalRow, Record, Store, StreamId};
 
@@ -49,7 +49,7 @@ impl Handle {
         self.append_with_hook(records, durable, None).await
     }
 
-    /// Like [`Handle::append`], and calls `committed` after the commit. If the hook has readers, the
+    /// Like [`Handle::append`], and calls `commit_hook` after the commit. If the hook has readers, the
     /// commit starts at once and is synced to disk.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Handle {
         &self,
         records: Vec<Record>,
         durable: bool,
-        committed: Option<BoxedCommitHook>,
+        commit_hook: Option<BoxedCommitHook>,
     ) -> Result<(), Error> {
         if records.is_empty() {
             return Ok(());
@@ -74,12 +74,11 @@ impl Handle {
         if let Some(error) = rows.iter().find_map(|row| self.shared.stream_error(&row.stream)) {
             return Err(error);
         }
-        if durable {
-            self.request(|done| InboxItem::Append { records, rows, permit, done: Some(done), committed })
-                .await
-        } else {
-            self.send(InboxItem::Append { records, rows, permit, done: None, committed })
-        }
+        let item = |done| {
+            let append = PendingAppend { records, permit, done, commit_hook };
+            InboxItem::Append { rows, append }
+        };
+        if durable { self.request(|done| item(Some(done))).await } else { self.send(item(None)) }
     }
 
     /// Returns when every earlier append is on disk or has failed its stream.

@@ -4,26 +4,19 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
-use super::BoxedCommitHook;
-
+use super::PendingAppend;
 use crate::mutex::lock;
-use crate::store::{Error, JournalRow, Record, StreamId};
+use crate::store::{Error, JournalRow, StreamId};
 
 /// Completes a caller's request.
 pub(super) type CompletionSender = oneshot::Sender<Result<(), Error>>;
 
 /// A unit of work for the actor.
 pub(super) enum InboxItem {
-    /// Rows to write, their records and their queue permit.
-    Append {
-        records: Vec<Record>,
-        rows: Vec<JournalRow>,
-        permit: OwnedSemaphorePermit,
-        done: Option<CompletionSender>,
-        committed: Option<BoxedCommitHook>,
-    },
+    /// Rows to write.
+    Append { rows: Vec<JournalRow>, append: PendingAppend },
     /// Completes when everything queued before it is on disk.
     Flush(CompletionSender),
     /// Makes a failed stream accept appends again.
@@ -35,9 +28,7 @@ pub(super) enum InboxItem {
 impl InboxItem {
     fn is_awaited(&self) -> bool {
         match self {
-            InboxItem::Append { done, committed, .. } => {
-                done.is_some() || committed.as_ref().is_some_and(|publication| publication.has_readers())
-            }
+            InboxItem::Append { append, .. } => append.is_awaited(),
             InboxItem::Flush(_) | InboxItem::Reopen(..) | InboxItem::Stop(_) => true,
         }
     }
@@ -182,13 +173,8 @@ mod tests {
 
     fn append(seq: u64, done: Option<CompletionSender>) -> InboxItem {
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        InboxItem::Append {
-            records: Vec::new(),
-            rows: vec![record(1, seq).to_row().unwrap()],
-            permit,
-            done,
-            committed: None,
-        }
+        let append = PendingAppend { records: Vec::new(), permit, done, commit_hook: None };
+        InboxItem::Append { rows: vec![record(1, seq).to_row().unwrap()], append }
     }
 
     fn put(inbox: &Inbox, item: InboxItem) -> bool {
