@@ -19,7 +19,8 @@ use crate::run::RunId;
 // A run that had not ended when the previous process did was interrupted by that, whatever the clock says.
 // The end time matters only for the others. After the clock was set forward, a run's id may look too old:
 // so the end of the journal also shows which runs were active last.
-// CROSS JOIN forces one lookup in the journal per run, never the other way round.
+// CROSS JOIN forces one lookup in the journal per run, never the other way round. Only with the condition of the index of
+// unfinished runs, `status IN ('queued', 'running', 'waiting')`, does SQLite read them by it.
 const STARTED_REQUESTS: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT runs.run, created, status NOT IN ('queued', 'running', 'waiting') AS ended, \
      CASE WHEN json_valid(body) THEN CAST(json_extract(body, '$.asked') AS TEXT) END AS asked \

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
-use super::record::{JournalRow, StreamId};
+use super::record::JournalRow;
 use crate::run::TenantId;
 
 /// Counts the bytes of `rows`.
@@ -57,7 +57,7 @@ impl StoredBytes {
     ) -> rusqlite::Result<Self> {
         let mut used: BTreeMap<TenantId, u64> = BTreeMap::new();
         if most.is_some() {
-            let starts = groups.iter().flatten().filter(|row| starts_run(row));
+            let starts = groups.iter().flatten().filter(|row| row.starts_run());
             used.extend(starts.map(|row| (row.tenant.clone(), 0)));
         }
         for (tenant, used) in &mut used {
@@ -74,7 +74,7 @@ impl StoredBytes {
         let Some(most) = self.most else { return Ok(()) };
         for row in rows {
             let Some(used) = self.used.get_mut(&row.tenant) else { continue };
-            if starts_run(row) && *used >= most {
+            if row.starts_run() && *used >= most {
                 return Err(quota_error(&row.tenant, *used, most));
             }
             *used = used.saturating_add(row.body.len() as u64);
@@ -120,11 +120,6 @@ const ADD: &str = "INSERT INTO tenant_bytes (tenant, bytes) VALUES (?, ?) \
      ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes";
 
 const STORED: &str = "SELECT bytes FROM tenant_bytes WHERE tenant = ?";
-
-/// Whether the row is the first one of a run.
-fn starts_run(row: &JournalRow) -> bool {
-    row.seq == 1 && matches!(row.stream, StreamId::Run(_))
-}
 
 impl Store {
     /// Sets how many bytes of events and documents a tenant may have stored; `None` for any number. A run that would

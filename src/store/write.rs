@@ -80,6 +80,52 @@ pub(crate) struct AppendOutcome {
     pub(crate) failures: Vec<(StreamId, Error)>,
 }
 
+/// The rows of a transaction that were checked and may be written, and what the next ones are checked against.
+struct CheckedBatch<'g> {
+    /// After the accepted rows.
+    heads: BTreeMap<&'g StreamId, StreamHead>,
+    claims: Claims,
+    stored: StoredBytes,
+    /// The streams of which a row was refused.
+    broken: BTreeMap<&'g StreamId, Error>,
+    accepted: Vec<&'g JournalRow>,
+}
+
+impl<'g> CheckedBatch<'g> {
+    /// Accepts the rows of a group, or those of its streams that can be continued.
+    fn add(&mut self, group: &'g [JournalRow]) -> AppendOutcome {
+        let mut streams: BTreeMap<&StreamId, Vec<&JournalRow>> = BTreeMap::new();
+        for row in group {
+            streams.entry(&row.stream).or_default().push(row);
+        }
+        let mut failures = Vec::new();
+        for (stream, rows) in streams {
+            match self.check(stream, &rows) {
+                Ok(head) => {
+                    self.heads.insert(stream, head);
+                    self.accepted.extend(rows);
+                }
+                Err(error) => {
+                    self.broken.insert(stream, error.clone());
+                    failures.push((stream.clone(), error));
+                }
+            }
+        }
+        AppendOutcome { failures }
+    }
+
+    /// The head of a stream after these rows, if they may follow.
+    fn check(&mut self, stream: &StreamId, rows: &[&JournalRow]) -> Result<StreamHead, Error> {
+        if let Some(error) = self.broken.get(stream) {
+            return Err(error.clone());
+        }
+        let head = advance(self.heads.get(stream), rows)?;
+        self.stored.add(rows)?;
+        self.claims.add(stream, rows)?;
+        Ok(head)
+    }
+}
+
 /// One attempt, based on the cached stream heads, or with `read` on the stored heads of all streams.
 fn write(
     writing: &mut WriterGuard<'_>,
@@ -96,37 +142,15 @@ fn write(
     if !unknown.is_empty() {
         heads.extend(heads::read_heads(connection, unknown)?);
     }
-    let mut claims = Claims::read(connection, groups)?;
-    let mut stored = StoredBytes::read(connection, groups, max_tenant_bytes)?;
-    let mut broken: BTreeMap<&StreamId, Error> = BTreeMap::new();
-    let mut accepted: Vec<&JournalRow> = Vec::new();
-    let mut outcomes = Vec::with_capacity(groups.len());
-    for group in groups {
-        let mut failures = Vec::new();
-        let mut streams: BTreeMap<&StreamId, Vec<&JournalRow>> = BTreeMap::new();
-        for row in group {
-            streams.entry(&row.stream).or_default().push(row);
-        }
-        for (stream, rows) in streams {
-            let checked = match broken.get(stream) {
-                Some(error) => Err(error.clone()),
-                None => advance(heads.get(stream), &rows)
-                    .and_then(|head| stored.add(&rows).map(|()| head))
-                    .and_then(|head| claims.add(stream, &rows).map(|()| head)),
-            };
-            match checked {
-                Ok(head) => {
-                    heads.insert(stream, head);
-                    accepted.extend(rows);
-                }
-                Err(error) => {
-                    broken.insert(stream, error.clone());
-                    failures.push((stream.clone(), error));
-                }
-            }
-        }
-        outcomes.push(AppendOutcome { failures });
-    }
+    let mut batch = CheckedBatch {
+        heads,
+        claims: Claims::read(connection, groups)?,
+        stored: StoredBytes::read(connection, groups, max_tenant_bytes)?,
+        broken: BTreeMap::new(),
+        accepted: Vec::new(),
+    };
+    let outcomes = groups.iter().map(|group| batch.add(group)).collect();
+    let CheckedBatch { mut heads, claims, accepted, .. } = batch;
     if accepted.is_empty() {
         return Ok(outcomes);
     }
