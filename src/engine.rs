@@ -108,7 +108,7 @@ impl Engine {
         // Held until the request is in the journal, so that a question is answered only once.
         let found = pending_question::find_question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
-        let submit = RequestMessage {
+        let message = RequestMessage {
             is_first,
             message: request.message,
             user: request.user,
@@ -116,7 +116,7 @@ impl Engine {
             own_session: request.own_session,
             plan_only: request.plan_only,
             idempotency,
-            asked: request.fingerprint,
+            fingerprint: request.fingerprint,
             trace_parent: request.trace_parent,
             history: request.history,
             instructions: request.instructions,
@@ -130,7 +130,7 @@ impl Engine {
             waiting: None,
         };
         let tenant = request.tenant.clone();
-        intake.registry.submit(request.tenant, session.clone(), submit)?;
+        intake.registry.submit(request.tenant, session.clone(), message)?;
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;

@@ -282,8 +282,8 @@ impl Drop for ActiveRun {
 }
 
 impl RunWatch {
-    /// The next event; `None` when there will be no more. A subscriber that lags more than a few hundred
-    /// events behind loses the oldest ones; the journal has them.
+    /// The next event; `None` when there will be no more. A subscriber that lags more than 64 events behind loses the oldest
+    /// ones; the journal has them.
     pub async fn next(&mut self) -> Option<PublishedRunEvent> {
         loop {
             match self.events.recv().await {

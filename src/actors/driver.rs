@@ -181,7 +181,7 @@ pub(crate) struct Driver {
     /// How its model calls use the cache, if different from the configuration.
     cache: Option<llm::cache::Mode>,
     /// Whether a request in the session decided about it.
-    decided_in_session: bool,
+    decided_by_words: bool,
     /// Refused commands, answered when the run waits again: what the user says next in the session then
     /// refers to a waiting run.
     refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
@@ -212,7 +212,7 @@ pub(crate) struct EndedRun {
     /// them, with their sequence numbers there.
     pub(crate) turns: Vec<(u64, SessionEvent)>,
     /// Whether a request in the session decided about it here: the run's result is then its answer.
-    pub(crate) decided_in_session: bool,
+    pub(crate) decided_by_words: bool,
     /// The commands refused last, answered once the session knows the state of the run.
     refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
 }
@@ -280,7 +280,7 @@ impl Driver {
             turns: Vec::new(),
             reopened: false,
             cache,
-            decided_in_session: false,
+            decided_by_words: false,
             refused_commands: Vec::new(),
             account,
             summaries: BTreeMap::new(),
@@ -308,7 +308,7 @@ impl Driver {
             overhead,
             fault: broken,
             turns: self.turns,
-            decided_in_session: self.decided_in_session,
+            decided_by_words: self.decided_by_words,
             refused_commands: self.refused_commands,
         }
     }

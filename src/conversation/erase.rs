@@ -11,9 +11,7 @@ use crate::run::Fault;
 impl ConversationState {
     pub(super) fn on_erase(&mut self, caller: CallerId, since: Option<Timestamp>, out: &mut Vec<SideEffect>) {
         self.received += 1;
-        let is_busy =
-            self.is_working() || !self.backlog.requests.is_empty() || !self.backlog.statements.is_empty();
-        if is_busy || self.backlog.erasures.len() >= self.limits.max_queued {
+        if self.is_busy() || self.backlog.erasures.len() >= self.limits.max_queued {
             return refuse(caller, faults::session_busy(&self.session), out);
         }
         if matches!(self.phase, Phase::Awake(Awake { summarising: true, .. }))

@@ -8,10 +8,8 @@ use super::{Awake, ConversationState, Phase, SessionHistory, faults};
 impl ConversationState {
     pub(super) fn on_hold(&mut self, caller: CallerId, out: &mut Vec<SideEffect>) {
         self.received += 1;
-        let is_busy =
-            self.is_working() || !self.backlog.requests.is_empty() || !self.backlog.statements.is_empty();
         let can_begin = matches!(self.phase, Phase::Loading | Phase::Awake(_));
-        if is_busy || !can_begin || self.backlog.hold.is_some() {
+        if self.is_busy() || !can_begin || self.backlog.hold.is_some() {
             return refuse(caller, faults::session_busy(&self.session), out);
         }
         if matches!(self.phase, Phase::Awake(Awake { summarising: true, .. })) {

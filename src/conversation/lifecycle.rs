@@ -203,6 +203,11 @@ impl ConversationState {
         self.runs.has_active() || self.appending().is_some() || self.is_stating()
     }
 
+    /// Returns whether work is in progress or waits in the backlog, so that its stream can be neither erased nor rewritten.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_working() || !self.backlog.requests.is_empty() || !self.backlog.statements.is_empty()
+    }
+
     pub(super) fn is_summarising(&self) -> bool {
         matches!(
             self.phase,

@@ -87,20 +87,17 @@ impl Engine {
         let Some(row) = row else {
             return Err(unknown_run_fault(run).into());
         };
-        let is_cancelled = matches!(command.action, CommandAction::Cancel).then(|| command.by.clone());
+        let canceller = matches!(command.action, CommandAction::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
         let message = CommandMessage { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, message)?;
         match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
-            // An unreadable run can still be cancelled.
-            Ok(Ok(Err(unread))) if is_cancelled.is_some() && is_unreadable(&unread.fault) => {
-                let by = is_cancelled.unwrap_or_default();
-                match self.cancel_unreadable(tenant, run, &by).await? {
-                    true => Ok(()),
-                    false => Err(unread),
-                }
-            }
-            Ok(Ok(done)) => done,
+            Ok(Ok(Err(refused))) => match canceller.filter(|_| is_unreadable(&refused.fault)) {
+                // An unreadable run can still be cancelled.
+                Some(by) if self.cancel_unreadable(tenant, run, &by).await? => Ok(()),
+                _ => Err(refused),
+            },
+            Ok(Ok(Ok(()))) => Ok(()),
             Ok(Err(_)) => {
                 let what = "the command was not carried out: too many are queued, or the run was just released; retry";
                 Err(Fault::new("run.not_reached", what).into())

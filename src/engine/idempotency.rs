@@ -69,8 +69,7 @@ impl Engine {
         }
         let (tenant, user) = (request.tenant.clone(), request.user.clone());
         // Keys are scoped to the user.
-        let place = self.key_locks.reserve_slot(&tenant, &format!("{key}\u{0}{user}"))?;
-        let guard = place.lock.clone().lock_owned().await;
+        let guard = self.key_locks.lock(&tenant, &format!("{key}\u{0}{user}")).await?;
         let asked = Idempotency { hash: request_hash(&request), key };
         let store = self.parts.store.clone();
         let (sender, receiver) = oneshot::channel();
@@ -101,7 +100,6 @@ impl Engine {
                 )),
             };
             drop(guard);
-            drop(place);
             // The requester may have disconnected.
             let _ = sender.send(submitted);
         };
@@ -200,10 +198,10 @@ struct KeyLockSlot {
     lock: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Holds a key's lock.
+/// Holds a key's lock, and then its slot: fields are dropped in their order.
 pub(super) struct KeyLockGuard {
     _guard: tokio::sync::OwnedMutexGuard<()>,
-    _place: KeyLockSlot,
+    _slot: KeyLockSlot,
 }
 
 impl KeyLocks {
@@ -212,9 +210,9 @@ impl KeyLocks {
     /// # Errors
     /// `engine.busy` if too many requests wait.
     pub(super) async fn lock(&self, tenant: &TenantId, key: &str) -> Result<KeyLockGuard, Fault> {
-        let place = self.reserve_slot(tenant, key)?;
-        let guard = place.lock.clone().lock_owned().await;
-        Ok(KeyLockGuard { _guard: guard, _place: place })
+        let slot = self.reserve_slot(tenant, key)?;
+        let guard = slot.lock.clone().lock_owned().await;
+        Ok(KeyLockGuard { _guard: guard, _slot: slot })
     }
 
     fn reserve_slot(&self, tenant: &TenantId, key: &str) -> Result<KeyLockSlot, Fault> {

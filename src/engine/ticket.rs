@@ -102,8 +102,8 @@ pub struct RunTicket {
 }
 
 impl RunTicket {
-    /// The next event of the run; `None` when there will be no more. A subscriber that lags more than a few
-    /// hundred events behind loses the oldest; they are in the journal.
+    /// The next event of the run; `None` when there will be no more. A subscriber that lags more than 64 events behind loses
+    /// the oldest; they are in the journal.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
         self.watch.next().await
     }

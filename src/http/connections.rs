@@ -43,9 +43,9 @@ impl Connections {
     pub(crate) fn add(&self, stream: &actix_web::rt::net::TcpStream) -> Option<Arc<Connection>> {
         let socket = SockRef::from(stream).try_clone().ok()?;
         let state = Mutex::new(ConnectionState { in_flight: 0, idle_since: Instant::now() });
-        let line = Arc::new(Connection { socket, state });
-        lock(&self.0).push(Arc::downgrade(&line));
-        Some(line)
+        let connection = Arc::new(Connection { socket, state });
+        lock(&self.0).push(Arc::downgrade(&connection));
+        Some(connection)
     }
 
     /// Closes every connection that has had no request for `patience`. Runs as long as the server.
@@ -53,8 +53,8 @@ impl Connections {
         loop {
             tokio::time::sleep(MAX_CHECK_INTERVAL.min(patience / 2)).await;
             let now = Instant::now();
-            let mut lines = lock(&self.0);
-            lines.retain(|line| line.upgrade().is_some_and(|line| line.keep_or_close(now, patience)));
+            let mut all = lock(&self.0);
+            all.retain(|open| open.upgrade().is_some_and(|open| open.keep_or_close(now, patience)));
         }
     }
 }
@@ -81,9 +81,9 @@ pub(crate) struct InFlightGuard(Arc<Connection>);
 impl InFlightGuard {
     /// `None` if the connection is not tracked.
     pub(crate) fn begin(request: &HttpRequest) -> Option<Self> {
-        let line = request.conn_data::<Arc<Connection>>()?.clone();
-        line.state().in_flight += 1;
-        Some(Self(line))
+        let connection = request.conn_data::<Arc<Connection>>()?.clone();
+        connection.state().in_flight += 1;
+        Some(Self(connection))
     }
 
     /// Wraps the body: the request counts as answered when the body has been sent.

@@ -227,12 +227,12 @@ async fn wait_for_existing(
     run: RunId,
     permit: AdmissionPermit,
 ) -> Result<AcceptedRequest, Problem> {
-    let (mut row, mut goes_on) = load_status(app, &tenant, run).await?;
-    if !goes_on {
+    let (mut row, mut will_answer) = load_status(app, &tenant, run).await?;
+    if !will_answer {
         app.engine.wait_until_resumed(&tenant, &row.session, run).await;
-        (row, goes_on) = load_status(app, &tenant, run).await?;
+        (row, will_answer) = load_status(app, &tenant, run).await?;
     }
-    if !goes_on {
+    if !will_answer {
         return Err(accepted_problem(interrupted_fault(run), run));
     }
     let (sender, answer) = oneshot::channel();
@@ -264,8 +264,8 @@ async fn load_status(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Res
     let row = app.engine.run_row(tenant, run).await;
     let row = row.map_err(|fault| Problem { run_id: Some(run), ..fault.into() })?;
     let row = row.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
-    let goes_on = live || !is_unfinished(row.status);
-    Ok((row, goes_on))
+    let will_answer = live || !is_unfinished(row.status);
+    Ok((row, will_answer))
 }
 
 /// The code of a run that has not ended and is not in progress.

@@ -264,8 +264,8 @@ impl PublicEventReader {
 
     /// Delivers the rest of the complete answer.
     fn finish_answer(&mut self, text: &str) {
-        let goes_on = self.live.as_ref().is_some_and(|live| live.feed.matches_prefix(self.cursor, text));
-        if !goes_on {
+        let is_continued = self.live.as_ref().is_some_and(|live| live.feed.matches_prefix(self.cursor, text));
+        if !is_continued {
             self.reset();
         }
         let rest = text.get(self.cursor.offset..).unwrap_or_default();
@@ -305,9 +305,9 @@ pub(super) fn last_common_seq(last: EventId, events: &[Envelope<Event>]) -> u64 
     let Some(end) = events.last() else { return 0 };
     // Ids of earlier releases have no epoch, and these releases could lose delivered events. Only events of
     // the first process are certain to be the delivered ones.
-    let told_by = last.epoch.unwrap_or(0);
-    let parts = events.iter().rev().find(|event| event.epoch <= told_by).map_or(0, |event| event.seq);
+    let epoch = last.epoch.unwrap_or(0);
+    let diverged_after = events.iter().rev().find(|event| event.epoch <= epoch).map_or(0, |event| event.seq);
     // A client with more events than exist has not received the actual last one.
     let most = if last.seq > end.seq { end.seq.saturating_sub(1) } else { end.seq };
-    last.seq.min(parts).min(most)
+    last.seq.min(diverged_after).min(most)
 }

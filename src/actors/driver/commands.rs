@@ -41,7 +41,7 @@ impl Driver {
                 return Ok(());
             }
         };
-        self.decided_in_session |= request.is_some();
+        self.decided_by_words |= request.is_some();
         for event in &mut events {
             // In the same commit as the decision, so that a retry of the request is recognized.
             if let Event::Decided { word, .. } | Event::ListChangeAsked { word, .. } = event {

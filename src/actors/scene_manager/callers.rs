@@ -69,10 +69,10 @@ impl SceneManager {
             self.options.server_metrics.shed(Component::SceneManager);
         }
         match caller {
-            WaitingCaller::Request(mut submit) => {
+            WaitingCaller::Request(mut request) => {
                 // It no longer counts as waiting when its caller gets the reply.
-                submit.waiting = None;
-                let _ = submit.reply.send(Err(fault));
+                request.waiting = None;
+                let _ = request.reply.send(Err(fault));
             }
             WaitingCaller::Appended { reply, .. } => drop(reply.send(Err(fault))),
             WaitingCaller::Command(waiting) => {
@@ -156,18 +156,18 @@ impl SceneManager {
 
     /// Makes a request the command that its words mean. Its answer is what the run results in.
     pub(super) fn decide_by_words(&mut self, caller: CallerId, decision: WordDecision) {
-        let Some(WaitingCaller::Request(submit)) = self.callers.remove(&caller) else { return };
+        let Some(WaitingCaller::Request(request)) = self.callers.remove(&caller) else { return };
         let WordDecision { approval, choice, before } = decision;
         let action = CommandAction::Decide { approval: approval.approval, choice, hash: None };
         let (by, no_own_approval, is_authenticated) =
-            (submit.user, submit.no_own_approval, submit.own_session);
-        let command = Command { by, note: Some(submit.message), action, no_own_approval, is_authenticated };
-        let request = RequestIdentity { idempotency: submit.idempotency, asked: submit.asked };
+            (request.user, request.no_own_approval, request.own_session);
+        let command = Command { by, note: Some(request.message), action, no_own_approval, is_authenticated };
+        let identity = RequestIdentity { idempotency: request.idempotency, asked: request.fingerprint };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
-        let submitted = submit.reply;
-        let command = RunCommand { command, request: Some(request), reply };
+        let requester = request.reply;
+        let command = RunCommand { command, request: Some(identity), reply };
         let waiting = CommandCaller { command, answer: Some(answer), follow: Some(follow) };
         self.callers.insert(caller, WaitingCaller::Command(Box::new(waiting)));
         let accepted = async move {
@@ -176,7 +176,7 @@ impl SceneManager {
                 (Ok(Err(refused)), _) => Err(refused.fault),
                 _ => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
             };
-            let _ = submitted.send(accepted);
+            let _ = requester.send(accepted);
         };
         actix::spawn(accepted);
     }

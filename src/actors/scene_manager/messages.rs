@@ -11,7 +11,7 @@ use super::SceneManager;
 use super::callers::{CommandCaller, WaitingCaller};
 use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
-use crate::conversation::{CallerId, FactStatement, IncomingRequest, Input, may_decide_by_words};
+use crate::conversation::{FactStatement, IncomingRequest, Input, may_decide_by_words};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
 use crate::run::{
@@ -29,8 +29,8 @@ pub(crate) struct RequestMessage {
     pub(crate) plan_only: bool,
     /// The client's idempotency key; the journal accepts each once.
     pub(crate) idempotency: Option<Idempotency>,
-    /// What was requested, as a hash, for a client that retries without a key.
-    pub(crate) asked: Option<String>,
+    /// A hash of what was requested, for a client that retries without a key.
+    pub(crate) fingerprint: Option<String>,
     /// Its place in its client's trace.
     pub(crate) trace_parent: Option<TraceParent>,
     /// Whether a yes may not approve what the same user requested.
@@ -156,7 +156,7 @@ impl Handler<SessionDelivery> for SceneManager {
         let SessionDelivery { message, place } = delivery;
         drop(place);
         let input = match message {
-            SessionMessage::Request(submit) => self.request(submit),
+            SessionMessage::Request(request) => self.request(request),
             SessionMessage::Command(command) => {
                 let CommandMessage { run, command, reply, answer } = *command;
                 let command = RunCommand { command, request: None, reply };
@@ -184,20 +184,15 @@ impl Handler<SessionDelivery> for SceneManager {
 }
 
 impl SceneManager {
-    fn request(&mut self, submit: Box<RequestMessage>) -> Input {
+    fn request(&mut self, request: Box<RequestMessage>) -> Input {
         // The answer of a run may be read before its driver has left.
         let is_published = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.is_answer_published());
         let answered = self.state.current_run().filter(is_published);
-        let decides = may_decide_by_words(submit.plan.is_some(), submit.plan_only, submit.options);
-        let request = IncomingRequest {
-            caller: CallerId(self.last_caller + 1),
-            run: RunId(Uuid::now_v7()),
-            user: submit.user.clone(),
-            own_session: submit.own_session,
-            words: decides.then(|| submit.message.clone()),
-            answered,
-        };
-        self.add_caller(WaitingCaller::Request(submit));
-        Input::Request(request)
+        let may_decide = may_decide_by_words(request.plan.is_some(), request.plan_only, request.options);
+        let words = may_decide.then(|| request.message.clone());
+        let (user, own_session) = (request.user.clone(), request.own_session);
+        let caller = self.add_caller(WaitingCaller::Request(request));
+        let run = RunId(Uuid::now_v7());
+        Input::Request(IncomingRequest { caller, run, user, own_session, words, answered })
     }
 }

@@ -12,9 +12,19 @@ use crate::actors::runtime_task::run_as_task;
 use crate::actors::stream_end::{SharedStreamEnd, StreamEnd};
 use crate::answer::unknown_run_fault;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
-use crate::llm::budget::{AccountKey, BudgetScope};
+use crate::llm::budget::{AccountKey, BudgetScope, Hold};
 use crate::run::{Envelope, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
+
+/// A conversation as it was read.
+struct StoredConversation {
+    events: Vec<Envelope<SessionEvent>>,
+    /// The user of its first request.
+    owner: Option<String>,
+    unfinished: recovery::UnfinishedRuns,
+    /// Keeps its budget account open.
+    account: Hold,
+}
 
 /// A run as it was read.
 struct StoredRun {
@@ -44,7 +54,6 @@ impl SceneManager {
             } else {
                 (recovery::UnfinishedRuns::default(), Vec::new())
             };
-            let owner = stored.owner;
             // Costs are summed up only if they are limited.
             let spent = if stored.has_events && budget.is_limited(BudgetScope::Session) {
                 store.session_usage(&tenant, &session).await?.cost_nano_usd
@@ -52,31 +61,28 @@ impl SceneManager {
                 0
             };
             let account = budget.hold(AccountKey::Session(tenant, session), spent);
-            Ok::<_, store::Error>((events, owner, unfinished, account))
+            Ok::<_, store::Error>(StoredConversation { events, owner: stored.owner, unfinished, account })
         });
-        let loaded = |manager: &mut Self, read: Result<_, store::Error>| {
-            let (events, owner, unfinished, account): (
-                Vec<Envelope<SessionEvent>>,
-                _,
-                recovery::UnfinishedRuns,
-                _,
-            ) = match read {
-                Ok(read) => read,
-                Err(error) => return Input::LoadFailed(error.into()),
-            };
-            manager.account = Some(account);
-            // Nobody else holds it before the first run is driven.
-            let end = StreamEnd::at(events.last().map_or(0, |last| last.seq));
-            manager.end = Arc::new(tokio::sync::Mutex::new(end));
-            Input::Loaded(Box::new(LoadedConversation {
-                last_event_at: events.last().map(|last| last.at),
-                events: events.into_iter().map(|event| (event.seq, event.body)).collect(),
-                owner,
-                unfinished: manager.enter_recovered(unfinished.runs),
-                waiting: unfinished.waiting,
-            }))
+        let loaded = |manager: &mut Self, read: Result<_, store::Error>| match read {
+            Ok(stored) => Input::Loaded(Box::new(manager.take_over(stored))),
+            Err(error) => Input::LoadFailed(error.into()),
         };
         self.feed_later(read, loaded, ctx);
+    }
+
+    fn take_over(&mut self, stored: StoredConversation) -> LoadedConversation {
+        let StoredConversation { events, owner, unfinished, account } = stored;
+        self.account = Some(account);
+        // Nobody else holds it before the first run is driven.
+        let end = StreamEnd::at(events.last().map_or(0, |last| last.seq));
+        self.end = Arc::new(tokio::sync::Mutex::new(end));
+        LoadedConversation {
+            last_event_at: events.last().map(|last| last.at),
+            events: events.into_iter().map(|event| (event.seq, event.body)).collect(),
+            owner,
+            unfinished: self.enter_recovered(unfinished.runs),
+            waiting: unfinished.waiting,
+        }
     }
 
     pub(super) fn read_run(&self, run: RunId, attempt: ReadAttempt, ctx: &mut Context<Self>) {
@@ -99,7 +105,7 @@ impl SceneManager {
                 ReadAttempt::ForCommand => Vec::new(),
                 // The run may have ended, and its slot is not known here.
                 ReadAttempt::AfterPanic | ReadAttempt::AfterLastPanic => {
-                    stream(&store, &end, &tenant, &session).await?
+                    read_stream(&store, &end, &tenant, &session).await?
                 }
             };
             if attempt == ReadAttempt::AfterLastPanic && state.is_unfinished() {
@@ -126,8 +132,8 @@ impl SceneManager {
     }
 }
 
-/// The session's own stream, with its end known to all its writers.
-async fn stream(
+/// Reads the session's own stream, and tells all its writers where it ends.
+async fn read_stream(
     store: &Store,
     end: &SharedStreamEnd,
     tenant: &TenantId,

@@ -32,13 +32,14 @@ impl SceneManager {
         let mut ids = Vec::new();
         let mut appends = Vec::new();
         for NewRun { caller, run, answers } in runs {
-            let Some(WaitingCaller::Request(submit)) = self.callers.remove(&caller) else { continue };
+            let Some(WaitingCaller::Request(request)) = self.callers.remove(&caller) else { continue };
+            // Only crash points look at them.
             let words = if cfg!(any(feature = "crash-points", debug_assertions)) {
-                submit.message.clone()
+                request.message.clone()
             } else {
                 String::new()
             };
-            let (record, appended) = self.enter(run, *submit, answers);
+            let (record, appended) = self.enter(run, *request, answers);
             self.callers.insert(caller, appended);
             ids.push(run);
             let (journal, drained) = (journal.clone(), drained.clone());
@@ -61,32 +62,32 @@ impl SceneManager {
     fn enter(
         &mut self,
         run: RunId,
-        submit: RequestMessage,
+        request: RequestMessage,
         answers: Option<RunId>,
     ) -> (Record, WaitingCaller) {
         let queued = RunQueued {
-            plan_only: submit.plan_only,
-            idempotency: submit.idempotency,
-            asked: submit.asked,
-            trace_parent: submit.trace_parent,
-            history: submit.history,
-            instructions: submit.instructions,
-            options: submit.options,
-            guidance: submit.guidance,
-            documents: submit.documents,
-            plan: submit.plan,
-            answers: submit.pending.as_ref().map_or(answers, |pending| pending.run),
-            pending: submit.pending,
-            ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
+            plan_only: request.plan_only,
+            idempotency: request.idempotency,
+            asked: request.fingerprint,
+            trace_parent: request.trace_parent,
+            history: request.history,
+            instructions: request.instructions,
+            options: request.options,
+            guidance: request.guidance,
+            documents: request.documents,
+            plan: request.plan,
+            answers: request.pending.as_ref().map_or(answers, |pending| pending.run),
+            pending: request.pending,
+            ..RunQueued::new(request.message, request.user, TaskId(Uuid::now_v7()))
         };
         let (at, body) = (Timestamp::now(), Event::RunQueued(queued.clone()));
         let envelope = Envelope::of_run(run, &self.tenant, &self.session, 1, 0, at, body);
         let live = self.options.shared.load().live.clone();
         let (entered, watch) = live.register(run, queued.task, &self.tenant, &self.session);
-        let entry = RunEntry::new(run, queued, entered, submit.received, submit.waiting);
+        let entry = RunEntry::new(run, queued, entered, request.received, request.waiting);
         self.runs.insert(run, Box::new(entry));
         let (answer, answered) = oneshot::channel();
         let accepted = Box::new(Acceptance { watch, before: 0, answer: answered });
-        (Record::Run(envelope.into()), WaitingCaller::Appended { reply: submit.reply, accepted, answer })
+        (Record::Run(envelope.into()), WaitingCaller::Appended { reply: request.reply, accepted, answer })
     }
 }

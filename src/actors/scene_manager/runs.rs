@@ -193,7 +193,7 @@ impl SceneManager {
             condition: condition(&ended.state),
             seq: ended.state.seq,
             turns: std::mem::take(&mut ended.turns),
-            decided_by_words: ended.decided_in_session,
+            decided_by_words: ended.decided_by_words,
             broken: ended.fault.take(),
         };
         if let Some(entry) = self.runs.get_mut(&run) {

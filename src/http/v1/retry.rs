@@ -73,12 +73,27 @@ pub(crate) struct RetryRegistry(Arc<Mutex<RetryTable>>);
 struct RetryTable {
     by_fingerprint: HashMap<RequestFingerprint, Vec<RetryEntry>>,
     /// The entries of this process, oldest first.
-    by_age: VecDeque<(Instant, RequestFingerprint, u64)>,
+    by_age: VecDeque<EntryAge>,
     /// The entries of earlier processes, oldest first. Separate, so that new requests do not evict them.
-    earlier: VecDeque<(Instant, RequestFingerprint, u64)>,
+    earlier: VecDeque<EntryAge>,
     /// When obsolete entries were last swept.
     swept_at: Option<Instant>,
-    next: u64,
+    /// The number of the last entry.
+    last: u64,
+}
+
+/// Since when an entry is kept.
+#[derive(Debug)]
+struct EntryAge {
+    since: Instant,
+    key: RequestFingerprint,
+    number: u64,
+}
+
+impl EntryAge {
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.since) >= RETRY_WINDOW
+    }
 }
 
 /// An accepted run, or a rejection.
@@ -107,13 +122,13 @@ impl RetryRegistry {
     pub(crate) fn from_earlier(earlier: &[RecentRequest]) -> Self {
         let now = Instant::now();
         let mut kept = RetryTable::default();
-        for RecentRequest { run, fingerprint: asked, created: _, ended } in earlier {
-            let Some(key) = RequestFingerprint::from_hex(asked) else { continue };
+        for RecentRequest { run, fingerprint, created: _, ended } in earlier {
+            let Some(key) = RequestFingerprint::from_hex(fingerprint) else { continue };
             let (_, run) = watch::channel(Some(*run));
-            let what = RetryState::Run { run, waiting: 0, answered: ended.then_some(now) };
-            let number = kept.insert(&key, what);
+            let state = RetryState::Run { run, waiting: 0, answered: ended.then_some(now) };
+            let number = kept.insert(&key, state);
             // Its connection broke just now, regardless of its age by the clock.
-            kept.earlier.push_back((now, key, number));
+            kept.earlier.push_back(EntryAge { since: now, key, number });
         }
         Self(Arc::new(Mutex::new(kept)))
     }
@@ -129,12 +144,13 @@ impl RetryRegistry {
         let entries = table.by_fingerprint.get_mut(key)?;
         let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED_RETRY_WINDOW;
         // The newest one: the client of an older one may have given up.
-        let place =
+        let newest =
             |wanted: &dyn Fn(&RetryState) -> bool| entries.iter().rposition(|entry| wanted(&entry.state));
-        let lost = place(&|what| matches!(what, RetryState::Run { waiting: 0, answered: None, .. }));
-        let refused = place(&|what| matches!(what, RetryState::Refused { until } if now < *until));
-        let waits = place(&|what| matches!(what, RetryState::Run { waiting: 1.., .. }));
-        let answered = place(&|what| matches!(what, RetryState::Run { answered: Some(at), .. } if fresh(at)));
+        let lost = newest(&|state| matches!(state, RetryState::Run { waiting: 0, answered: None, .. }));
+        let refused = newest(&|state| matches!(state, RetryState::Refused { until } if now < *until));
+        let waits = newest(&|state| matches!(state, RetryState::Run { waiting: 1.., .. }));
+        let answered =
+            newest(&|state| matches!(state, RetryState::Run { answered: Some(at), .. } if fresh(at)));
         if let (None, Some(refused)) = (lost, refused) {
             entries.remove(refused);
             return None;
@@ -156,8 +172,8 @@ impl RetryRegistry {
     /// Tracks a request from before its acceptance, because a retry may arrive during it.
     pub(crate) fn track(&self, key: RequestFingerprint) -> Delivery {
         let (accept, run) = watch::channel(None);
-        let what = RetryState::Run { run: run.clone(), waiting: 1, answered: None };
-        let number = self.lock_table().add(key.clone(), what, Instant::now());
+        let state = RetryState::Run { run: run.clone(), waiting: 1, answered: None };
+        let number = self.lock_table().add(key.clone(), state, Instant::now());
         Delivery {
             registry: self.clone(),
             fingerprint: key,
@@ -196,26 +212,23 @@ impl RetryRegistry {
 }
 
 impl RetryTable {
-    fn add(&mut self, key: RequestFingerprint, what: RetryState, now: Instant) -> u64 {
+    fn add(&mut self, key: RequestFingerprint, state: RetryState, now: Instant) -> u64 {
         self.evict(now);
-        let number = self.insert(&key, what);
-        self.by_age.push_back((now, key, number));
+        let number = self.insert(&key, state);
+        self.by_age.push_back(EntryAge { since: now, key, number });
         number
     }
 
-    fn insert(&mut self, key: &RequestFingerprint, what: RetryState) -> u64 {
-        self.next += 1;
-        let number = self.next;
-        self.by_fingerprint.entry(key.clone()).or_default().push(RetryEntry { number, state: what });
+    fn insert(&mut self, key: &RequestFingerprint, state: RetryState) -> u64 {
+        self.last += 1;
+        let number = self.last;
+        self.by_fingerprint.entry(key.clone()).or_default().push(RetryEntry { number, state });
         number
     }
 
     /// Removes expired and surplus entries.
     fn evict(&mut self, now: Instant) {
-        let old =
-            |(since, ..): &(Instant, RequestFingerprint, u64)| now.duration_since(*since) >= RETRY_WINDOW;
-        while self.earlier.front().is_some_and(old) {
-            let Some((_, key, number)) = self.earlier.pop_front() else { break };
+        while let Some(EntryAge { key, number, .. }) = self.earlier.pop_front_if(|entry| entry.is_over(now)) {
             self.remove(&key, number);
         }
         if self.by_age.len() >= MAX_ENTRIES
@@ -224,8 +237,9 @@ impl RetryTable {
             self.swept_at = Some(now);
             self.sweep(now);
         }
-        while self.by_age.len() >= MAX_ENTRIES || self.by_age.front().is_some_and(old) {
-            let Some((_, key, number)) = self.by_age.pop_front() else { break };
+        while self.by_age.len() >= MAX_ENTRIES || self.by_age.front().is_some_and(|entry| entry.is_over(now))
+        {
+            let Some(EntryAge { key, number, .. }) = self.by_age.pop_front() else { break };
             self.remove(&key, number);
         }
     }
@@ -244,7 +258,7 @@ impl RetryTable {
             !entries.is_empty()
         });
         let asked = &self.by_fingerprint;
-        let is_there = |(_, key, number): &(Instant, RequestFingerprint, u64)| {
+        let is_there = |EntryAge { key, number, .. }: &EntryAge| {
             asked
                 .get(key)
                 .is_some_and(|entries| entries.binary_search_by_key(number, |entry| entry.number).is_ok())
