@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::language::words;
+use crate::language::number_words::ordinal;
+use crate::language::{fold, words};
 use crate::planner::consent;
 use crate::run::{Context, NamedDocument};
 
@@ -84,20 +85,6 @@ const MAX_AGAIN_BYTES: usize = 200;
 
 /// What numbers of a list are called: beside one of these, a number is a place in it.
 const PLACE_NOUNS: &[&str] = &["number", "nr", "n", "document", "file", "numero", "documento"];
-
-/// The places of a list in words.
-const ORDINALS: [&[&str]; 10] = [
-    &["first", "primo"],
-    &["second", "secondo", "seconda"],
-    &["third", "terzo", "terza"],
-    &["fourth", "quarto", "quarta"],
-    &["fifth", "quinto", "quinta"],
-    &["sixth", "sesto", "sesta"],
-    &["seventh", "settimo", "settima"],
-    &["eighth", "ottavo", "ottava"],
-    &["ninth", "nono", "nona"],
-    &["tenth", "decimo", "decima"],
-];
 
 /// The longest reply that may name a document that was not listed, in bytes.
 const MAX_REPLY_BYTES: usize = 400;
@@ -254,13 +241,10 @@ pub(super) fn asks_again(request: &str) -> bool {
     is_clear && words.len() <= MAX_AGAIN_WORDS && words.iter().all(is_other)
 }
 
-/// The place that a word in lower case means, from 1: a number, `2nd`, `2º`, or an ordinal.
+/// The place that a word means, from 1: a number, `2nd`, `2º`, or an ordinal in any of the languages.
 fn place(word: &str) -> Option<usize> {
-    if let Some(at) = ORDINALS.iter().position(|names| names.contains(&word)) {
-        return Some(at + 1);
-    }
-    let digits = ["st", "nd", "rd", "th", "º", "ª"].iter().find_map(|ending| word.strip_suffix(ending));
-    digits.unwrap_or(word).parse().ok()
+    let word = fold(word);
+    ordinal(&word).and_then(|place| usize::try_from(place).ok()).or_else(|| word.parse().ok())
 }
 
 /// The places of the documents that `keys` name in a text, from which they are taken. Longest first, so that "report.md" is not
@@ -342,6 +326,9 @@ mod tests {
             ("The 3rd, please", &[2]),
             ("il terzo documento", &[2]),
             ("la 2ª", &[1]),
+            ("das zweite, bitte", &[1]),
+            ("le troisième", &[2]),
+            ("el segundo, por favor", &[1]),
             ("the seventh", &[]),
             ("in a second", &[]),
             ("secondo me il report", &[]),
@@ -459,6 +446,9 @@ mod tests {
             "now the third",
             "Summarise the first one, too",
             "E il secondo?",
+            "Und das zweite?",
+            "Et le deuxième ?",
+            "¿Y el segundo?",
             "Riassumi anche il quarto documento",
             "and number 2",
             "document 3, please",
