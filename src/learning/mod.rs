@@ -21,7 +21,7 @@ mod template;
 mod tests;
 
 pub(crate) use lesson::lessons;
-pub(crate) use path::{PathTemplate, recalled_path, similar_paths, template_of_path};
+pub(crate) use path::{PathLookUp, PathTemplate, template_of_path};
 pub(crate) use similarity::hints;
 pub use standing::LearnedStanding;
 pub(crate) use standing::{PlanHistory, counted, recalled, standing};

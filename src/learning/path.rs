@@ -103,68 +103,88 @@ pub(super) fn path_lessons(
     let steps = state.plan_steps();
     let lessons = steps.filter_map(|(number, step)| {
         let planned = step.flow()?.planned.as_ref()?;
-        let lesson = path_lesson(state, catalogue, (*number, step, planned), ending)?;
+        let lesson = ExecutedPath { state, number: *number, step, planned }.lesson(catalogue, ending)?;
         seen.insert(lesson.template.clone()).then_some((*number, lesson))
     });
     lessons.collect()
 }
 
-fn path_lesson(
-    state: &RunState,
-    catalogue: &Catalogue,
-    (number, step, planned): (u32, &StepState, &PlannedPath),
-    ending: &Event,
-) -> Option<PlanLesson> {
-    // Without models, a path was not executed as it was proven.
-    let is_as_proven = planned.maker == PathMaker::Learned && state.may_plan_path(number);
-    if planned.maker != PathMaker::Planner && !is_as_proven {
-        return None;
-    }
-    let template = template_of_path(state, number)?;
-    let result = result(state, (step, planned), ending)?;
-    let plan = match planned.maker {
-        PathMaker::Learned => None,
-        _ => Some(learned(state, catalogue, (step, planned), &template)?),
-    };
-    let user = user_hash(&state.queued.as_ref()?.user);
-    Some(PlanLesson { template: template.id, words: template.words, plan, result, user })
+/// A path that was planned for a flow's step, and executed as far as the run came.
+struct ExecutedPath<'a> {
+    state: &'a RunState,
+    number: u32,
+    step: &'a StepState,
+    planned: &'a PlannedPath,
 }
 
-/// The path of a planner as it is learned.
-fn learned(
-    state: &RunState,
-    catalogue: &Catalogue,
-    (step, planned): (&StepState, &PlannedPath),
-    template: &PathTemplate,
-) -> Option<LearnedPlan> {
-    let flow = state.flow_of(step).filter(|flow| is_loaded(catalogue, flow))?;
-    // A question may only ask whether something is allowed.
-    let is_unfit = template.ask == PlainAsk::Question && planner::path_writes(catalogue, flow, &planned.path);
-    if is_unfit || !is_without_memory(state) || is_worded_by_state(state, step) {
-        return None;
+impl ExecutedPath<'_> {
+    fn lesson(&self, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
+        let Self { state, number, planned, .. } = *self;
+        // Without models, a path was not executed as it was proven.
+        let is_as_proven = planned.maker == PathMaker::Learned && state.may_plan_path(number);
+        if planned.maker != PathMaker::Planner && !is_as_proven {
+            return None;
+        }
+        let template = template_of_path(state, number)?;
+        let result = self.result(ending)?;
+        let plan = match planned.maker {
+            PathMaker::Learned => None,
+            _ => Some(self.learned(catalogue, &template)?),
+        };
+        let user = user_hash(&state.queued.as_ref()?.user);
+        Some(PlanLesson { template: template.id, words: template.words, plan, result, user })
     }
-    let path = planned.path.clone();
-    Some(LearnedPlan::of_path(&flow.name, path, template.part, definitions(catalogue, flow)))
-}
 
-/// What the execution says about its path. `None` where a person, a policy or a tool for reasons of its own ended it, and
-/// where the conditions of the graph led elsewhere than planned.
-fn result(
-    state: &RunState,
-    (step, planned): (&StepState, &PlannedPath),
-    ending: &Event,
-) -> Option<LessonResult> {
-    match step.status {
-        StepStatus::Failed => failure(state, step),
-        StepStatus::Completed if state.verdicts.iter().any(|verdict| verdict.should_continue) => {
-            Some(LessonResult::Failure)
+    /// The path of a planner as it is learned.
+    fn learned(&self, catalogue: &Catalogue, template: &PathTemplate) -> Option<LearnedPlan> {
+        let Self { state, step, planned, .. } = *self;
+        let flow = state.flow_of(step).filter(|flow| is_loaded(catalogue, flow))?;
+        // A question may only ask whether something is allowed.
+        let is_unfit =
+            template.ask == PlainAsk::Question && planner::path_writes(catalogue, flow, &planned.path);
+        if is_unfit || !is_without_memory(state) || is_worded_by_state(state, step) {
+            return None;
         }
-        StepStatus::Completed => {
-            let is_completed = matches!(ending, Event::RunCompleted { status: RunStatus::Completed });
-            let is_whole = is_completed && state.plans.len() == 1;
-            (is_whole && is_as_planned(state, step, planned)).then_some(LessonResult::Success)
+        let path = planned.path.clone();
+        Some(LearnedPlan::of_path(&flow.name, path, template.part, definitions(catalogue, flow)))
+    }
+
+    /// What the execution says about its path. `None` where a person, a policy or a tool for reasons of its own ended it, and
+    /// where the conditions of the graph led elsewhere than planned.
+    fn result(&self, ending: &Event) -> Option<LessonResult> {
+        let Self { state, step, .. } = *self;
+        match step.status {
+            StepStatus::Failed => failure(state, step),
+            StepStatus::Completed if state.verdicts.iter().any(|verdict| verdict.should_continue) => {
+                Some(LessonResult::Failure)
+            }
+            StepStatus::Completed => {
+                let is_completed = matches!(ending, Event::RunCompleted { status: RunStatus::Completed });
+                let is_whole = is_completed && state.plans.len() == 1;
+                (is_whole && self.is_as_planned()).then_some(LessonResult::Success)
+            }
+            _ => None,
         }
-        _ => None,
+    }
+
+    /// Whether exactly the planned nodes were entered, and all their calls succeeded without a doubt. What a person approves
+    /// at a node of kind approval, perhaps with changes, is the flow's own work.
+    fn is_as_planned(&self) -> bool {
+        let Self { state, step, planned, .. } = *self;
+        let Some((work, flow)) = step.flow().zip(state.flow_of(step)) else { return false };
+        let is_done = |number: &u32| {
+            let Some(node) = state.steps.get(number) else { return false };
+            let kind = node.node().and_then(|work| flow.node(&work.node)).map(|node| &node.kind);
+            let is_approval = matches!(kind, Some(NodeKind::Approval { .. }));
+            let is_fine = |number: &u32| {
+                let Some(call) = state.calls.get(number) else { return false };
+                let is_ok = matches!(state.outcome(*number), Some(Outcome::Ok { .. })) && !call.interpreted;
+                let is_unasked = call.requested.confirm.is_none() && call.edited_by.is_none();
+                is_ok && (is_unasked || is_approval)
+            };
+            node.status == StepStatus::Completed && node.calls.iter().all(is_fine)
+        };
+        state.entered_nodes(work) == planned.path && work.nodes.iter().all(is_done)
     }
 }
 
@@ -189,25 +209,6 @@ fn calls<'a>(state: &'a RunState, step: &'a StepState) -> impl Iterator<Item = &
     calls.filter_map(move |call| state.calls.get(call)).filter(|call| call.undoes.is_none())
 }
 
-/// Whether exactly the planned nodes were entered, and all their calls succeeded without a doubt. What a person approves
-/// at a node of kind approval, perhaps with changes, is the flow's own work.
-fn is_as_planned(state: &RunState, step: &StepState, planned: &PlannedPath) -> bool {
-    let Some((work, flow)) = step.flow().zip(state.flow_of(step)) else { return false };
-    let is_done = |number: &u32| {
-        let Some(node) = state.steps.get(number) else { return false };
-        let kind = node.node().and_then(|work| flow.node(&work.node)).map(|node| &node.kind);
-        let is_approval = matches!(kind, Some(NodeKind::Approval { .. }));
-        let is_fine = |number: &u32| {
-            let Some(call) = state.calls.get(number) else { return false };
-            let is_ok = matches!(state.outcome(*number), Some(Outcome::Ok { .. })) && !call.interpreted;
-            let is_unasked = call.requested.confirm.is_none() && call.edited_by.is_none();
-            is_ok && (is_unasked || is_approval)
-        };
-        node.status == StepStatus::Completed && node.calls.iter().all(is_fine)
-    };
-    state.entered_nodes(work) == planned.path && work.nodes.iter().all(is_done)
-}
-
 /// Whether the flow that a run follows is the one that is loaded.
 fn is_loaded(catalogue: &Catalogue, flow: &Flow) -> bool {
     catalogue.flow(&flow.name).is_some_and(|loaded| **loaded == *flow)
@@ -218,68 +219,65 @@ fn definitions(catalogue: &Catalogue, flow: &Flow) -> BTreeMap<String, String> {
     planner::tool_definitions(catalogue, &Plan::of_flow(&flow.name, ""))
 }
 
-/// The nodes of a learned plan, if it is a path through this flow that may be followed now.
-fn possible<'a>(
-    state: &RunState,
-    (number, flow): (u32, &Flow),
-    plan: &'a LearnedPlan,
-) -> Option<&'a [String]> {
-    let (name, path) = plan.flow_path()?;
-    (name == flow.name && state.may_follow(number, flow, path)).then_some(path)
+/// A flow's step for which a learned path is looked for.
+pub(crate) struct PathLookUp<'a> {
+    pub(crate) state: &'a RunState,
+    pub(crate) catalogue: &'a Catalogue,
+    /// The number of the step.
+    pub(crate) step: u32,
+    pub(crate) template: &'a PathTemplate,
 }
 
-/// Returns what follows for a flow's step from what is known of its template, with the rule of [`proven`]. The path is one that
-/// may be followed.
-pub(crate) fn recalled_path(
-    state: &RunState,
-    catalogue: &Catalogue,
-    (number, template): (u32, &PathTemplate),
-    known: Option<&PlanHistory>,
-    rule: (u32, Timestamp),
-) -> PathRecall {
-    match found_path(state, catalogue, (number, template), known, rule) {
-        Ok(path) => {
-            PathRecall { path: Some(path), ..PathRecall::without_path(RecallOutcome::Reused, &template.id) }
+impl<'a> PathLookUp<'a> {
+    /// Returns what follows from what is known of the template, with the rule of [`proven`]. The path is one that may be
+    /// followed.
+    pub(crate) fn recall(&self, known: Option<&PlanHistory>, rule: (u32, Timestamp)) -> PathRecall {
+        match self.found(known, rule) {
+            Ok(path) => PathRecall {
+                path: Some(path),
+                ..PathRecall::without_path(RecallOutcome::Reused, &self.template.id)
+            },
+            Err(why) => PathRecall::without_path(why, &self.template.id),
         }
-        Err(why) => PathRecall::without_path(why, &template.id),
     }
-}
 
-fn found_path(
-    state: &RunState,
-    catalogue: &Catalogue,
-    (number, template): (u32, &PathTemplate),
-    known: Option<&PlanHistory>,
-    rule: (u32, Timestamp),
-) -> Result<Vec<String>, RecallOutcome> {
-    let known = proven(known, rule)?;
-    let flow = state.steps.get(&number).and_then(|step| state.flow_of(step));
-    let flow = flow.ok_or(RecallOutcome::Unusable)?;
-    if definitions(catalogue, flow) != known.plan.definitions {
-        return Err(RecallOutcome::Changed);
+    fn found(
+        &self,
+        known: Option<&PlanHistory>,
+        rule: (u32, Timestamp),
+    ) -> Result<Vec<String>, RecallOutcome> {
+        let known = proven(known, rule)?;
+        let flow = self.flow().ok_or(RecallOutcome::Unusable)?;
+        if definitions(self.catalogue, flow) != known.plan.definitions {
+            return Err(RecallOutcome::Changed);
+        }
+        let path = self.possible(flow, &known.plan).filter(|_| is_loaded(self.catalogue, flow));
+        let path = path.ok_or(RecallOutcome::Unusable)?;
+        // A question may ask whether something is allowed.
+        let is_question = self.template.ask == PlainAsk::Question;
+        if is_question && planner::path_writes(self.catalogue, flow, path) {
+            return Err(RecallOutcome::Unfit);
+        }
+        Ok(path.to_vec())
     }
-    let path = possible(state, (number, flow), &known.plan).filter(|_| is_loaded(catalogue, flow));
-    let path = path.ok_or(RecallOutcome::Unusable)?;
-    // A question may ask whether something is allowed.
-    if template.ask == PlainAsk::Question && planner::path_writes(catalogue, flow, path) {
-        return Err(RecallOutcome::Unfit);
-    }
-    Ok(path.to_vec())
-}
 
-/// The paths among `known` whose requests are most similar to that of a flow's step, and that may be followed now. `known`
-/// holds the words and the plan of each.
-pub(crate) fn similar_paths(
-    state: &RunState,
-    catalogue: &Catalogue,
-    (number, template): (u32, &PathTemplate),
-    known: &[(String, LearnedPlan)],
-) -> Vec<PathHint> {
-    let Some(flow) = state.steps.get(&number).and_then(|step| state.flow_of(step)) else {
-        return Vec::new();
-    };
-    let now = definitions(catalogue, flow);
-    let current = known.iter().filter(|(_, plan)| plan.definitions == now);
-    let paths = current.filter_map(|(words, plan)| Some((words, possible(state, (number, flow), plan)?)));
-    path_hints(&template.words, paths)
+    /// The paths among `known` whose requests are most similar to that of the step, and that may be followed now. `known` holds
+    /// the words and the plan of each.
+    pub(crate) fn similar(&self, known: &[(String, LearnedPlan)]) -> Vec<PathHint> {
+        let Some(flow) = self.flow() else { return Vec::new() };
+        let now = definitions(self.catalogue, flow);
+        let current = known.iter().filter(|(_, plan)| plan.definitions == now);
+        let paths = current.filter_map(|(words, plan)| Some((words, self.possible(flow, plan)?)));
+        path_hints(&self.template.words, paths)
+    }
+
+    fn flow(&self) -> Option<&'a Flow> {
+        self.state.steps.get(&self.step).and_then(|step| self.state.flow_of(step))
+    }
+
+    /// The nodes of a learned plan, if it is a path through this flow that may be followed now.
+    fn possible<'p>(&self, flow: &Flow, plan: &'p LearnedPlan) -> Option<&'p [String]> {
+        let (name, path) = plan.flow_path()?;
+        (name == flow.name && self.state.may_follow(self.step, flow, path)).then_some(path)
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Driver;
-use crate::learning::{self, PathTemplate, PlanHistory, RequestTemplate};
+use crate::learning::{self, PathLookUp, PathTemplate, PlanHistory, RequestTemplate};
 use crate::run::{Event, Fault, LearnMode, LearnedPlan, PathRecall, PlanRecall, RecallOutcome};
 use crate::store::{self, Store};
 use crate::tools::Principal;
@@ -80,19 +80,21 @@ impl Driver {
 
     async fn known_paths(&mut self, step: u32, template: &PathTemplate) -> Result<PathRecall, store::Error> {
         let learned = &self.shared.learned;
-        let of_step = (step, template);
         let mut recall = PathRecall::without_path(RecallOutcome::Hints, &template.id);
         if self.state.settings().learn == LearnMode::Reuse {
             let known = learned.history(&self.principal, &template.id).await?;
             let rule = (learned.after, Timestamp::now());
-            recall =
-                learning::recalled_path(&self.state, &self.shared.catalogue, of_step, known.as_ref(), rule);
+            recall = self.path_look_up(step, template).recall(known.as_ref(), rule);
         }
         if recall.path.is_none() && self.state.may_plan_path(step) {
             let known = learned.proven(&self.principal, Some(&template.flow)).await?;
-            recall.hints = learning::similar_paths(&self.state, &self.shared.catalogue, of_step, &known);
+            recall.hints = self.path_look_up(step, template).similar(&known);
         }
         Ok(recall)
+    }
+
+    fn path_look_up<'a>(&'a self, step: u32, template: &'a PathTemplate) -> PathLookUp<'a> {
+        PathLookUp { state: &self.state, catalogue: &self.shared.catalogue, step, template }
     }
 
     /// Appends an event of the machine. If it ends the run, what the run teaches is written with it.
