@@ -25,8 +25,15 @@ struct ToolTask {
     workers: tokio::runtime::Handle,
 }
 
-/// How a tool ended: with its result, unless it panicked, or was given up with a code.
-type ToolEnd = Result<Result<Result<Value, ToolError>, tokio::task::JoinError>, &'static str>;
+/// How a tool ended.
+enum ToolEnd {
+    Returned(Result<Value, ToolError>),
+    Panicked,
+    /// It is not waited for any more, since its run was cancelled.
+    Cancelled,
+    /// It is not waited for any more, since its time is over.
+    TimedOut,
+}
 
 impl ToolTask {
     fn start(
@@ -45,16 +52,19 @@ impl ToolTask {
 
     /// Waits for the end. What the call holds is returned then, because its caller may call again at once.
     async fn end(mut self, cancelled: &CancellationToken) -> ToolEnd {
-        let Some((task, _)) = &mut self.running else { return Err("tool.cancelled") };
-        let ended = tokio::select! {
-            ended = tokio::time::timeout(self.limit, &mut *task) => ended.map_err(|_| "tool.timeout"),
-            () = cancelled_if_read(cancelled, self.effect) => Err("tool.cancelled"),
+        let Some((task, _)) = &mut self.running else { return ToolEnd::Cancelled };
+        let end = tokio::select! {
+            ended = tokio::time::timeout(self.limit, &mut *task) => match ended {
+                Ok(Ok(returned)) => ToolEnd::Returned(returned),
+                Ok(Err(_panic)) => ToolEnd::Panicked,
+                Err(_elapsed) => ToolEnd::TimedOut,
+            },
+            () = cancelled_if_read(cancelled, self.effect) => ToolEnd::Cancelled,
         };
-        if ended.is_err() {
-            task.abort();
-        }
+        // Of a tool that has ended, this does nothing.
+        task.abort();
         self.running = None;
-        ended
+        end
     }
 }
 
@@ -107,21 +117,20 @@ pub(super) async fn run_tool(
         trace_parent: call.trace_parent,
     };
     let started = Instant::now();
-    let ended = ToolTask::start(tool, &call, context, held, options).end(&call.cancelled).await;
-    let end = match ended {
-        Ok(Ok(Ok(result))) => tool.end_with_result(call.terms(), nesting::truncate_deep(result)),
-        Ok(Ok(Err(error))) => tool.end_with_error(error),
-        Ok(Err(_panic)) => {
+    let end = match ToolTask::start(tool, &call, context, held, options).end(&call.cancelled).await {
+        ToolEnd::Returned(Ok(result)) => tool.end_with_result(call.terms(), nesting::truncate_deep(result)),
+        ToolEnd::Returned(Err(error)) => tool.end_with_error(error),
+        ToolEnd::Panicked => {
             let message = format!("{} failed with an internal error", tool.name);
             tool.end_unfinished("tool.panicked", message)
         }
-        Err("tool.cancelled") => {
+        ToolEnd::Cancelled => {
             let message = format!("{} was cancelled with its run", tool.name);
             tool.end_unfinished("tool.cancelled", message)
         }
-        Err(code) => {
+        ToolEnd::TimedOut => {
             let message = format!("{} did not answer within {} ms", tool.name, tool.timeout_ms);
-            tool.end_unfinished(code, message)
+            tool.end_unfinished("tool.timeout", message)
         }
     };
     tracing::debug!(scene = %scene.name, tool = %tool.name, elapsed = ?started.elapsed(), "tool call ended");
