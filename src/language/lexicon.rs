@@ -56,7 +56,7 @@ combien quand qui quoi wer wann wo wieviel cuantos cuando quien donde quantos qu
 /// Units of time, and other words that occur in every domain.
 const TIME_UNITS: &str = "\
 giorno giorni giornata day days settimana settimane week weeks mese mesi month months anno anni year years ora ore \
-hour hours minuto minuti minute minutes time volta volte times number numero new nuovo nuova name cosa cose thing \
+hour hours minuto minuti minute minutes mins time volta volte times number numero new nuovo nuova name cosa cose thing \
 things night nights notte notti start starts begin begins inizia comincia";
 
 /// Greetings, thanks and approval: polite words that request nothing.

@@ -96,6 +96,11 @@ fn requests_call_the_right_tool_with_arguments() {
             "book_room",
             json!({"room": "Blu", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T16:00:00+02:00"}),
         ),
+        (
+            "Book room Green tomorrow at 2pm for 90 mins",
+            "book_room",
+            json!({"room": "Green", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T15:30:00+02:00"}),
+        ),
         ("Ci sono sale libere dopodomani?", "free_rooms", json!({"day": "2026-05-06"})),
         ("Traccia la spedizione TRK55501", "track_parcel", json!({"code": "TRK55501"})),
         ("Has my package TRK00077 arrived? Track it please", "track_parcel", json!({"code": "TRK00077"})),
