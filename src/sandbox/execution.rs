@@ -36,14 +36,12 @@ pub(super) fn execute(program: &Program) -> Stop {
     let mut printed = Printed::new(program.limits.printed_bytes);
     let mut execution = Execution { program, scenes: scenes(&program.functions), made: 0, is_entered: false };
     match execution.run(&mut printed) {
-        Ok(Ended::Call { call, line }) => Stop::Call { call, line },
-        Ok(Ended::Finished(values)) => {
-            let [status, answer_text, answer_rows, dry_run, returned] = *values;
+        Ok(LeftValues { status, answer_text, answer_rows, dry_run, returned }) => {
             let (printed, cut) = printed.into_parts();
-            let left = Finished { printed, cut, status, answer_text, answer_rows, returned, dry_run };
-            Stop::Finished(left)
+            Stop::Finished(Finished { printed, cut, status, answer_text, answer_rows, returned, dry_run })
         }
-        Err(ExecutionFault { code, message, line }) => {
+        Err(Halt::Call { call, line }) => Stop::Call { call, line },
+        Err(Halt::Fault(ExecutionFault { code, message, line })) => {
             let (printed, _) = printed.into_parts();
             let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
             Stop::Fault(ProgramFault { code: code.to_owned(), message, line, printed })
@@ -51,13 +49,25 @@ pub(super) fn execute(program: &Program) -> Stop {
     }
 }
 
-enum Ended {
+/// The values that a program leaves at its end.
+#[derive(Default)]
+struct LeftValues {
+    status: Option<Value>,
+    answer_text: Option<Value>,
+    answer_rows: Option<Value>,
+    dry_run: Option<Value>,
+    /// What a tool in Python returned.
+    returned: Option<Value>,
+}
+
+/// Why an execution ends before the program does.
+enum Halt {
+    /// At a call that was not made before.
     Call {
         call: ProgramCall,
         line: Option<u32>,
     },
-    /// `STATUS`, `answer_text`, `answer_rows`, `DRY_RUN`, and what a tool in Python returned.
-    Finished(Box<[Option<Value>; 5]>),
+    Fault(ExecutionFault),
 }
 
 struct ExecutionFault {
@@ -76,8 +86,14 @@ impl ExecutionFault {
     }
 }
 
-/// What a step of the interpreter came to: it continues, or the program ended.
-type Step = Result<Result<ReplProgress, Box<ReplStartError>>, Result<Ended, ExecutionFault>>;
+impl From<ExecutionFault> for Halt {
+    fn from(fault: ExecutionFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Where the interpreter is after a step, or the error that the program did not catch.
+type Progress = Result<ReplProgress, Box<ReplStartError>>;
 
 struct Execution<'p> {
     program: &'p Program,
@@ -90,17 +106,17 @@ struct Execution<'p> {
 }
 
 impl Execution<'_> {
-    fn run(&mut self, printed: &mut Printed) -> Result<Ended, ExecutionFault> {
+    fn run(&mut self, printed: &mut Printed) -> Result<LeftValues, Halt> {
         let program = self.program;
         if program.source.len() > MAX_SOURCE_BYTES {
             let message =
                 format!("the program has {} bytes; at most {MAX_SOURCE_BYTES}", program.source.len());
-            return Err(ExecutionFault::new("code.refused", message));
+            return Err(ExecutionFault::new("code.refused", message).into());
         }
         if let Some((word, line)) = asynchronous(&program.source) {
             let message =
                 format!("`{word}` is not available: call functions one after the other, without `await`");
-            return Err(ExecutionFault::new("code.refused", message).at(Some(line)));
+            return Err(ExecutionFault::new("code.refused", message).at(Some(line)).into());
         }
         let limits = ResourceLimits::default()
             .max_duration(Duration::from_millis(program.limits.time_ms))
@@ -112,32 +128,31 @@ impl Execution<'_> {
         let mut objects: Vec<_> = self.scenes.iter().enumerate().map(object).collect();
         objects.extend(program.entry.as_ref().map(|entry| (CONTEXT.to_owned(), from_json(&entry.context))));
         let progress = repl.feed_start(&program.source, objects, printed.writer());
-        match (self.complete(progress, printed), &program.entry) {
-            (Ok((repl, _)), None) => self.finish(repl),
-            (Ok((repl, _)), Some(entry)) => self.enter(repl, entry, printed),
-            (Err(ended), _) => ended,
+        let (repl, _) = self.complete(progress, printed)?;
+        match &program.entry {
+            None => Ok(self.finish(repl)?),
+            Some(entry) => self.enter(repl, entry, printed),
         }
     }
 
-    /// Executes what was begun to its end; the value of its last expression. Otherwise, where it stopped.
+    /// Executes what was begun to its end; the value of its last expression.
     fn complete(
         &mut self,
-        mut progress: Result<ReplProgress, Box<ReplStartError>>,
+        mut progress: Progress,
         printed: &mut Printed,
-    ) -> Result<(MontyRepl, MontyObject), Result<Ended, ExecutionFault>> {
+    ) -> Result<(MontyRepl, MontyObject), Halt> {
         loop {
-            let step = match progress {
-                Err(failed) => return Err(Err(self.fault_of(&failed.error))),
+            progress = match progress {
+                Err(failed) => return Err(self.fault_of(&failed.error).into()),
                 Ok(ReplProgress::Complete { repl, value }) => return Ok((repl, value)),
-                Ok(ReplProgress::FunctionCall(call)) => self.call(call, printed),
-                Ok(ReplProgress::NameLookup(lookup)) => Ok(self.name(lookup, printed)),
-                Ok(ReplProgress::OsCall(call)) => self.system(call, printed),
+                Ok(ReplProgress::FunctionCall(call)) => self.call(call, printed)?,
+                Ok(ReplProgress::NameLookup(lookup)) => self.name(lookup, printed),
+                Ok(ReplProgress::OsCall(call)) => self.system(call, printed)?,
                 Ok(ReplProgress::ResolveFutures(_)) => {
                     let message = "functions are called without `await`";
-                    return Err(Err(ExecutionFault::new("code.refused", message)));
+                    return Err(ExecutionFault::new("code.refused", message).into());
                 }
             };
-            progress = step?;
         }
     }
 
@@ -147,22 +162,19 @@ impl Execution<'_> {
         repl: MontyRepl,
         entry: &ProgramEntry,
         printed: &mut Printed,
-    ) -> Result<Ended, ExecutionFault> {
+    ) -> Result<LeftValues, Halt> {
         self.is_entered = true;
         let named = entry.arguments.keys().map(|name| format!("{name}={ARGUMENTS}[{name:?}]"));
         let call = format!("{}({})", entry.function, named.collect::<Vec<_>>().join(", "));
         let arguments = from_json(&Value::Object(entry.arguments.clone()));
         let progress = repl.feed_start(&call, vec![(ARGUMENTS.to_owned(), arguments)], printed.writer());
-        let value = match self.complete(progress, printed) {
-            Ok((_, value)) => value,
-            Err(ended) => return ended,
-        };
+        let (_, value) = self.complete(progress, printed)?;
         self.check_calls()?;
         let mut left = MAX_VALUE_BYTES;
         let returned = to_json(value, &mut left).map_err(|why| {
             ExecutionFault::new("code.arguments", format!("what `{}` returns {why}", entry.function))
         })?;
-        Ok(Ended::Finished(Box::new([None, None, None, None, Some(returned)])))
+        Ok(LeftValues { returned: Some(returned), ..LeftValues::default() })
     }
 
     /// All calls were made that were made when the program ran before.
@@ -181,14 +193,14 @@ impl Execution<'_> {
     }
 
     /// A call of a function: the recorded outcome, or the end of this execution.
-    fn call(&mut self, mut call: ReplFunctionCall, printed: &mut Printed) -> Step {
+    fn call(&mut self, mut call: ReplFunctionCall, printed: &mut Printed) -> Result<Progress, Halt> {
         let name = match call.object_id {
             Some(id) => format!("{}.{}", self.scene(id).unwrap_or("object"), call.function_name),
             None => call.function_name.clone(),
         };
         if self.program.entry.is_some() && !self.is_entered {
             let message = format!("`{name}` is called outside of the functions of the file");
-            return Err(Err(ExecutionFault::new("code.refused", message).at(line_of(call, printed))));
+            return Err(ExecutionFault::new("code.refused", message).at(line_of(call, printed)).into());
         }
         let Some(function) = self.function(&name) else {
             let message = self.unknown(&name);
@@ -199,22 +211,22 @@ impl Execution<'_> {
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(message) => {
-                return Err(Err(ExecutionFault::new("code.arguments", message).at(line_of(call, printed))));
+                return Err(ExecutionFault::new("code.arguments", message).at(line_of(call, printed)).into());
             }
         };
         let made = ProgramCall { function: name, arguments };
         let at = self.made;
         if at >= usize::try_from(self.program.limits.calls).unwrap_or(usize::MAX) {
             let message = format!("the program makes more than {} calls", self.program.limits.calls);
-            return Err(Err(ExecutionFault::new("code.calls", message).at(line_of(call, printed))));
+            return Err(ExecutionFault::new("code.calls", message).at(line_of(call, printed)).into());
         }
         self.made += 1;
         let Some(PastCall { call: past, outcome }) = self.program.calls.get(at) else {
             let line = line_of(call, printed);
-            return Err(Ok(Ended::Call { call: made, line }));
+            return Err(Halt::Call { call: made, line });
         };
         if *past != made {
-            return Err(Err(diverged(at, &made, past).at(line_of(call, printed))));
+            return Err(diverged(at, &made, past).at(line_of(call, printed)).into());
         }
         let result = match outcome {
             PastOutcome::Returned(value) => ExtFunctionResult::Return(from_json(value)),
@@ -237,11 +249,7 @@ impl Execution<'_> {
     }
 
     /// The value of a name that the program did not define.
-    fn name(
-        &self,
-        lookup: ReplNameLookup,
-        printed: &mut Printed,
-    ) -> Result<ReplProgress, Box<ReplStartError>> {
+    fn name(&self, lookup: ReplNameLookup, printed: &mut Printed) -> Progress {
         let found = match lookup.object_id() {
             None => NameLookupResult::Undefined,
             Some(id) => {
@@ -256,7 +264,7 @@ impl Execution<'_> {
     }
 
     /// What a program asks of the system: its clock, which stands still; everything else ends it.
-    fn system(&self, call: ReplOsCall, printed: &mut Printed) -> Step {
+    fn system(&self, call: ReplOsCall, printed: &mut Printed) -> Result<Progress, Halt> {
         let now = jiff::Timestamp::from_millisecond(self.program.now_ms).unwrap_or_default();
         let value = match &call.function_call {
             OsFunctionCall::DateToday => date(&now.to_zoned(self.local())),
@@ -264,7 +272,7 @@ impl Execution<'_> {
             other => {
                 let message = format!("`{}` is not available to a program", other.name());
                 let line = line_of_error(call.abort(stopped(), printed.writer()));
-                return Err(Err(ExecutionFault::new("code.refused", message).at(line)));
+                return Err(ExecutionFault::new("code.refused", message).at(line).into());
             }
         };
         Ok(call.resume(value, printed.writer()))
@@ -277,7 +285,7 @@ impl Execution<'_> {
     }
 
     /// Reads what the program left.
-    fn finish(&self, mut repl: MontyRepl) -> Result<Ended, ExecutionFault> {
+    fn finish(&self, mut repl: MontyRepl) -> Result<LeftValues, ExecutionFault> {
         self.check_calls()?;
         let mut left = MAX_VALUE_BYTES;
         let mut values = [None, None, None, None];
@@ -297,7 +305,7 @@ impl Execution<'_> {
             };
         }
         let [status, answer_text, answer_rows, dry_run] = values;
-        Ok(Ended::Finished(Box::new([status, answer_text, answer_rows, dry_run, None])))
+        Ok(LeftValues { status, answer_text, answer_rows, dry_run, returned: None })
     }
 
     /// The fault that an exception of the interpreter means.
@@ -421,7 +429,7 @@ fn line_of(call: ReplFunctionCall, printed: &mut Printed) -> Option<u32> {
     line_of_error(call.abort(stopped(), printed.writer()))
 }
 
-fn line_of_error(ended: Result<ReplProgress, Box<ReplStartError>>) -> Option<u32> {
+fn line_of_error(ended: Progress) -> Option<u32> {
     ended.err().and_then(|failed| line(&failed.error))
 }
 
