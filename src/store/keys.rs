@@ -205,7 +205,7 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Changes whenever a key is revoked through this store, but not when another process revokes one.
+    /// Changes whenever a key is revoked, or gets another role, through this store; not when another process does that.
     pub(super) fn key_changes(&self) -> watch::Receiver<u64> {
         self.inner.key_changes.subscribe()
     }

@@ -102,8 +102,8 @@ pub const DATABASE_FILE: &str = "proscenium.db";
 /// Name of the directory in the data directory that holds the content of documents.
 pub const DOCUMENT_DIR: &str = "documents";
 
-/// Connections for the scenes' data and for reads. The journal writer has its own connection, which a
-/// scene's long transaction cannot occupy.
+/// Connections for the scenes' data and for reads. Changes of the database itself have connections of their own
+/// ([`JournalWriter`]), which a scene's long transaction cannot occupy.
 const POOL_SIZE: u32 = 4;
 
 /// The SQLite VFS that keeps the write-ahead log's index in memory instead of in a file, which a full disk
@@ -145,7 +145,7 @@ struct StoreInner {
     unreadable: UnreadableRuns,
     /// The bytes of documents that are being added.
     uploads: Arc<UploadBytes>,
-    /// Number of keys revoked through this store.
+    /// How often a key was revoked, or got another role, through this store.
     key_changes: watch::Sender<u64>,
     /// The quota of a tenant's stored bytes; `u64::MAX` for none.
     max_tenant_bytes: AtomicU64,
@@ -330,13 +330,12 @@ impl Store {
         drop(lock(&self.inner.dir).take());
     }
 
-    /// The writing connection, for changes outside the journal. The journal rereads the stream heads
-    /// afterwards.
+    /// Exclusive access to the connections that write, for changes outside the journal.
     async fn writer(&self, doing: &str) -> Result<WriterGuard<'_>, Error> {
         self.journal_writer()?.lock().await.map_err(|e| Error::database(self.path(), doing, &e))
     }
 
-    /// The only connection that writes to the journal.
+    /// The connections that write.
     fn journal_writer(&self) -> Result<&JournalWriter, Error> {
         self.inner.writer.as_ref().ok_or_else(|| {
             Error::new(
