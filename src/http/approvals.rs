@@ -12,7 +12,7 @@ use super::intake;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
-use super::view::JournaledRun;
+use super::view::JournalledRun;
 use super::{next_cursor, parse_page};
 use crate::access::AccessAction;
 use crate::documents::ApprovalDocument;
@@ -116,7 +116,7 @@ fn unknown_approval(id: ApprovalId) -> Problem {
 }
 
 async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<ApprovalDocument, Problem> {
-    let run = JournaledRun::read(app, tenant, id.run).await?.ok_or_else(|| unknown_approval(id))?;
+    let run = JournalledRun::read(app, tenant, id.run).await?.ok_or_else(|| unknown_approval(id))?;
     run.approval(app, id).ok_or_else(|| unknown_approval(id))
 }
 
@@ -135,12 +135,12 @@ pub(crate) async fn list(
     let rows = app.engine.approvals(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.id);
     let mut approvals = Vec::with_capacity(rows.len());
-    let mut last: Option<JournaledRun> = None;
+    let mut last: Option<JournalledRun> = None;
     for row in rows {
         // Approvals of one run are usually adjacent.
         if last.as_ref().is_none_or(|read| read.state.run != row.id.run) {
             // One unreadable run must not hide the approvals of the others.
-            last = match JournaledRun::read(&app, &who.tenant, row.id.run).await {
+            last = match JournalledRun::read(&app, &who.tenant, row.id.run).await {
                 Ok(read) => read,
                 Err(problem) => {
                     let (run, session, tenant) = (row.id.run, &row.session, &row.tenant);

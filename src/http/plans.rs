@@ -19,7 +19,7 @@ use super::intake::{self, failure_problem};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
-use super::view::{JournaledRun, large_json};
+use super::view::{JournalledRun, large_json};
 use super::{next_cursor, parse_page};
 use crate::access::AccessAction;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
@@ -123,7 +123,7 @@ async fn authorized_run_of_plan(
 
 /// The document of a run's plan.
 async fn document(app: &App, tenant: &TenantId, run: RunId) -> Result<PlanDocument, Problem> {
-    let journalled = JournaledRun::read(app, tenant, run).await?;
+    let journalled = JournalledRun::read(app, tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::not_found("plan", &run.to_string()))?;
     journalled.plan(app, tenant, VersionPage::default()).await
 }

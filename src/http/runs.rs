@@ -12,7 +12,7 @@ use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
 use super::sse;
-use super::view::{JournaledRun, large_json};
+use super::view::{JournalledRun, large_json};
 use crate::access::AccessAction;
 use crate::documents::Explanation;
 use crate::planner::CommandAction;
@@ -177,7 +177,7 @@ pub(crate) async fn explain(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
-    let journalled = JournaledRun::read(&app, &who.tenant, run).await?;
+    let journalled = JournalledRun::read(&app, &who.tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::not_found("run", &path))?;
     large_json(HttpResponse::Ok(), journalled.explanation(who.reads_everything())).await
 }

@@ -11,12 +11,12 @@ use crate::documents::{ApprovalDocument, Explanation, PlanDocument, VersionPage}
 use crate::run::{ApprovalId, Envelope, Event, Fault, RunId, RunState, TenantId};
 
 /// A run's events and the state folded from them.
-pub(crate) struct JournaledRun {
+pub(crate) struct JournalledRun {
     events: Vec<Envelope<Event>>,
     pub(crate) state: RunState,
 }
 
-impl JournaledRun {
+impl JournalledRun {
     /// Reads the run, including events that are not on disk yet; `None` if the tenant has no such run.
     pub(crate) async fn read(app: &App, tenant: &TenantId, run: RunId) -> Result<Option<Self>, Problem> {
         let events = app.engine.events_of(tenant, run).await?;

@@ -10,7 +10,7 @@ use super::super::app::App;
 use super::super::principal::RequestPrincipal;
 use super::super::problem::Problem;
 use super::super::query::QueryParameters;
-use super::super::view::{JournaledRun, large_json};
+use super::super::view::{JournalledRun, large_json};
 use super::authorized_run_of_plan;
 use crate::access::AccessAction;
 use crate::documents::{PlanDocument, VersionPage};
@@ -83,7 +83,7 @@ pub(crate) async fn one(
 ) -> Result<HttpResponse, Problem> {
     let page = query.version_page()?;
     let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Read).await?;
-    let journalled = JournaledRun::read(&app, &who.tenant, run).await?;
+    let journalled = JournalledRun::read(&app, &who.tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::not_found("plan", &path))?;
     let state = &journalled.state;
     match query.format.unwrap_or_else(|| negotiated_format(&request)) {
