@@ -11,7 +11,7 @@ use proscenium::run::{Effect, PlanningMaker, Purpose};
 use proscenium::sandbox;
 use proscenium::scene::Scene;
 use proscenium::setting::redact_url;
-use proscenium::store::{DataDirContents, DataDirReport, ErrorCode, inspect};
+use proscenium::store::{DataDir, DataDirContents, DataDirReport, ErrorCode, Store, inspect};
 use proscenium::tools::{NativeTools, ToolError};
 
 use super::address;
@@ -248,6 +248,39 @@ pub fn unusable_settings(loaded: &LoadedConfig, scenes: &[Scene], tools: &Native
     wrong.collect()
 }
 
+/// Tries the `schema.sql` of each scene in a new database, which is removed: at a first start, and at a second one, when
+/// its tables exist.
+pub async fn unusable_schemas(scenes: &[Scene]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let own = |scene: &&Scene| scene.schema_sql.is_some();
+    if !scenes.iter().any(|scene| own(&scene)) {
+        return findings;
+    }
+    // Without a temporary directory, the SQL is checked where a server starts.
+    let Ok(dir) = tempfile::Builder::new().prefix("proscenium-check-").tempdir() else { return findings };
+    let Ok(owned) = DataDir::open(dir.path()) else { return findings };
+    let Ok(store) = Store::open(owned).await else { return findings };
+    for scene in scenes.iter().filter(own) {
+        let sql = scene.schema_sql.as_deref().unwrap_or_default();
+        let (error, remedy) = match store.apply_scene_schema(&scene.name, sql).await {
+            Err(error) => (error, "correct it: no command that uses the scenes would start"),
+            Ok(()) => match store.apply_scene_schema(&scene.name, sql).await {
+                Err(error) => (error, "it is run at every start: write CREATE TABLE IF NOT EXISTS"),
+                Ok(()) => continue,
+            },
+        };
+        findings.push(Finding {
+            place: format!("scene {}", scene.name),
+            level: Level::Error,
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            remedy: remedy.to_owned(),
+        });
+    }
+    store.close().await;
+    findings
+}
+
 /// Finds what keeps consultations from being useful or cheap, where the configured level allows them.
 pub fn unfit_consultations(config: &Config) -> Vec<Finding> {
     if config.execution.level < Some(ExecutionLevel::Adaptive) {
@@ -440,6 +473,34 @@ mod tests {
 
         Nothing is wrong.
         ");
+    }
+
+    #[tokio::test]
+    async fn tables_of_a_scene_are_tried_as_at_two_starts() {
+        let scene = |sql: &str| {
+            let scene = Scene::builder("Orders").description("Orders.").instructions("Look.");
+            scene.schema_sql(sql).build().unwrap()
+        };
+        let told = async |sql: &str| {
+            let found = unusable_schemas(&[scene(sql)]).await;
+            found.into_iter().map(|f| format!("{}: {}: {}", f.code, f.message, f.remedy)).collect::<Vec<_>>()
+        };
+        assert!(told("CREATE TABLE IF NOT EXISTS orders (id INTEGER);").await.is_empty());
+        assert_eq!(
+            told("CREATE TABEL orders (id INTEGER);").await,
+            [
+                "store.scene_schema: the schema.sql of scene Orders cannot be applied: near \"TABEL\": syntax error: \
+              correct it: no command that uses the scenes would start"
+            ]
+        );
+        assert_eq!(
+            told("CREATE TABLE orders (id INTEGER);").await,
+            [
+                "store.scene_schema: the schema.sql of scene Orders cannot be applied: table orders already exists: \
+              it is run at every start: write CREATE TABLE IF NOT EXISTS"
+            ]
+        );
+        assert!(told("DROP TABLE runs;").await[0].contains("it changes the store's own tables"));
     }
 
     #[test]

@@ -101,6 +101,7 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     findings.extend(check::unfit_consultations(&loaded.config));
     findings.extend(check::unfit_programs(loaded));
     let unusable = check::unusable_settings(loaded, &scenes.scenes, &shipped::tools());
+    findings.extend(check::unusable_schemas(&scenes.scenes).await);
     let are_settings_sound = unusable.is_empty();
     findings.extend(unusable);
     if live && are_settings_sound {

@@ -1,7 +1,7 @@
 //! Turns a draft into a usable scene and reports all faults at once.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -11,6 +11,7 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
+use super::sentences;
 use super::{
     Scene, SceneExample, SceneTool, ToolApproval, ToolExpectations, expectations, parameters, python,
     summary_tool, tables, undo,
@@ -29,7 +30,7 @@ use crate::staged::SceneTables;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::summary::SummaryTool;
-use crate::tools::{NativeTools, Tool, http, phrase};
+use crate::tools::{NativeTools, Tool, http};
 
 pub(super) const DEFAULT_CONCURRENCY: u32 = 32;
 pub(super) const DEFAULT_MAILBOX: u32 = 1024;
@@ -348,7 +349,7 @@ fn check_tool(
     let parameters = draft.parameters.take().unwrap_or_else(no_parameters);
     let validator = parameters::compile(&shown, &parameters, &draft.parameter_lines, report);
     check_identity(&draft.identity, &parameters.value, &shown, report);
-    check_sentences(&shown, [&draft.say, &draft.confirm], &parameters.value, report);
+    sentences::check(&shown, &draft.say, &draft.confirm, &parameters.value, report);
     let (expectations, policies) =
         check_responses(&mut draft, alternative, &shown, &parameters.value, report);
     let call = draft.call?;
@@ -498,6 +499,15 @@ fn warn_of_write_keys(draft: &ToolDraft, tool: &str, report: &FaultReport) {
         let message = format!("{tool} only reads, and reads may always be repeated");
         report.warning(repeat.line, "repeat", message, "remove `repeat`, or set effect = \"write\"");
     }
+    if let Some(question) = draft.confirm.values().next() {
+        let message = format!("{tool} only reads, and nothing is asked before a read");
+        report.warning(
+            question.line,
+            "confirm",
+            message,
+            "remove [tools.confirm], or set effect = \"write\"",
+        );
+    }
     if let Some(approval) = draft.approval.as_ref().filter(|approval| approval.value == ToolApproval::Plan) {
         let message = format!("{tool} only reads, and a plan needs no approval for reads");
         report.warning(approval.line, "approval", message, "write `approval = \"call\"`, or remove it");
@@ -533,71 +543,6 @@ fn check_flag(
     let kind = if meant == Effect::Write { "writes" } else { "reads" };
     let message = format!("`{key}` of {tool} has no effect: it is for {kind}");
     report.warning(flag.line, key, message, format!("remove `{key}`, or change `effect`"));
-}
-
-pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
-    if !phrase::is_language(language) {
-        let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
-        report.error(template.line, "say_language", format!("{language:?} is not a language code"), remedy);
-    }
-    if let Err(error) = phrase::check_template(&template.value) {
-        let message = format!("the sentence of {tool} in {language:?} cannot be used: {error}");
-        report.error(
-            template.line,
-            "say_template",
-            message,
-            "write it as \"A {{ city }} il {{ date | day }}\"",
-        );
-    }
-}
-
-/// Checks the sentences of a tool: about its results, and of its confirmation.
-fn check_sentences(tool: &str, kinds: [&LocatedTexts; 2], parameters: &Value, report: &FaultReport) {
-    for (language, template) in kinds.into_iter().flatten() {
-        check_sentence(tool, language, template, report);
-    }
-    for sentences in kinds {
-        check_variables(tool, sentences, parameters, report);
-    }
-}
-
-/// Checks the variables of a tool's sentences. An argument is declared; the fields of a result are not, so one of them
-/// counts as misspelt if it is nearly `arguments`, or a field that the sentence of another language uses.
-fn check_variables(tool: &str, sentences: &LocatedTexts, parameters: &Value, report: &FaultReport) {
-    let known: Vec<&str> = parameters::property_names(parameters).collect();
-    let used: Vec<BTreeSet<String>> = sentences.values().map(|text| phrase::variables(&text.value)).collect();
-    for ((language, text), own) in sentences.iter().zip(&used) {
-        let unknown = |variable: &str| {
-            format!("the sentence of {tool} in {language:?} has an unknown variable {variable:?}")
-        };
-        for variable in own {
-            let (root, rest) = variable.split_once('.').unwrap_or((variable, ""));
-            let name = rest.split('.').next().unwrap_or_default();
-            if root == "arguments" {
-                if !name.is_empty() && !known.contains(&name) {
-                    let remedy = parameters::hint(name, &known);
-                    report.error(text.line, "say_variable", unknown(variable), remedy);
-                }
-                continue;
-            }
-            let others = || used.iter().filter(|other| *other != own).flatten().map(|other| root_of(other));
-            let is_known = root == "result" || others().any(|other| other == root);
-            let meant = did_you_mean(root, std::iter::once("arguments").chain(others()));
-            if is_known || meant.is_empty() {
-                continue;
-            }
-            if meant == did_you_mean(root, ["arguments"]) {
-                report.error(text.line, "say_variable", unknown(variable), meant);
-            } else {
-                report.warning(text.line, "say_variable", unknown(variable), meant);
-            }
-        }
-    }
-}
-
-/// The variable whose attributes are read: `city` of `city.name`.
-fn root_of(variable: &str) -> &str {
-    variable.split('.').next().unwrap_or_default()
 }
 
 fn resolve_native_tool(
@@ -652,6 +597,8 @@ pub(super) fn compile_http_tool(
             return None;
         }
     };
+    check_localhost(draft, &around.policy, report);
+    check_request_texts(draft, terms.parameters, report);
     match http::HttpTool::new(&draft.spec, terms, network, around.environment) {
         Ok(tool) => Some(Arc::new(tool)),
         Err(problems) => {
@@ -660,5 +607,60 @@ pub(super) fn compile_http_tool(
             }
             None
         }
+    }
+}
+
+/// Checks the texts of a request that are right by themselves: sentences about statuses, and braces that were meant for
+/// an argument.
+fn check_request_texts(draft: &HttpDraft, parameters: &Value, report: &FaultReport) {
+    let lines = &draft.source_lines;
+    for (status, texts) in &draft.spec.on_status {
+        let locate = |(language, text): (&String, &String)| {
+            let line = lines.line(&format!("/on_status/{status}/{language}"));
+            (language.clone(), Located { value: text.clone(), line })
+        };
+        let texts: LocatedTexts = texts.iter().map(locate).collect();
+        sentences::check_variables_of_call("`on_status`", &texts, &["status"], parameters, report);
+    }
+    let known: Vec<&str> = parameters::property_names(parameters).collect();
+    for (pointer, text) in texts_of(&draft.source) {
+        for name in sentences::braced(text, "{{", "}}").filter(|name| known.contains(name)) {
+            let message = format!("{{{{{name}}}}} is sent as the text {{{name}}}, without the argument");
+            let remedy = format!("write {{{name}}} for the argument");
+            report.warning(lines.line(&pointer), "http_placeholder", message, remedy);
+        }
+    }
+}
+
+/// The texts of a request in which arguments are replaced, with their JSON pointers.
+fn texts_of(source: &Value) -> Vec<(String, &str)> {
+    let mut texts = Vec::new();
+    for key in ["url", "query", "headers", "body"] {
+        let mut open: Vec<(String, &Value)> =
+            source.get(key).map(|value| (format!("/{key}"), value)).into_iter().collect();
+        while let Some((pointer, value)) = open.pop() {
+            match value {
+                Value::String(text) => texts.push((pointer, text.as_str())),
+                Value::Array(items) => {
+                    open.extend(items.iter().enumerate().map(|(at, item)| (format!("{pointer}/{at}"), item)));
+                }
+                Value::Object(fields) => open.extend(fields.iter().map(|(name, value)| {
+                    (format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1")), value)
+                })),
+                _ => {}
+            }
+        }
+    }
+    texts
+}
+
+/// Reports a request to this machine by name, which is refused by `policy` whenever it is made.
+fn check_localhost(draft: &HttpDraft, policy: &NetworkPolicy, report: &FaultReport) {
+    let Ok(url) = reqwest::Url::parse(&draft.spec.url) else { return };
+    if let Err(refused) = policy.check_localhost(&url) {
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let host = format!("{}{port}", url.host_str().unwrap_or_default());
+        let remedy = format!("write a public host, or add {host:?} to `scenes.allow_hosts`");
+        report.error(draft.source_lines.line("/url"), "http_private_address", refused.message, remedy);
     }
 }

@@ -141,7 +141,12 @@ impl<'a> TableReader<'a> {
         need: Presence,
         words: &[(&str, T)],
     ) -> Option<Located<T>> {
-        let given = self.string(key, need)?;
+        let value = self.get(key, need)?;
+        let DeValue::String(text) = value.get_ref() else {
+            let choices = words.iter().map(|(word, _)| format!("{word:?}")).collect::<Vec<_>>();
+            return self.wrong_type(key, value.get_ref(), &format!("one of: {}", choices.join(", ")));
+        };
+        let given = self.at(key, text.to_string());
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == given.value) {
             return Some(Located { value: *meant, line: given.line });
         }
@@ -165,12 +170,16 @@ impl<'a> TableReader<'a> {
     fn whole_number(&mut self, key: &'static str, need: Presence) -> Option<Located<u64>> {
         let value = self.get(key, need)?;
         let read = match value.get_ref() {
-            DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
-            _ => None,
+            DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).map_err(|_| n.as_str()),
+            other => return self.wrong_type(key, other, "a whole number of 0 or more"),
         };
         match read {
-            Some(n) => Some(self.at(key, n)),
-            None => self.wrong_type(key, value.get_ref(), "a whole number of 0 or more"),
+            Ok(n) => Some(self.at(key, n)),
+            Err(given) => {
+                let message = format!("`{}{key}` is {given}", self.path);
+                self.report.error(self.line_of(key), "bound", message, "write a whole number of 0 or more");
+                None
+            }
         }
     }
 
@@ -222,8 +231,18 @@ impl<'a> TableReader<'a> {
         let value = self.get(key, Presence::Optional)?;
         match value.get_ref() {
             DeValue::Table(table) => Some(self.subtable(table, format!("{}{key}.", self.path), value)),
-            other => self.wrong_type(key, other, "a table"),
+            other => {
+                let header = self.header(key);
+                self.wrong_type(key, other, &format!("a table, such as [{header}] on a line of its own"))
+            }
         }
+    }
+
+    /// The header of a table inside this one: `tools.http`, where the path is `tools[2].`.
+    fn header(&self, key: &str) -> String {
+        let path = format!("{}{key}", self.path);
+        let names = path.split('.').map(|part| part.split('[').next().unwrap_or(part));
+        names.collect::<Vec<_>>().join(".")
     }
 
     /// A table inside this one, or a list of tables.
@@ -241,7 +260,7 @@ impl<'a> TableReader<'a> {
             self.wrong_type::<()>(
                 key,
                 value.get_ref(),
-                &format!("a list of tables, each written as [[{}{key}]]", self.path),
+                &format!("a list of tables, each written as [[{}]]", self.header(key)),
             );
             return Vec::new();
         };
@@ -291,8 +310,8 @@ impl<'a> TableReader<'a> {
         let mut texts = BTreeMap::new();
         let path = format!("{}{key}.", self.path);
         let DeValue::Table(table) = value.get_ref() else {
-            let message = format!("`{}{key}` is {}", self.path, type_description(value.get_ref()));
-            self.report.error(self.line_of(key), "wrong_type", message, "write a table");
+            let name = if matches!(key, "say" | "confirm") { "en" } else { "name" };
+            self.wrong_type::<()>(key, value.get_ref(), &format!("a table, such as {{ {name} = \"…\" }}"));
             return texts;
         };
         for (name, value) in table.iter() {
@@ -341,13 +360,18 @@ impl<'a> TableReader<'a> {
 
     /// Reports every key that was not read.
     pub(crate) fn reject_unknown_keys(self) {
+        self.reject_misplaced_keys(|_| None);
+    }
+
+    /// Reports every key that was not read. `place` says where a key belongs that is known in another table.
+    pub(crate) fn reject_misplaced_keys(self, place: impl Fn(&str) -> Option<String>) {
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
             if self.known.contains(&name) {
                 continue;
             }
             let line = Some(self.lines.line_at(key.span().start));
-            let hint = did_you_mean(name, self.known.iter().copied());
+            let hint = place(name).unwrap_or_else(|| did_you_mean(name, self.known.iter().copied()));
             let remedy =
                 if hint.is_empty() { format!("the keys here are: {}", self.known.join(", ")) } else { hint };
             self.report.error(
@@ -366,9 +390,27 @@ impl<'a> TableReader<'a> {
         let found = self.table.get(key);
         if found.is_none() && need == Presence::Required {
             let message = format!("`{}{key}` is missing", self.path);
-            self.report.error(Some(self.line), "missing_key", message, format!("add {key} = …"));
+            let remedy = match self.table_with(key) {
+                Some((table, line)) => {
+                    format!(
+                        "move `{key}` from line {line} above [{table}]: below it, it is a key of that table"
+                    )
+                }
+                None => format!("add {key} = …"),
+            };
+            self.report.error(Some(self.line), "missing_key", message, remedy);
         }
         found
+    }
+
+    /// A table of the file's root that has this key, and the line of the key there.
+    fn table_with(&self, key: &str) -> Option<(&'a str, u32)> {
+        let mut tables = self.table.iter().filter(|_| self.path.is_empty());
+        tables.find_map(|(name, value)| {
+            let (inside, _) = value.get_ref().as_table()?.get_key_value(key)?;
+            let name: &str = name.get_ref();
+            Some((name, self.lines.line_at(inside.span().start)))
+        })
     }
 
     fn subtable(

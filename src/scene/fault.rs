@@ -133,6 +133,13 @@ impl FaultReport {
         self.faults.borrow_mut().extend(other.into_faults());
     }
 
+    /// Returns whether any error was found in another file of the same folder.
+    pub(crate) fn has_errors_beside(&self, name: &str) -> bool {
+        let file = self.beside(name).file;
+        let is_error = |fault: &SceneFault| fault.severity == Severity::Error && fault.file == file;
+        self.faults.borrow().iter().any(is_error)
+    }
+
     /// Returns whether any error was found.
     pub(crate) fn has_errors(&self) -> bool {
         self.faults.borrow().iter().any(|fault| fault.severity == Severity::Error)

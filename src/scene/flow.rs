@@ -7,11 +7,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::check::{CheckContext, check_flow_tool, check_sentence};
+use super::check::{CheckContext, check_flow_tool};
 use super::document::{Located, LocatedTexts, Presence, TableReader, read_toml};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::parse::LEVEL_KEYWORDS;
+use super::sentences::check_sentence;
 use super::{Scene, SceneExample, SceneTool};
 use crate::adapt::ExecutionLevel;
 use crate::flow::{

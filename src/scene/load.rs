@@ -11,7 +11,7 @@ use super::document::Located;
 use super::fault::{FaultReport, SceneFault, Severity};
 use super::flow::{self, FlowLines};
 use super::{Options, Scene, builder, flow_builder, parse, python};
-use crate::nearest::{did_you_mean, name_list};
+use crate::nearest::{did_you_mean, name_list, nearest};
 use crate::program::Unavailable;
 use crate::program::module::ReadModule;
 use crate::sandbox;
@@ -509,7 +509,10 @@ fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
             folders.extend(read_folder(&path, &report));
         } else if !hidden {
             let inside = FaultReport::new(path.display().to_string());
-            let remedy = format!("add {SCENE_FILE} or {FLOW_FILE}, or move the folder away");
+            let remedy = match misnamed(&path) {
+                Some((found, meant)) => format!("rename {found} to {meant}"),
+                None => format!("add {SCENE_FILE} or {FLOW_FILE}, or move the folder away"),
+            };
             inside.warning(
                 None,
                 "no_file",
@@ -525,6 +528,18 @@ fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
         report.warning(None, "no_scenes", "there are no scenes in this directory", remedy);
     }
     (folders, report.into_faults())
+}
+
+/// A file of a folder whose name is nearly that of a scene or a flow, such as `Scene.toml` or `scene.toml.txt`, and that name.
+fn misnamed(folder: &Path) -> Option<(String, &'static str)> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    names.into_iter().find_map(|name| {
+        let meant = nearest(name.strip_suffix(".txt").unwrap_or(&name), [SCENE_FILE, FLOW_FILE])?;
+        Some((name, meant))
+    })
 }
 
 fn read_folder(path: &Path, report: &FaultReport) -> Option<SceneFolder> {

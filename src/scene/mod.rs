@@ -21,6 +21,7 @@ mod parse;
 mod policies;
 mod python;
 mod search;
+mod sentences;
 mod summary_tool;
 mod tables;
 mod undo;

@@ -6,7 +6,6 @@ use serde_json::Value;
 use strum::IntoEnumIterator;
 
 use super::ToolApproval;
-use super::check::check_sentence;
 use super::document::{Located, NamedTable, Presence, TableReader, read_toml};
 use super::draft::{
     AlternativeDraft, CachedDraft, CallDraft, ExampleDraft, ExpectDraft, HttpDraft, PolicyDraft, PythonDraft,
@@ -14,6 +13,7 @@ use super::draft::{
 };
 use super::fault::FaultReport;
 use super::python::ToolsFile;
+use super::sentences::check_sentence;
 use super::tables::parse_table;
 use crate::adapt::ExecutionLevel;
 use crate::fault::FaultClass;
@@ -68,8 +68,40 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
         examples: fields.tables("examples").into_iter().map(parse_example).collect(),
         tools: fields.tables("tools").into_iter().map(|table| parse_tool(table)).collect(),
     };
-    fields.reject_unknown_keys();
+    fields.reject_misplaced_keys(|key| {
+        let is_of_tool = TOOL_KEYS.contains(&key);
+        is_of_tool.then(|| format!("it is a key of a tool: write it below [[tools]], or as [tools.{key}]"))
+    });
     draft
+}
+
+/// Keys that only tools have.
+const TOOL_KEYS: [&str; 8] = ["effect", "parameters", "native", "http", "kind", "say", "undo", "timeout_ms"];
+
+/// Keys that only a scene has: below `[[tools]]`, they would be those of the tool.
+const SCENE_KEYS: [&str; 11] = [
+    "instructions",
+    "examples",
+    "settings",
+    "tables",
+    "concurrency",
+    "mailbox",
+    "max_writes",
+    "level",
+    "maker",
+    "statuses",
+    "summarises",
+];
+
+/// Keys of `[tools.http]`.
+const HTTP_KEYS: [&str; 6] = ["url", "method", "query", "headers", "body", "on_status"];
+
+/// Where a key belongs that was found in a tool.
+fn place_of_tool_key(key: &str) -> Option<String> {
+    if SCENE_KEYS.contains(&key) {
+        return Some(format!("it is a key of the scene: move `{key}` above the first [[tools]]"));
+    }
+    HTTP_KEYS.contains(&key).then(|| format!("it is a key of [tools.http]: move `{key}` below that"))
 }
 
 fn parse_example(mut fields: TableReader<'_>) -> ExampleDraft {
@@ -115,7 +147,7 @@ fn parse_tool(mut fields: TableReader<'_>) -> ToolDraft {
         policies: fields.table("policies").map(parse_policies).unwrap_or_default(),
         call: parse_call(&mut fields),
     };
-    fields.reject_unknown_keys();
+    fields.reject_misplaced_keys(place_of_tool_key);
     draft
 }
 

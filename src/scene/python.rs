@@ -76,6 +76,7 @@ pub(super) fn read_file(draft: &mut SceneDraft, around: &CheckContext<'_>, repor
     let requests = requests.map(|request| format!("{REQUESTS}{}", request.name.value));
     let declared: Vec<String> = tables.chain(requests).collect();
     let file = match text {
+        None if report.has_errors_beside(TOOLS_FILE) => ToolsFile::Faulty,
         None => ToolsFile::Missing,
         Some(text) => match (around.read_module)(&text) {
             Ok(found) => read(&text, found, &declared, report),

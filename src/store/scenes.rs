@@ -35,8 +35,9 @@ impl Store {
             sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(failed)?;
         // The operator's own file is trusted and runs unchanged.
         if let Err(error) = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await {
+            let why = error.as_database_error().map(|error| error.message().to_owned());
             let error = match failed(error) {
-                error if error.kind() == ErrorCode::Failed => wrong(error.to_string()),
+                error if error.kind() == ErrorCode::Failed => wrong(why.unwrap_or_else(|| error.to_string())),
                 other => other,
             };
             return Err(error);

@@ -67,6 +67,15 @@ impl NetworkPolicy {
         Ok(())
     }
 
+    /// Checks whether the host in `url` is a name of this machine (`localhost`, RFC 6761) that may not be reached. Such a
+    /// name need not be resolved to know that every request would be refused.
+    pub fn check_localhost(&self, url: &Url) -> Result<(), NetworkRefusal> {
+        let host = url.host_str().unwrap_or_default();
+        let is_local = host == "localhost" || host.ends_with(".localhost");
+        let is_allowed = self.allow_private || self.allows(host, url.port_or_known_default());
+        if is_local && !is_allowed { Err(private_address(host)) } else { Ok(()) }
+    }
+
     /// Checks whether the redirect from `previous` to `next` may be followed.
     pub fn check_redirect(&self, previous: &Url, next: &Url) -> Result<(), NetworkRefusal> {
         if previous.scheme() == "https" && next.scheme() != "https" {

@@ -1,3 +1,5 @@
+mod mistakes;
+
 use serde_json::json;
 
 use super::*;
