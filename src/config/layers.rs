@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{ConfigFault, ValueOrigin};
 use super::openai;
+use super::read::leaf_paths;
 
 /// Settings from command line flags. Everything else belongs in a file or in the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -184,7 +185,7 @@ pub(super) fn env_layer(
     for (name, text) in env {
         let Some(rest) = name.strip_prefix(PREFIX) else {
             if name.starts_with("PROSCENIUM_") {
-                warnings.push(unread_variable(name, text));
+                warnings.push(unread_variable(name, text, shape));
             }
             continue;
         };
@@ -209,10 +210,18 @@ pub(super) fn env_layer(
     layer
 }
 
-fn unread_variable(name: &str, text: &str) -> ConfigFault {
+fn unread_variable(name: &str, text: &str, shape: &Value) -> ConfigFault {
     let rest = name.trim_start_matches("PROSCENIUM_").trim_start_matches('_');
-    // `PROSCENIUM_SERVER__ADDR` lacks one only before the section.
-    let meant = if rest.contains("__") { rest.to_owned() } else { rest.replacen('_', "__", 1) };
+    let plain = rest.replace("__", "_").to_lowercase();
+    let known = leaf_paths(shape)
+        .into_iter()
+        .find(|path| path.join("_") == plain || path.len() > 1 && path.last() == Some(&plain));
+    let meant = match known {
+        Some(path) => path.join("__").to_uppercase(),
+        // `PROSCENIUM_SERVER__ADDR` lacks one only before the section.
+        None if rest.contains("__") => rest.to_owned(),
+        None => rest.replacen('_', "__", 1),
+    };
     ConfigFault {
         code: "config.unused",
         origin: ValueOrigin::Variable(name.to_owned()),

@@ -181,7 +181,7 @@ pub(super) fn default_values() -> Value {
     Value::serialize(Config::default()).unwrap_or_else(|_| Value::from(Dict::new()))
 }
 
-fn leaf_paths(value: &Value) -> Vec<KeyPath> {
+pub(super) fn leaf_paths(value: &Value) -> Vec<KeyPath> {
     fn walk(value: &Value, at: &mut KeyPath, out: &mut Vec<KeyPath>) {
         match value {
             Value::Dict(_, dict) if !dict.is_empty() || at.is_empty() => {

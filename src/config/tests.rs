@@ -334,6 +334,10 @@ fn remedies_of_common_mistakes_can_be_copied() {
     assert_eq!(hosts, r#"write `["127.0.0.1:8000"]`"#);
     let address = remedy("PROSCENIUM_SERVER__ADDR", "127.0.0.1:1");
     assert!(address.ends_with("such as PROSCENIUM__SERVER__ADDR"), "{address}");
+    let directory = remedy("PROSCENIUM_DATA_DIR", "d");
+    assert!(directory.ends_with("such as PROSCENIUM__STORE__DATA_DIR"), "{directory}");
+    let timeout = remedy("PROSCENIUM_LLM_BREAKER_PAUSE_MS", "1");
+    assert!(timeout.ends_with("such as PROSCENIUM__LLM__BREAKER__PAUSE_MS"), "{timeout}");
     let deadline = remedy("PROSCENIUM__LLM__DEADLINE", "60");
     assert_eq!(deadline, "did you mean `PROSCENIUM__LLM__DEADLINE_MS`?");
     assert_eq!(remedy("PROSCENIUM__TELEMETRY__LOG", "wran"), "did you mean `warn`?");

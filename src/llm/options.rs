@@ -252,6 +252,15 @@ impl ModelOptions {
                 review.add(key("base_url"), message, remedy);
             }
         }
+        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+        if self.api_key_env.as_deref().is_some_and(|name| !is_name(name)) {
+            // It may be the key itself, so it is not repeated.
+            let message = format!("`{}` is not the name of an environment variable", key("api_key_env"));
+            let remedy = format!(
+                "set a variable such as {KEY_VARIABLE} to the key, and write the variable's name here"
+            );
+            review.add(key("api_key_env"), message, remedy);
+        }
         for (field, price) in [
             ("input_usd_per_million", Some(self.input_usd_per_million)),
             ("cached_input_usd_per_million", self.cached_input_usd_per_million),
@@ -432,6 +441,20 @@ mod tests {
 
     fn told(options: &Options) -> Vec<String> {
         options.problems().iter().map(|problem| format!("{}: {}", problem.message, problem.remedy)).collect()
+    }
+
+    #[test]
+    fn key_in_place_of_the_name_of_its_variable_is_refused_and_not_repeated() {
+        let mut options = with_embeddings(&[]);
+        options.models[0].api_key_env = Some("MY_KEY_2".to_owned());
+        assert_eq!(told(&options), [""; 0]);
+        options.models[0].api_key_env = Some("sk-proj-hunter2".to_owned());
+        let told = told(&options).join("\n");
+        assert!(
+            told.contains("`llm.models.0.api_key_env` is not the name of an environment variable"),
+            "{told}"
+        );
+        assert!(told.contains("OPENAI_API_KEY") && !told.contains("hunter2"), "{told}");
     }
 
     #[test]
