@@ -169,6 +169,32 @@ async fn stream_ends_with_usage_when_requested() {
 }
 
 #[tokio::test]
+async fn progress_is_told_in_the_language_of_the_request() {
+    let served = ServedEngine::start(Setup::offline().set("server.progress", "reasoning")).await;
+    for (request, lines) in [
+        (
+            "Che tempo fa a Milano?",
+            ["Preparo un piano…", "Passo 1, Weather: iniziato", "Passo 1, Weather: fatto"],
+        ),
+        (
+            "Wie ist das Wetter in Mailand?",
+            ["Ich plane…", "Schritt 1, Weather: begonnen", "Schritt 1, Weather: erledigt"],
+        ),
+        (
+            "Quel temps fait-il à Milan ?",
+            ["Je prépare un plan…", "Étape 1, Weather : commencée", "Étape 1, Weather : terminée"],
+        ),
+        ("What is the weather in Milan?", ["Planning…", "Step 1, Weather: started", "Step 1, Weather: done"]),
+    ] {
+        let chunks = chunks(&send(&served, &streamed(request), &[]).await);
+        let progress = delta_text(&chunks, "reasoning_content");
+        for line in lines {
+            assert!(progress.lines().any(|told| told == line), "{line}: {progress}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn progress_is_streamed_when_enabled() {
     for (progress, key) in [("off", ""), ("reasoning", "reasoning_content"), ("text", "content")] {
         let served = ServedEngine::start(Setup::offline().set("server.progress", progress)).await;

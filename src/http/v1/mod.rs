@@ -4,6 +4,7 @@ mod completion;
 mod error;
 mod fingerprint;
 mod lenient;
+mod progress;
 mod request;
 mod retry;
 mod stream;

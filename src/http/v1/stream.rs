@@ -13,7 +13,9 @@ use super::super::sse::{self, with_keep_alive};
 use super::MODEL;
 use super::completion::{self, CompletionUsage};
 use super::error::Error;
+use super::progress::progress_line;
 use crate::config::{ProgressMode, ServerConfig};
+use crate::language::Lang;
 use crate::public::{PublicEvent, PublicStream};
 use crate::run::RunStatus;
 
@@ -24,6 +26,8 @@ struct ChunkStream {
     head: Value,
     with_usage: bool,
     progress: ProgressMode,
+    /// The language of the request, in which progress is told.
+    language: Lang,
     /// Whether text of the answer was sent: it cannot be retracted.
     has_sent_text: bool,
     has_sent_role: bool,
@@ -47,6 +51,7 @@ pub(super) fn chunk_stream_reply(
         head,
         with_usage,
         progress: options.progress,
+        language: Lang::En,
         has_sent_text: false,
         has_sent_role: false,
     };
@@ -85,6 +90,9 @@ impl ChunkStream {
 
     fn event(&mut self, event: &PublicEvent) -> Option<Bytes> {
         let text = |name: &str| event.data.get(name).and_then(Value::as_str);
+        if event.name == "run_started" {
+            self.language = Lang::of(text("language").unwrap_or_default());
+        }
         match event.name {
             "answer_delta" => {
                 self.has_sent_text = true;
@@ -93,7 +101,7 @@ impl ChunkStream {
             // Sent text cannot be retracted: the answer starts again below it.
             "answer_reset" if self.has_sent_text => Some(self.chunk(json!({"content": "\n\n"}))),
             _ => {
-                let line = progress_line(event)?;
+                let line = progress_line(event, self.language)?;
                 match self.progress {
                     ProgressMode::Off => None,
                     ProgressMode::Reasoning => Some(self.chunk(json!({"reasoning_content": line}))),
@@ -166,39 +174,4 @@ fn format_chunk(head: &Value, choices: Value, usage: Option<Value>) -> String {
         }
     }
     format!("data: {body}\n\n")
-}
-
-/// The progress line of an event, if it has one. Users read the steps of the plan: of a flow's nodes, which are steps of
-/// the run, they read that a further part of the flow's step began, and no name.
-fn progress_line(event: &PublicEvent) -> Option<String> {
-    let text = |name: &str| event.data.get(name).and_then(Value::as_str).unwrap_or_default();
-    let count = |name: &str| event.data.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let is_of_node = event.data.get("flow_step").is_some();
-    let place = || match is_of_node {
-        true => format!("Step {}, {}", count("flow_step"), text("flow")),
-        false => format!("Step {}, {}", count("step_number"), text("scene_name")),
-    };
-    Some(match event.name {
-        "planning" => "Planning…\n".to_owned(),
-        "plan_created" | "replanned" => {
-            let steps = event.data.pointer("/plan/steps").and_then(Value::as_array)?;
-            let lines = steps.iter().map(|step| {
-                let part = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or_default();
-                let number = step.get("step_number").and_then(Value::as_u64).unwrap_or_default();
-                format!("{number}. {}: {}\n", part("scene_name"), part("purpose"))
-            });
-            lines.collect()
-        }
-        "forecast" => format!("{}: may not work at present\n", place()),
-        "step_started" => format!("{}: started\n", place()),
-        "node_started" => format!("{}: part {}\n", place(), count("part")),
-        "backed_off" => {
-            let seconds = count("delay_ms").div_ceil(1000);
-            format!("{}: trying again in {seconds} s\n", place())
-        }
-        "step_completed" | "step_failed" if is_of_node => return None,
-        "step_completed" => format!("{}: done\n", place()),
-        "step_failed" => format!("{}: not done\n", place()),
-        _ => return None,
-    })
 }
