@@ -44,20 +44,20 @@ weather forecast number order cancel renew book loan find add city request as ta
         "fr",
         "le la les l un une des de du au aux et est dans pour que qui ne pas sur je tu il elle nous vous mon ma mes quel quelle quels combien où \
 avec ce cette ces demain aujourd hui bonjour merci puis ensuite aussi jours semaine juin juillet janvier lundi mardi mercredi jeudi vendredi \
-samedi dimanche voudrais veux fait temps suis j à être oui congés congé annule annulez demande demandez météo février août",
+samedi dimanche voudrais veux fait temps suis j à être oui non congés congé annule annulez demande demandez météo février août aide résume résumez quelles",
     ),
     (
         "de",
         "der die das den dem des ein eine einen einem und ist in zu für mit auf von vom bis im am ich du er sie es wir ihr mein meine nicht wie was \
 wer wo wann welche viele heute morgen bitte danke hallo dann danach auch juni juli montag dienstag mittwoch donnerstag freitag samstag sonntag \
 möchte will kann tage woche wetter nach über ja nein urlaub urlaubsantrag beantrage beantragen storniere stornieren antrag kannst \
-könntest können märz februar",
+könntest können märz februar hilfe",
     ),
     (
         "es",
         "el la los las un una de del al y o en para que con por no es está son yo tú mi mis tu qué quién cuál cuántos cuántas dónde cuándo cómo \
 hoy mañana hola gracias luego después también días semana junio julio enero lunes martes miércoles jueves viernes sábado domingo quiero \
-quisiera puedo tiempo hace a desde hasta sí vacaciones solicitud solicita solicitar pide pedir cancela número puedes podrías febrero",
+quisiera puedo tiempo hace a desde hasta sí vacaciones solicitud solicita solicitar pide pedir cancela número puedes podrías febrero ayuda",
     ),
     (
         "pt",
@@ -79,7 +79,7 @@ rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao
     ),
     (
         "fr",
-        "je est dans quel quelle bonjour merci puis demain aujourd les des vous et où oui congés congé annule",
+        "je est dans quel quelle quels quelles mon résume bonjour merci puis demain aujourd les des vous et où oui congés congé annule",
     ),
     (
         "de",
@@ -245,6 +245,12 @@ mod tests {
             ("Renew loan number 1", "en"),
             ("Annulla l'ordine 13", "it"),
             ("Cancel order 12", "en"),
+            ("Résume le document", "fr"),
+            ("Mon adresse e-mail ?", "fr"),
+            ("Quelles villes sont en Italie ?", "fr"),
+            ("Aide", "fr"),
+            ("Hilfe", "de"),
+            ("Ayuda", "es"),
         ] {
             assert_eq!(detect(text), Some(code), "{text}");
         }
@@ -258,6 +264,15 @@ mod tests {
         assert_eq!(of("Milano 15/6", &["144", "What is the weather?"], Some("it")), Some("en".into()));
         assert_eq!(of("Milano 15/6", &[], Some("de")), Some("de".into()));
         assert_eq!(of("Milano 15/6", &[], None), None);
+        for (reply, before, code) in [
+            ("non", "Je voudrais des congés", "fr"),
+            ("non", "Vorrei delle ferie", "it"),
+            ("no", "Quiero vacaciones", "es"),
+            ("no", "Vorrei delle ferie", "it"),
+            ("nein", "Ich möchte Urlaub", "de"),
+        ] {
+            assert_eq!(of(reply, &[before], Some("en")).as_deref(), Some(code), "{reply} after {before}");
+        }
         // "in" is a word of several languages.
         assert_eq!(of("in Rome", &["What is the weather?"], Some("it")), Some("en".into()));
         assert_eq!(of("in Rome", &[], Some("de")), Some("de".into()));

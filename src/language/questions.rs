@@ -202,6 +202,12 @@ fn common_label(field: &ArgumentField, lang: Lang) -> Option<&'static str> {
             "die Anzahl der Personen",
             "el número de personas",
         ],
+        ArgumentKind::Number(_) if field.named(&["latitude", "latitudine"]) => {
+            ["la latitudine", "the latitude", "la latitude", "die geografische Breite", "la latitud"]
+        }
+        ArgumentKind::Number(_) if field.named(&["longitude", "longitudine"]) => {
+            ["la longitudine", "the longitude", "la longitude", "die geografische Länge", "la longitud"]
+        }
         ArgumentKind::Place if field.named(&["city", "citta", "town"]) => {
             ["la città", "the city", "la ville", "die Stadt", "la ciudad"]
         }

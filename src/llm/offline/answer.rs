@@ -112,7 +112,7 @@ fn declined_notice(request: &str, lang: Lang) -> Option<String> {
         "As you asked, this was not done",
         "Comme demandé, ceci n'a pas été fait",
         "Wie gewünscht wurde dies nicht getan",
-        "Como pediste, esto no se ha hecho",
+        "Como ha pedido, esto no se ha hecho",
     ]);
     (!left.is_empty()).then(|| format!("{lead}: «{}».", left.join("; ")))
 }

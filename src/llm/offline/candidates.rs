@@ -582,7 +582,7 @@ fn words_before(source: &SourceText, first: usize) -> (String, Vec<(Rc<Features>
             break;
         }
         steps += 1;
-        let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
+        let joins = token.is_and() || token.is(&["or"]);
         // "… for 7 days for X", "2 seats for X": a counted noun is a cue for its number only.
         let leads =
             token.is(PLACE_PREPOSITIONS) || token.is(PERSON_PREPOSITIONS) || token.is(VENUE_PREPOSITIONS);

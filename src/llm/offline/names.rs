@@ -123,14 +123,14 @@ fn joined_candidates(
             continue;
         }
         let between = &source.tokens[last + 1..next.first];
-        let and = |t: &super::text::Token| t.raw == "," || t.lower == "e" || t.is(&["ed", "and"]) || t.is(OR);
+        let and = |t: &super::text::Token| t.raw == "," || t.is_and() || t.is(OR);
         let joins = !between.is_empty()
             && between.iter().all(|t| {
                 and(t)
                     || matches!(t.raw.as_str(), "\"" | "«" | "»" | "“" | "”")
                     || t.is(&[
                         "of", "del", "dell", "della", "dello", "a", "ad", "in", "at", "per", "for", "di",
-                        "da", "il", "la", "the",
+                        "da", "il", "la", "the", "en", "de", "pour", "fur",
                     ])
             })
             && between.iter().any(and);

@@ -501,7 +501,8 @@ impl OfflinePlanner {
         first: u32,
         max: usize,
     ) -> Value {
-        drafts.truncate(max);
+        let beyond = drafts.split_off(max.min(drafts.len()));
+        let beyond: Vec<String> = beyond.iter().map(|draft| text::one_line(&draft.purpose)).collect();
         let UnservedParts { words: unserved, has_forbidden, unavailable } = unserved;
         if drafts.is_empty() && (*has_forbidden || !unavailable.is_empty()) {
             let reasoning = match has_forbidden {
@@ -536,6 +537,18 @@ impl OfflinePlanner {
                 step
             })
             .collect();
+        let reasoning = self.reasoning(&drafts, unserved, &beyond, max);
+        let mut plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
+        let left: Vec<&String> = unserved.iter().chain(&beyond).collect();
+        if !left.is_empty() {
+            plan["unserved"] = json!(left);
+        }
+        name_unavailable(&mut plan, unavailable);
+        plan
+    }
+
+    /// Why a plan has these steps, and what it leaves out.
+    fn reasoning(&self, drafts: &[StepDraft], unserved: &[String], beyond: &[String], max: usize) -> String {
         let named: Vec<String> = drafts
             .iter()
             .map(|d| format!("{} ({})", self.index.scenes[d.hit.scene].scene, self.tool_name(d.hit)))
@@ -544,12 +557,10 @@ impl OfflinePlanner {
         if !unserved.is_empty() {
             reasoning.push_str(&format!(" No scene serves: {}.", unserved.join("; ")));
         }
-        let mut plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
-        if !unserved.is_empty() {
-            plan["unserved"] = json!(unserved);
+        if !beyond.is_empty() {
+            reasoning.push_str(&format!(" Beyond the {max} steps of a plan: {}.", beyond.join("; ")));
         }
-        name_unavailable(&mut plan, unavailable);
-        plan
+        reasoning
     }
 
     /// By draft: indexes of the earlier drafts on which it depends.

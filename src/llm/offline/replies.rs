@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 
 use super::clauses::{self, Clause};
+use super::dates::RangeRole;
 use super::drafts::StepDraft;
 use super::entities::Entities;
 use super::lexicon;
@@ -53,8 +54,9 @@ impl OfflinePlanner {
         let purpose = if same && self.filled(target, &clause.text).missing(fields).is_empty() {
             clause.text.clone()
         } else {
-            let lacks_day =
-                missing.iter().any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
+            // A question whether to make a complete call lacks nothing.
+            let lacks_day = !pending.question.missing.is_empty()
+                && missing.iter().any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
             let (asked, reply) = match lacks_day {
                 true => None,
                 false => with_other_day(&pending.purpose, &clause.text, self.today()),
@@ -117,21 +119,32 @@ fn offers_choice(reply: &str) -> bool {
     text::tokens(reply).iter().any(|token| token.lower != "ò" && token.is(OR))
 }
 
-/// A purpose without its day, and the reply that says another one: "10:30, but on 4 December". `None` if one of them has none, or
-/// several.
+/// A purpose without its day or its range of days, and the reply that says another one: "10:30, but on 4 December". `None` if
+/// one of them has none, or several.
 fn with_other_day(purpose: &str, reply: &str, today: Date) -> Option<(String, String)> {
     let (said, replied) = (text::tokens(purpose), text::tokens(reply));
-    let [old] = &Entities::in_tokens(&said, today).days[..] else { return None };
-    let [_] = &Entities::in_tokens(&replied, today).days[..] else { return None };
-    let lead = said[..old.first].iter().rev().take_while(|t| lexicon::is_stop_word(&t.norm)).count();
-    let before = purpose.get(..said[old.first - lead].start)?;
-    let after = purpose.get(said[old.last].end..)?;
+    let (first, last, is_range) = only_days(&said, today)?;
+    only_days(&replied, today).filter(|(.., other)| *other == is_range)?;
+    let lead = said[..first].iter().rev().take_while(|t| lexicon::is_stop_word(&t.norm)).count();
+    let before = purpose.get(..said[first - lead].start)?;
+    let after = purpose.get(said[last].end..)?;
     let contrasts = |token: &&text::Token| token.is(BUT);
     let reply = match replied.iter().find(contrasts) {
         Some(but) => format!("{}{}", reply.get(..but.start)?, reply.get(but.end..)?),
         None => reply.to_owned(),
     };
     Some((format!("{}{after}", before.trim_end()), reply))
+}
+
+/// The first and last token of the only day or range of days in a text, and whether it is a range.
+fn only_days(tokens: &[Token], today: Date) -> Option<(usize, usize, bool)> {
+    match &Entities::in_tokens(tokens, today).days[..] {
+        [day] => Some((day.first, day.last, false)),
+        [from, to] if (from.role, to.role) == (RangeRole::From, RangeRole::To) => {
+            Some((from.first.min(to.first), to.last.max(from.last), true))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a reply says which value is not meant: "not 120", "non il 120". In "no, 131", the value is meant.
@@ -158,6 +171,10 @@ mod tests {
         assert_eq!(replied("Book a visit for Argo on 3 December", "10:30"), None);
         assert_eq!(replied("Book a visit for Argo", "on 4 December"), None);
         assert_eq!(replied("Book it from 3 to 5 December", "on 4 December"), None);
+        assert_eq!(
+            replied("Can I take vacation from 3 to 5 December?", "no, from 4 to 6 December"),
+            Some(("Can I take vacation?".to_owned(), "no, from 4 to 6 December".to_owned()))
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use super::Lang;
 use super::candidates;
 use super::clarity::{self, ToolVocabulary};
 use super::date_arguments;
@@ -510,8 +511,11 @@ impl<'a> OfflineStep<'a> {
             "her", "his", "their", "she", "he", "him", "suo", "sua", "suoi", "sue", "lui", "seine", "seiner",
             "ses",
         ];
+        // "¿Qué he pedido?": in Spanish, the word says what the speaker has done.
+        let is_spanish = self.prompt.language() == Lang::Es;
+        let is_other = |token: &text::Token| token.is(OTHERS) && !(is_spanish && token.is(&["he"]));
         let tokens = text::tokens(&self.purpose);
-        if self.pending.is_some() || !self.approved.is_empty() || !tokens.iter().any(|t| t.is(OTHERS)) {
+        if self.pending.is_some() || !self.approved.is_empty() || !tokens.iter().any(is_other) {
             return None;
         }
         let person = self.fields.iter().find(|field| field.kind == ArgumentKind::Person)?;

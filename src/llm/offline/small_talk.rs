@@ -142,7 +142,7 @@ impl TalkWords<'_> {
             && count <= 7)
             || (self.has_phrase(&["can", "you", "do"]) && self.has(&["what"]))
             || (count <= 7 && CAN.iter().any(|phrase| self.has_phrase(phrase)))
-            || (count <= 2 && self.has(&["aiuto", "help", "hilfe", "ayuda"]))
+            || (count <= 2 && self.has(&["aiuto", "help", "aide", "hilfe", "ayuda"]))
             || (self.has_phrase(&["help", "me"]) && count <= 7 && self.has(&["how", "what"]))
     }
 
@@ -163,9 +163,18 @@ impl TalkWords<'_> {
             &["non", "merci"],
             &["olvidalo"],
             &["no", "gracias"],
+            &["better", "not"],
+            &["rather", "not"],
+            &["meglio", "no"],
+            &["plutot", "pas"],
+            &["lieber", "nicht"],
+            &["mejor", "no"],
         ];
-        let alone =
-            |words: &[&str]| matches!(words, ["no"] | ["niente"] | ["annulla"] | ["cancel"] | ["stop"]);
+        const ALONE: &[&str] = &[
+            "no", "nope", "non", "nein", "niente", "rien", "nichts", "nada", "annulla", "annule", "cancela",
+            "cancel", "stop",
+        ];
+        let alone = |words: &[&str]| matches!(words, [word] if ALONE.contains(word));
         // "Never mind, cancel visit 12" asks for something else.
         let names_value = self.0.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
         self.0.len() <= 5 && !names_value && (PHRASES.iter().any(|p| self.has_phrase(p)) || alone(&self.0))
@@ -198,7 +207,16 @@ mod tests {
         ] {
             assert_eq!(classify(said), Talk::Help, "{said}");
         }
-        for said in ["Vergiss es", "Laisse tomber", "Olv\u{ed}dalo", "No, gracias"] {
+        for said in [
+            "Vergiss es",
+            "Laisse tomber",
+            "Olv\u{ed}dalo",
+            "No, gracias",
+            "Non",
+            "Nein.",
+            "Nein, lieber nicht",
+            "Mejor no",
+        ] {
             assert_eq!(classify(said), Talk::Withdrawal, "{said}");
         }
         for said in [

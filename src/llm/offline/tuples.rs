@@ -115,8 +115,8 @@ impl TupleReader<'_> {
         if depth < MAX_TUPLES {
             let joins = |i: &usize| {
                 let token = &source.tokens[*i];
-                let link = matches!(token.raw.as_str(), "." | ",") || token.lower == "e";
-                (link || token.is(&["and", "ed"])) && !source.found.taken[*i] && !source.found.quoted[*i]
+                let link = matches!(token.raw.as_str(), "." | ",") || token.is_and();
+                link && !source.found.taken[*i] && !source.found.quoted[*i]
             };
             let joins: Vec<usize> = (1..source.tokens.len()).filter(joins).take(MAX_SPLITS).collect();
             for (at, &i) in joins.iter().enumerate() {

@@ -160,7 +160,7 @@ fn what_is_only_forbidden_in_french_german_or_spanish_is_said_not_to_be_done() {
         ("N'annule pas ma demande de congés numéro 5", "Comme demandé"),
         ("Storniere meinen Urlaubsantrag Nummer 5 nicht", "Wie gewünscht"),
         ("Füge die Stadt Cuneo nicht hinzu, latitude 44.39, longitude 7.55", "Wie gewünscht"),
-        ("No añadas la ciudad de Cuneo, latitude 44.39, longitude 7.55", "Como pediste"),
+        ("No añadas la ciudad de Cuneo, latitude 44.39, longitude 7.55", "Como ha pedido"),
     ] {
         let outcome = run(VACATION, words);
         assert!(outcome.calls.is_empty() && outcome.questions.is_empty(), "{words}: {outcome:?}");

@@ -343,3 +343,26 @@ fn half_a_day_other_leave_and_contradictory_days_are_asked_about() {
     ]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn range_of_a_reply_takes_the_place_of_the_one_that_was_asked_about() {
+    for (request, reply) in [
+        ("Can I take vacation from 15 to 17 July?", "no, from 16 to 17 July"),
+        ("Can I take vacation from 15 to 17 July?", "yes, but from 16 to 17 July"),
+        ("Posso prendere ferie dal 15 al 17 luglio?", "no, dal 16 al 17 luglio"),
+        ("Posso prendere ferie dal 15 al 17 luglio?", "sì, ma dal 16 al 17 luglio"),
+        ("Puis-je prendre congé du 15 au 17 juillet ?", "oui, mais du 16 au 17 juillet"),
+        ("Ich möchte vom 15. bis 17. Juli Urlaub nehmen", "nein, vom 16. bis 17. Juli"),
+        ("Quiero vacaciones del 15 al 17 de julio", "sí, pero del 16 al 17 de julio"),
+    ] {
+        let mut world = world();
+        let tool = &mut |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
+        world.ask(request, tool);
+        let outcome = world.ask(reply, tool);
+        assert_eq!(
+            stated(&outcome),
+            json!({"from": "2026-07-16", "to": "2026-07-17"}),
+            "{request} {reply}: {outcome:#?}"
+        );
+    }
+}

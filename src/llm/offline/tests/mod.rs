@@ -11,6 +11,7 @@ mod everyday;
 mod flow;
 mod flow_parts;
 mod foreign_forms;
+mod foreign_reads;
 mod halves;
 mod lists;
 mod modify;

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::acts::strangers;
+use super::domains::{VACATION, WEATHER};
+use super::support::World;
 
 #[test]
 fn unserved_half_is_reported() {
@@ -94,4 +96,13 @@ fn fully_served_request_reports_nothing_unserved() {
         let plan = strangers().plan(request);
         assert_eq!(plan.get("unserved"), None, "{request}: {}", json!(plan));
     }
+}
+
+#[test]
+fn steps_beyond_those_of_a_plan_are_named_as_not_served() {
+    let one = json!({"type": "object", "properties": {"steps": {"type": "array", "maxItems": 1}}});
+    let words = "What is the weather in Milan, and how many vacation days do I have left?";
+    let plan = World::of(&[WEATHER, VACATION]).planned(words, &[], one);
+    assert_eq!(plan["steps"].as_array().unwrap().len(), 1, "{plan:#}");
+    assert_eq!(plan["unserved"], json!(["how many vacation days do I have left?"]), "{plan:#}");
 }
