@@ -17,7 +17,7 @@ pub struct DataDir {
     path: PathBuf,
     lock: File,
     /// The directory itself, locked too where the file system allows it: who deletes the lock file frees nothing.
-    _locked_dir: Option<File>,
+    locked_dir: Option<File>,
 }
 
 impl DataDir {
@@ -62,7 +62,7 @@ impl DataDir {
             },
         )?;
         permissions::restrict_permissions(&path);
-        Ok(Self { path, lock, _locked_dir: dir })
+        Ok(Self { path, lock, locked_dir: dir })
     }
 
     /// Creates an empty file that only this user can access, unless it exists. SQLite creates its auxiliary
@@ -86,8 +86,13 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // Closing the file releases the lock. An empty file means for `lock_owner` that the directory has no owner.
+        // An empty file means for `lock_owner` that the directory has no owner.
         let _ = self.lock.set_len(0);
+        // Closing the files releases the locks, but not while another thread starts a process: until that process executes
+        // its program, it has all descriptors, too.
+        for locked in [self.locked_dir.as_ref(), Some(&self.lock)].into_iter().flatten() {
+            let _ = locked.unlock();
+        }
     }
 }
 
@@ -248,6 +253,17 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         drop(DataDir::open(tmp.path()).unwrap());
         DataDir::open(tmp.path()).unwrap();
+    }
+
+    /// A process that another thread starts has the descriptors until it executes its program.
+    #[test]
+    fn directory_is_free_while_a_started_process_still_has_its_descriptors() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(tmp.path()).unwrap();
+        let inherited = (dir.lock.try_clone().unwrap(), dir.locked_dir.as_ref().map(File::try_clone));
+        drop(dir);
+        DataDir::open(tmp.path()).unwrap();
+        drop(inherited);
     }
 
     #[cfg(unix)]
