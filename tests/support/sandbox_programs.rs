@@ -99,21 +99,28 @@ fn result(call: &ProgramCall) -> Result<Value, String> {
     })
 }
 
-/// The ids of the workers with this bound of memory, which tells those of a test from others.
+/// The ids of this process's workers with this bound of memory, which tells those of a test from others.
 pub fn workers_with(memory_mib: u64) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let own = format!("\0{WORKER_COMMAND}\0{memory_mib}\0");
-    let is_own = |path: &std::path::PathBuf| {
-        std::fs::read_to_string(path.join("cmdline")).is_ok_and(|line| line.contains(&own))
+    let line = format!("\0{WORKER_COMMAND}\0{memory_mib}\0");
+    let is_worker = |path: &std::path::PathBuf| {
+        std::fs::read_to_string(path.join("cmdline")).is_ok_and(|found| found.contains(&line))
     };
-    entries.filter(is_own).filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
+    let ids = entries.filter(is_worker).filter_map(|path| path.file_name()?.to_str()?.parse().ok());
+    let parent = u64::from(std::process::id());
+    ids.filter(|process| stat(*process).get(1) == Some(&parent)).collect()
+}
+
+/// The numbers of `/proc/PID/stat` after the name: the second is the parent. None for a process that has ended.
+fn stat(process: u32) -> Vec<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    after_name.split_whitespace().map(|field| field.parse().unwrap_or_default()).collect()
 }
 
 /// The processor time of a process, in ticks of the kernel.
 fn ticks(process: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+    stat(process).iter().skip(11).take(2).sum()
 }
 
 /// Kills the first worker with this bound of memory that computes for a while.
