@@ -10,6 +10,7 @@ use proscenium::telemetry::{ServerMetrics, SpanFate};
 use proscenium::trace_context::{SpanId, TraceId};
 use serde_json::json;
 
+use crate::process::Workspace;
 use crate::server_api::ask;
 use crate::support::otlp_receiver::{Answers, OtlpReceiver, ReceivedSpan};
 use crate::support::{Office, Reply, ServedEngine, Setup};
@@ -181,6 +182,22 @@ async fn busy_receiver_is_asked_again_and_what_it_rejects_is_counted() {
     assert_eq!((fates(&metrics), receiver.exports()), ([510, 0, 3, 2], 3), "400 is no reason to ask again");
     export(&busy, 1);
     assert_eq!(fates(&metrics), [510, 1, 3, 2]);
+}
+
+/// Those that wait, and those that were sent to a receiver that says nothing.
+#[tokio::test]
+async fn lost_spans_are_logged_when_the_server_stops() {
+    let silent = OtlpReceiver::start([Answers::Never]);
+    let workspace = Workspace::new().with("OTEL_EXPORTER_OTLP_ENDPOINT", silent.address());
+    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_until("proscenium serves at http://");
+    let answer = workspace.ask("Che tempo fa a Milano?", &[]);
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+    crate::support::eventually("they are sent", async || silent.exports() == 1).await;
+    server.signal("TERM");
+    let ran = server.end();
+    let left = ran.err.split("the last spans in time left=").nth(1).unwrap_or_else(|| panic!("{ran:?}"));
+    assert!(!left.starts_with('0'), "{left}");
 }
 
 #[tokio::test]

@@ -68,6 +68,8 @@ struct ExportQueue {
 struct QueuedSpans {
     spans: VecDeque<FinishedSpan>,
     bytes: usize,
+    /// How many are on their way to the receiver.
+    sending: usize,
 }
 
 impl SpanExporter {
@@ -145,7 +147,9 @@ impl SpanSink for SpanExporter {
             queue.urgent.notify_one();
             if timeout(STOP_TIMEOUT, queue.stopped.cancelled()).await.is_err() {
                 queue.stopped.cancel();
-                let left = queue.lock().spans.len();
+                let state = queue.lock();
+                let left = state.spans.len() + state.sending;
+                drop(state);
                 tracing::warn!(left, "the receiver of traces did not take the last spans in time");
             }
         }
@@ -173,6 +177,7 @@ impl ExportQueue {
             state.bytes = state.bytes.saturating_sub(size);
             batch.extend(state.spans.pop_front());
         }
+        state.sending = batch.len();
         batch
     }
 }
