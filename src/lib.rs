@@ -56,7 +56,7 @@
 //! # }
 //! ```
 //!
-//! [`Config`] has the same settings as the configuration file of the program; a model is an entry of
+//! [`Config`] has the same settings as the configuration file of the program, with the same bounds; a model is an entry of
 //! `config.llm.models` ([`llm::ModelOptions`]). Errors that a request can end with are [`run::Fault`]s with a stable
 //! code. [`Engine::cancel`] cancels a run, [`Engine::stream`] follows one again after [`EventId`], and
 //! [`Engine::submit_once`] executes a request with an idempotency key once.

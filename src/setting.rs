@@ -23,9 +23,10 @@ pub struct SettingProblem {
     pub remedy: String,
 }
 
+/// The problem and how to fix it, without the passwords of URLs.
 impl Display for SettingProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.message, self.remedy)
+        write!(f, "{}: {}", redact_passwords(&self.message), self.remedy)
     }
 }
 

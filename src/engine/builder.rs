@@ -205,8 +205,10 @@ impl Builder {
     /// Opens the data directory, reads the scenes and starts the actors.
     ///
     /// # Errors
-    /// All faults of the scenes, or why the data directory, the models or the threads are not available.
+    /// `config.value` with all problems of the configuration's values, which [`Config::load`] would report, too; all faults of
+    /// the scenes; or why the data directory, the models or the threads are not available.
     pub async fn start(self) -> Result<Engine, StartError> {
+        check_values(&self.config)?;
         let loaded = self.load_scenes();
         if loaded.has_errors() {
             return Err(StartError::Scenes(scene::SceneFaults(loaded.faults)));
@@ -336,6 +338,12 @@ pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError
         .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
 }
 
+/// Values that are out of their bounds or contradict each other, of a configuration that a program made.
+fn check_values(config: &Config) -> Result<(), StartError> {
+    let problems: Vec<String> = config.problems().iter().map(ToString::to_string).collect();
+    if problems.is_empty() { Ok(()) } else { Err(start_fault("config.value", problems.join("; "))) }
+}
+
 fn clock(config: &Config) -> Result<EngineClock, StartError> {
     let zone = config
         .execution
@@ -371,4 +379,28 @@ fn tool_runtime() -> Result<tokio::runtime::Runtime, StartError> {
 
 pub(super) fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn values_that_a_file_may_not_have_are_refused_before_anything_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = dir.path().join("data");
+        config.execution.max_rounds = 0;
+        config.memory.max_turns_in_prompt = config.memory.keep_turns;
+        config.telemetry.otlp.endpoint = "http://ada:hunter2@localhost:4318".to_owned();
+        let Err(StartError::Other(fault)) = crate::Engine::builder(config.clone()).start().await else {
+            panic!("it starts");
+        };
+        assert_eq!(fault.code, "config.value");
+        for key in ["`execution.max_rounds`", "`memory.keep_turns`", "`telemetry.otlp.endpoint`"] {
+            assert!(fault.message.contains(key), "{fault}");
+        }
+        assert!(!fault.message.contains("hunter2"), "{fault}");
+        assert!(!config.store.data_dir.exists());
+    }
 }
