@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use jiff::ToSpan;
-use jiff::civil::Date;
+use jiff::civil::{Date, Weekday};
 
 use super::dates::{DateReader, WrittenDate};
 use super::text::Token;
@@ -136,6 +136,24 @@ pub(crate) fn easter(year: i16) -> Option<Date> {
     let m = (a + 11 * h + 22 * l) / 451;
     let sum = h + l - 7 * m + 114;
     Date::new(year, i8::try_from(sum / 31).ok()?, i8::try_from(sum % 31 + 1).ok()?).ok()
+}
+
+/// Days on which nobody works in some of the countries whose languages are read here, beside those of [`FIXED`]: the second days
+/// of Christmas, and national ones.
+const FREE: &[(i8, i8)] =
+    &[(1, 6), (4, 25), (5, 1), (6, 2), (7, 14), (10, 3), (10, 12), (11, 2), (12, 6), (12, 26)];
+
+/// Whether a day may be no working day: one of a weekend, or a holiday of some country.
+pub(crate) fn may_be_free(date: Date) -> bool {
+    let is = |month: i8, day: i8| (date.month(), date.day()) == (month, day);
+    let around_easter = [-2_i64, 1, 39, 50, 60];
+    let is_movable = easter(date.year()).is_some_and(|sunday| {
+        around_easter.iter().any(|days| sunday.checked_add(days.days()).is_ok_and(|day| day == date))
+    });
+    matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday)
+        || is_movable
+        || FREE.iter().any(|(month, day)| is(*month, *day))
+        || FIXED.iter().any(|(_, month, day)| is(*month, *day))
 }
 
 /// A holiday by its words.

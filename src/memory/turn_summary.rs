@@ -200,7 +200,8 @@ impl TurnSummary {
                 summary::extracted_facts(self.source.text(), span, self.source.language(), PART_BYTES)
             }
             Some(SummaryPart::RollUp(below)) => {
-                fitting(self.facts_of(below).into_iter().cloned().collect(), PART_BYTES)
+                let below = self.facts_of(below).into_iter().cloned().collect();
+                fitting(summary::distinct(below, self.source.text()), PART_BYTES)
             }
             Some(SummaryPart::Whole(_)) | None => return false,
         };

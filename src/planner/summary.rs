@@ -125,7 +125,8 @@ fn outcome_by_rules(
             PartOutcome::Facts { facts, dropped: 0 }
         }
         SummaryPart::RollUp(_) => {
-            let (facts, dropped) = fitted_facts(summaries::chosen_facts(facts, &[]));
+            let facts = summary::distinct(summaries::chosen_facts(facts, &[]), source.text());
+            let (facts, dropped) = fitted_facts(facts);
             PartOutcome::Facts { facts, dropped }
         }
         SummaryPart::Whole(_) => quoted(state, source, asked, facts),
@@ -140,7 +141,8 @@ fn quoted(
     facts: &[&QuotedFact],
 ) -> PartOutcome {
     let bound = summary::quoted_bytes(asked.work.coverage().1);
-    let kept = summary::quotable(facts.iter().map(|fact| (*fact).clone()).collect(), bound);
+    let facts = facts.iter().map(|fact| (*fact).clone()).collect();
+    let kept = summary::quotable(summary::distinct(facts, source.text()), bound);
     let quotes: Vec<CitedText> = kept
         .iter()
         .map(|fact| CitedText {

@@ -1,9 +1,13 @@
 //! Facts of a document: claims with the words that they rest on.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::evidence::SourceFigures;
 use super::{ByteSpan, sentences};
+use crate::language::words;
 
 /// The most bytes of a quotation.
 const MAX_QUOTE: usize = 600;
@@ -102,12 +106,29 @@ pub fn quotable(facts: Vec<QuotedFact>, bound: usize) -> Vec<QuotedFact> {
     fitting_by(facts, bound, |fact| fact.span.len() + QUOTATION_FRAME)
 }
 
+/// Without the facts that say the same words as another one, of which the most important stays: a sentence below many
+/// headings is told once.
+pub fn distinct(mut facts: Vec<QuotedFact>, text: &str) -> Vec<QuotedFact> {
+    sort_by_importance(&mut facts);
+    let mut known = HashSet::new();
+    facts.retain(|fact| {
+        let said = fact.said(text);
+        known.insert(words(&said).map(str::to_lowercase).collect::<Vec<_>>())
+    });
+    facts.sort_by_key(|fact| fact.span);
+    facts
+}
+
+fn sort_by_importance(facts: &mut [QuotedFact]) {
+    facts.sort_by_key(|fact| (Reverse(fact.weight), fact.span.start));
+}
+
 fn fitting_by(
     mut facts: Vec<QuotedFact>,
     bound: usize,
     size: impl Fn(&QuotedFact) -> usize,
 ) -> Vec<QuotedFact> {
-    facts.sort_by_key(|fact| (std::cmp::Reverse(fact.weight), fact.span.start));
+    sort_by_importance(&mut facts);
     let mut used = 0;
     let mut kept = Vec::new();
     for fact in facts {
@@ -236,6 +257,14 @@ mod tests {
             (around(9, 12), around(2, 7), around(20, 25)),
             ("Two and three.", "One. Two and three.", "Four.")
         );
+    }
+
+    #[test]
+    fn facts_that_say_the_same_are_told_once() {
+        let text = "All rights reserved. Lund sold 12 lamps. All rights  reserved. ALL RIGHTS RESERVED.";
+        let fact = |start, end, weight| QuotedFact { claim: None, span: ByteSpan::new(start, end), weight };
+        let facts = vec![fact(0, 20, 5), fact(21, 40, 3), fact(41, 62, 9), fact(63, 83, 9)];
+        assert_eq!(distinct(facts.clone(), text), [facts[1].clone(), facts[2].clone()]);
     }
 
     proptest! {

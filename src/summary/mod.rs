@@ -29,7 +29,7 @@ pub use compose::{
 };
 pub use estimate::{CHUNK_BYTES, MAX_CHUNKS, PART_BYTES, SummaryEstimate, chunk_bytes, estimate};
 pub use extract::extracted_facts;
-pub use facts::{QuotedFact, ReportedFact, fitting, located_facts, quotable, sentences_around};
+pub use facts::{QuotedFact, ReportedFact, distinct, fitting, located_facts, quotable, sentences_around};
 pub use sentences::sentences;
 pub use source::SummarisedText;
 pub use span::ByteSpan;

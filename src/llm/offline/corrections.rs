@@ -37,7 +37,7 @@ static MARKERS: &Patterns = patterns![
 ];
 
 /// Small words before a corrected value.
-const LEADS: &[&str] = &[
+pub(super) const LEADS: &[&str] = &[
     "the", "to", "for", "on", "at", "by", "il", "la", "lo", "l", "a", "ad", "al", "alla", "per", "di", "le",
     "les", "pour", "du", "de", "am", "an", "der", "die", "das", "den", "dem", "fur", "el", "para", "number",
     "numero", "nummer",

@@ -12,6 +12,7 @@ use super::schema::{self, ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 use crate::language::calendar_words::{DAYS, WEEKS};
+use crate::language::holidays::may_be_free;
 
 /// Fills arguments for days and times.
 pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
@@ -99,10 +100,14 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
         return;
     }
     let said: Vec<(RangeRole, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
-    let span = stated_nights(source);
+    let nights_ahead = stated_nights(source);
+    let counted = if nights || nights_ahead.is_some() { None } else { counted_days_ahead(source) };
+    let span = nights_ahead.or(counted);
     let grow = span.map(|days| move |date: Date| date.saturating_add(days.days()));
     let one_is_both = !nights && !source.found.has_unclear_days() && !mentions_day_count(source);
     let placed = assign_ends(fields, &said, one_is_both, grow);
+    // A last day that is counted and not stated is proposed.
+    out.doubtful |= counted.is_some() && placed.len() > 1;
     let end = |role: RangeRole| placed.iter().find(|(field, _)| field.role == role).map(|(_, date)| *date);
     if let (Some(from), Some(to)) = (end(RangeRole::From), end(RangeRole::To)) {
         match counted_range(source, from, to) {
@@ -189,19 +194,19 @@ fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Fille
 const NIGHT_WORDS: &[&str] =
     &["night", "nights", "notte", "notti", "nacht", "nachte", "nachten", "nuit", "nuits", "noche", "noches"];
 
+/// Words behind a number of days that is no length: "3 days before", "2 days ago".
+const DISTANCE: &[&str] =
+    &["before", "after", "ago", "earlier", "later", "prima", "dopo", "fa", "avant", "apres", "antes"];
+
 /// Whether the text mentions a length of several days: "3 days", "a week", "a few days". One stated date is then not both
 /// ends.
 fn mentions_day_count(source: &SourceText) -> bool {
     let is_unit = |i: usize| [DAYS, WEEKS, NIGHT_WORDS].iter().any(|words| source.is(i, words));
-    // "3 days before", "2 days ago": no length.
-    let is_distance = |i: usize| {
-        source.is(
-            i,
-            &["before", "after", "ago", "earlier", "later", "prima", "dopo", "fa", "avant", "apres", "antes"],
-        )
-    };
-    let counted =
-        source.found.numbers.iter().any(|n| n.value > 1.0 && is_unit(n.last + 1) && !is_distance(n.last + 2));
+    let counted = source
+        .found
+        .numbers
+        .iter()
+        .any(|n| n.value > 1.0 && is_unit(n.last + 1) && !source.is(n.last + 2, DISTANCE));
     let vague = (0..source.tokens.len()).any(|i| {
         let amount = source.is(
             i,
@@ -256,6 +261,29 @@ fn stated_days(source: &SourceText) -> Option<i64> {
     let days = numbers.find(|n| n.value > 1.0 && source.is(n.last + 1, DAYS))?.value;
     (days.fract() == 0.0 && days <= 365.0).then_some(days as i64)
 }
+
+/// How many days after the only stated day a number of days ends that begins on it: 2 for "3 days from 15 December". Only
+/// where all of them are working days for everybody: others count the free ones, too, or do not.
+fn counted_days_ahead(source: &SourceText) -> Option<i64> {
+    let [day] = source.found.days.as_slice() else { return None };
+    let opening = (day.first.saturating_sub(2)..=day.first).any(|i| source.is(i, BEGINNING));
+    let number = source.found.numbers.iter().find(|n| n.value > 1.0 && source.is(n.last + 1, DAYS))?;
+    // "3 days before", "every 3 days".
+    let elsewhere = source.is(number.last + 2, DISTANCE)
+        || number
+            .first
+            .checked_sub(1)
+            .is_some_and(|i| source.is(i, &["every", "ogni", "alle", "tous", "cada", "in"]));
+    if !(opening || day.role == RangeRole::From) || elsewhere {
+        return None;
+    }
+    let ahead = stated_days(source)? - 1;
+    let mut days = day.date.series(1.day()).take(usize::try_from(ahead).ok()? + 1);
+    (!days.any(may_be_free)).then_some(ahead)
+}
+
+/// Words before the day on which something begins.
+const BEGINNING: &[&str] = &["from", "starting", "beginning", "partire", "partir", "dal", "ab", "desde"];
 
 /// How the days that the text states relate to a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,7 @@ mod memory;
 mod mood;
 mod names;
 mod number_arguments;
+mod opening_act;
 mod options;
 mod periods;
 mod phrases;

@@ -3,10 +3,10 @@
 use jiff::civil::Date;
 
 use super::clauses::{self, Clause};
+use super::corrections::{LEADS, after_correction};
 use super::dates::RangeRole;
 use super::drafts::StepDraft;
 use super::entities::Entities;
-use super::lexicon;
 use super::pattern::strip_fillers;
 use super::plan::OfflinePlanner;
 use super::prompt::OpenQuestion;
@@ -51,23 +51,46 @@ impl OfflinePlanner {
             return None;
         }
         // A reply that is complete by itself needs no words of the pending step.
-        let purpose = if same && self.filled(target, &clause.text).missing(fields).is_empty() {
+        let is_whole = same && self.filled(target, &clause.text).missing(fields).is_empty();
+        // "Shall I …?" lacks nothing, and only a yes answers it.
+        let asks_consent = pending.question.missing.is_empty();
+        let purpose = if is_whole {
             clause.text.clone()
         } else {
-            // A question whether to make a complete call lacks nothing.
-            let lacks_day = !pending.question.missing.is_empty()
-                && missing.iter().any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
+            let is_day = |f: &ArgumentField| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime);
+            let lacks_day = !asks_consent && missing.iter().any(is_day);
             let (asked, reply) = match lacks_day {
                 true => None,
-                false => with_other_day(&pending.purpose, &clause.text, self.today()),
+                false => with_other_day(&pending.purpose, after_no(&clause.text), self.today())
+                    .filter(|_| !self.names_two_days(pending, target) || self.begins_anew(&clause.text)),
             }
             .unwrap_or_else(|| (pending.purpose.clone(), clause.text.clone()));
             format!("{} {reply}", asked.trim_end_matches(['.', '?', '!', ' ']))
         };
         let unclear = self.was_unclear(pending, target)
+            || asks_consent && !is_whole && !self.says_day(&clause.text)
             || offers_choice(&clause.text)
             || self.says_otherwise(pending, target, &clause.text, &filled.used);
         Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
+    }
+
+    /// Whether words name a day.
+    fn says_day(&self, words: &str) -> bool {
+        !Entities::in_tokens(&text::tokens(words), self.today()).days.is_empty()
+    }
+
+    /// Whether words say from which day on: "from 14 December".
+    fn begins_anew(&self, words: &str) -> bool {
+        let found = Entities::in_tokens(&text::tokens(words), self.today());
+        found.days.first().is_some_and(|day| day.role == RangeRole::From)
+    }
+
+    /// Whether what a question is about has several days, so that a reply may be any of them.
+    fn names_two_days(&self, pending: &OpenQuestion, target: Hit) -> bool {
+        let days = self.index.fields(target).iter().filter(|field| field.kind == ArgumentKind::Date);
+        let mut known = days.filter_map(|field| pending.question.known.get(&field.name));
+        let first = known.next();
+        known.any(|day| Some(day) != first)
     }
 
     /// Whether words open with the verb of some tool that `target` does not mention.
@@ -124,8 +147,8 @@ fn offers_choice(reply: &str) -> bool {
 fn with_other_day(purpose: &str, reply: &str, today: Date) -> Option<(String, String)> {
     let (said, replied) = (text::tokens(purpose), text::tokens(reply));
     let (first, last, is_range) = only_days(&said, today)?;
-    only_days(&replied, today).filter(|(.., other)| *other == is_range)?;
-    let lead = said[..first].iter().rev().take_while(|t| lexicon::is_stop_word(&t.norm)).count();
+    only_days(&replied, today).filter(|(.., other)| *other || !is_range)?;
+    let lead = said[..first].iter().rev().take_while(|t| t.is(LEADS)).count();
     let before = purpose.get(..said[first - lead].start)?;
     let after = purpose.get(said[last].end..)?;
     let contrasts = |token: &&text::Token| token.is(BUT);
@@ -145,6 +168,15 @@ fn only_days(tokens: &[Token], today: Date) -> Option<(usize, usize, bool)> {
         }
         _ => None,
     }
+}
+
+/// The words of a reply after those that only turn down what was asked: "no, Thursday".
+fn after_no(reply: &str) -> &str {
+    let said = after_correction(reply);
+    let tokens = text::tokens(said);
+    let is_no = tokens.first().is_some_and(|token| token.is(&["no", "nope", "nein", "non"]));
+    let is_mark = tokens.get(1).is_some_and(|mark| !mark.word);
+    tokens.get(2).filter(|_| is_no && is_mark).and_then(|next| said.get(next.start..)).unwrap_or(said)
 }
 
 /// Whether a reply says which value is not meant: "not 120", "non il 120". In "no, 131", the value is meant.
@@ -168,7 +200,14 @@ mod tests {
             replied("Book a visit for Argo on 3 December", "10:30 but on 4 December"),
             Some(("Book a visit for Argo".to_owned(), "10:30  on 4 December".to_owned()))
         );
+        assert_eq!(
+            replied("Can I get next Friday off?", "Thursday"),
+            Some(("Can I get off?".to_owned(), "Thursday".to_owned()))
+        );
         assert_eq!(replied("Book a visit for Argo on 3 December", "10:30"), None);
+        assert_eq!(after_no("no, Thursday"), "Thursday");
+        assert_eq!(after_no("Sorry, I meant 3 December"), "3 December");
+        assert_eq!(after_no("No"), "No");
         assert_eq!(replied("Book a visit for Argo", "on 4 December"), None);
         assert_eq!(replied("Book it from 3 to 5 December", "on 4 December"), None);
         assert_eq!(

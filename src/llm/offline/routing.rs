@@ -256,7 +256,8 @@ impl CatalogueIndex {
         // "Chi è X?" may be all that an example says, too.
         let same = like > SAME_AS_EXAMPLE && asks_name;
         // "Book a flight": an action alone is no request for a tool that books something else.
-        let acts = shares_action && (overlap.unknown == 0 || near);
+        let acts =
+            shares_action && (overlap.unknown == 0 && !self.names_another_thing(clause, entry) || near);
         if !(shares_subject || acts || same || (near && overlap.cover > 0.0)) {
             return None;
         }
@@ -269,11 +270,12 @@ impl CatalogueIndex {
         let score = self.adjust_to_tool(score, clause, entry, overlap.lacks_who_verb, like);
         let score = adjust_to_words(score, clause, entry, &overlap, &lead, near);
         let score = score + adjustment_to_asked_words(clause, entry, like);
-        if self.makes_no_change(clause, entry) {
+        if self.does_another_act(clause, entry) {
             return None;
         }
-        let is_for_another =
-            self.names_another_read(clause, entry) || self.another_read_counts(clause, entry);
+        let is_for_another = self.names_another_read(clause, entry)
+            || self.another_read_counts(clause, entry)
+            || self.another_read_tells_act(clause, entry);
         let score = if is_for_another { score + weights::NAMES_ANOTHER } else { score };
         let score =
             if self.opens_another_write(clause, entry) { score + weights::ANOTHER_ACTION } else { score };
@@ -282,43 +284,39 @@ impl CatalogueIndex {
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
     }
 
-    /// Whether a clause orders a change of something that is there, and the tool does something else: "move my vacation to Monday"
-    /// is neither for `MakeRequest` nor for `CancelRequest`.
-    fn makes_no_change(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
-        const CHANGES: &[&str] = &[
-            "set",
-            "change",
-            "update",
-            "edit",
-            "modify",
-            "move",
-            "reschedule",
-            "adjust",
-            "put",
-            "turn",
-            "switch",
-            "assign",
-            "transfer",
-            "rename",
-            "extend",
-            "renew",
-            "shift",
-            "alter",
-            "patch",
-            "save",
-            "write",
-        ];
+    /// Whether a clause orders that something that is there be changed or undone, and the tool does something else: "move my
+    /// vacation to Monday" is neither for `MakeRequest` nor for `CancelRequest`, and "cancel my loan" is not for `LendBook`.
+    fn does_another_act(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
         let tool = &self.scenes[entry.scene].tools[entry.tool];
-        let changes =
-            || text::name_words(&tool.name).first().is_some_and(|verb| CHANGES.contains(&verb.as_str()));
-        let lead = || clause.lead.and_then(|n| clause.words.get(n));
+        let Some(act) = clause.opens_with else { return false };
+        let does = || text::name_words(&tool.name).first().is_some_and(|verb| act.is_done_by(verb));
         let is_own = |id: &usize| entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD);
         let has_verb = || {
-            lead().is_some_and(|word| {
+            let lead = clause.lead.and_then(|n| clause.words.get(n));
+            lead.is_some_and(|word| {
                 word.matches.iter().any(|(id, similarity)| *similarity >= SURE_MATCH && is_own(id))
             })
         };
-        clause.opens_with_change && tool.writes() && !changes() && !has_verb()
+        !does() && !has_verb()
+    }
+
+    /// Whether a clause orders that something be changed or undone that tools of another scene name better: "cancel the loan" is not
+    /// for `CancelRequest`.
+    fn names_another_thing(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let best = |word: &ContentWord, is_own: bool| {
+            let has = |id: &usize| {
+                self.tools
+                    .iter()
+                    .any(|tool| (tool.scene == entry.scene) == is_own && tool.words.contains_key(id))
+            };
+            let found = word.matches.iter().filter(|(id, _)| has(id));
+            found.map(|(_, similarity)| *similarity).fold(0.0, f64::max)
+        };
+        let is_other = |word: &ContentWord| {
+            let theirs = best(word, false);
+            word.kind == WordKind::Subject && theirs >= SURE_MATCH && theirs > best(word, true)
+        };
+        clause.opens_with.is_some() && clause.words.iter().any(is_other)
     }
 
     /// Whether a clause has a word of the name of another read of the scene, which this read has in no text of its own:
@@ -343,6 +341,23 @@ impl CatalogueIndex {
         let is_read = |tool: &IndexedTool| !self.scenes[tool.scene].tools[tool.tool].writes();
         let counts = |tool: &IndexedTool| tool.scene == entry.scene && tool.counts && is_read(tool);
         clause.asks_count && !entry.counts && is_read(entry) && self.tools.iter().any(counts)
+    }
+
+    /// Whether a question is about an act of which another read of the scene tells, and this one does not: "how many teapots did we
+    /// sell?" is not for `GetPrice`.
+    fn another_read_tells_act(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let is_read = |tool: &IndexedTool| !self.scenes[tool.scene].tools[tool.tool].writes();
+        let tells = |tool: &IndexedTool, word: &ContentWord| {
+            let mut sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            sure.any(|(id, _)| tool.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD))
+        };
+        let beside = |word: &ContentWord| {
+            self.tools.iter().any(|tool| tool.scene == entry.scene && is_read(tool) && tells(tool, word))
+        };
+        let asked = |(n, word): (usize, &ContentWord)| {
+            word.kind == WordKind::Action && clause.lead != Some(n) && !tells(entry, word) && beside(word)
+        };
+        clause.slots.contains(Slot::Question) && is_read(entry) && clause.words.iter().enumerate().any(asked)
     }
 
     /// Whether an order opens as the examples of another write of the scene do, and not as one of this tool's, nor with its verb:
@@ -482,6 +497,12 @@ fn adjust_to_words(
         score *= weights::WITHOUT_SUBJECT;
     }
     score
+}
+
+/// Whether a word behind the one that opens a clause may be a verb or a noun, and is a word of no tool.
+fn lacks_noun(clause: &ScoredClause) -> bool {
+    let is_unmatched = |word: &ContentWord| word.matches.is_empty() && word.weight > weights::IMPORTANT;
+    clause.words.iter().enumerate().any(|(n, word)| clause.lead != Some(n) && is_unmatched(word))
 }
 
 /// "What is the … for …" is for the tool that has a word for it.

@@ -14,6 +14,7 @@ use super::index::{
     slots_of_text, word_kind,
 };
 use super::lexicon;
+use super::opening_act::OpeningAct;
 use super::pattern::{self, patterns};
 use super::pronouns;
 use super::text::{self, Features, Token, features};
@@ -56,8 +57,8 @@ pub(super) struct ScoredClause {
     pub asks_own_acts: bool,
     /// Whether it asks how many there are, and names no action.
     pub asks_count: bool,
-    /// Whether it opens with an order to change something that is there: "move", "sposta".
-    pub opens_with_change: bool,
+    /// Whether it opens with an order to change or to undo something that is there: "move", "annulla".
+    pub opens_with: Option<OpeningAct>,
     /// Index of the word that opens it.
     pub lead: Option<usize>,
     /// Whether that word is a lookup action.
@@ -123,10 +124,10 @@ impl CatalogueIndex {
             who_verb,
             asks_count: asks_how_many(&tokens)
                 && !reader.words.iter().any(|word| word.kind == WordKind::Action),
-            opens_with_change: reader
+            opens_with: reader
                 .lead
                 .and_then(|n| reader.places.get(n))
-                .is_some_and(|at| tokens[*at].among(CHANGE_VERBS)),
+                .and_then(|at| OpeningAct::of(&tokens[*at])),
             lead: reader.lead,
             lead_is_lookup: reader.lead_is_lookup,
             words: reader.words,
@@ -167,13 +168,6 @@ fn asks_who_speaks(tokens: &[Token]) -> bool {
 /// English words before a noun.
 const ENGLISH_LEADS: &[&str] =
     &["my", "our", "your", "the", "all", "this", "that", "personal", "user", "customer"];
-
-/// Verbs that change something that is there.
-const CHANGE_VERBS: &str = "\
-move reschedule postpone shift change modify edit alter extend shorten prolong delay sposta spostare spostami rimanda rinvia \
-posticipa anticipa cambia cambiare modifica modificare prolunga allunga estendi accorcia riduci verschiebe verschieben andere andern \
-verlangere verlangern verkurze deplace reporte decale modifie prolonge raccourcis mueve mover cambiar modificar aplaza extiende \
-alarga acorta";
 
 /// What "off" after a day means.
 const TIME_OFF: &str = "vacation";
@@ -293,8 +287,9 @@ impl<'a> ContentReader<'a> {
 
     /// Whether a token is the "off" of "Friday off", where some scene knows time off.
     fn is_time_off(&self, i: usize) -> bool {
+        const OFF: &[&str] = &["off", "frei", "libero", "libera", "libre"];
         let of_day = i > 0 && self.entities.taken[i - 1];
-        of_day && self.tokens[i].is(&["off"]) && !self.index.similar_words(&features(TIME_OFF)).is_empty()
+        of_day && self.tokens[i].is(OFF) && !self.index.similar_words(&features(TIME_OFF)).is_empty()
     }
 
     /// Whether a token is punctuation or part of a value, and so no content word.

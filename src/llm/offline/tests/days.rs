@@ -50,6 +50,29 @@ fn one(words: &str) -> Vec<String> {
 }
 
 #[test]
+fn counted_days_from_a_day_end_where_all_of_them_are_working_days() {
+    // 15 June 2027 is a Tuesday, and 2 June a holiday in Italy.
+    for (words, calls) in [
+        ("3 days of vacation from 15 June", "06-15..06-17"),
+        ("vacation from 15 June for 3 days", "06-15..06-17"),
+        ("three days off starting on 15 June", "06-15..06-17"),
+        ("2 days of vacation starting from tomorrow", "2026-11-23..2026-11-24"),
+        ("tre giorni di ferie dal 15 giugno", "06-15..06-17"),
+        ("due giorni di ferie a partire dal 15 giugno", "06-15..06-16"),
+        ("drei Tage Urlaub ab dem 15. Juni", "06-15..06-17"),
+        ("trois jours de congé à partir du 15 juin", "06-15..06-17"),
+        ("tres días de vacaciones desde el 15 de junio", "06-15..06-17"),
+        // Over a weekend, over a holiday, without a beginning, and no length.
+        ("5 days of vacation from 17 June", "06-17"),
+        ("3 days of vacation from 1 June", "06-01"),
+        ("3 days of vacation on 15 June", "06-15"),
+        ("vacation from 15 June, tell them 3 days before", "06-15"),
+    ] {
+        assert_eq!(span(words), [calls], "{words}");
+    }
+}
+
+#[test]
 fn tool_with_range_gets_one_call_per_run_of_days() {
     for (words, calls) in [
         ("vacation from 15 to 17 June", vec!["06-15..06-17"]),

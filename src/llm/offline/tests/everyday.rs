@@ -302,14 +302,60 @@ fn order_to_change_what_is_there_makes_nothing_new() {
         "Extend my vacation until 20 December",
         "Sposta le mie ferie dal 14 al 21 dicembre",
         "Modifica le mie ferie: dal 14 al 15 dicembre",
+        "Sposta le ferie dal 14 al 15 dicembre",
         "Verschiebe meinen Urlaub auf den 15. Dezember",
         "Delete all my data",
+        "Delete the teapots",
+        "Cancel the loan of Dune",
+        "Annulla il prestito di Dune",
     ] {
         let outcome = answered(request);
-        let is_write = |tool: &str| !(tool.starts_with("List") || tool.starts_with("Get"));
-        let writes = outcome.calls.iter().filter(|(tool, _)| is_write(tool));
-        assert_eq!((writes.count(), &outcome.question), (0, &None), "{request}: {}", calls_of(&outcome));
+        assert_eq!((calls_of(&outcome), &outcome.question), (json!([]), &None), "{request}");
     }
+}
+
+#[test]
+fn free_day_is_vacation_in_every_language() {
+    for request in [
+        "Ich brauche am 14. Dezember frei",
+        "Posso avere il 14 dicembre libero?",
+        "Puis-je avoir le 14 décembre libre ?",
+    ] {
+        let outcome = answered(request);
+        let day = json!({"from": "2026-12-14", "to": "2026-12-14"});
+        assert_eq!((stated(&outcome), calls_of(&outcome)), (day, json!([])), "{request}");
+    }
+}
+
+#[test]
+fn day_in_reply_to_a_question_for_consent_takes_the_place_of_the_one_asked_about() {
+    for (reply, day) in [("no, 15 December", "2026-12-15"), ("Sorry, I meant 15 December", "2026-12-15")] {
+        let mut world = world();
+        let asked =
+            world.ask("Can I get 14 December off?", &mut |_, _| json!({"outcome": "ok", "result": {}}));
+        assert_eq!(stated(&asked)["from"], "2026-12-14", "{asked:?}");
+        let again = world.ask(reply, &mut |_, _| json!({"outcome": "ok", "result": {}}));
+        assert_eq!(
+            (stated(&again), calls_of(&again)),
+            (json!({"from": day, "to": day}), json!([])),
+            "{reply}"
+        );
+    }
+}
+
+#[test]
+fn question_about_an_act_is_for_the_read_that_tells_of_it() {
+    let wrong = wrong_calls(&[
+        (
+            "How many teapots did we sell in November?",
+            json!([["ListSales", {"from": "2026-11-01", "to": "2026-11-30"}]]),
+        ),
+        ("How many teapots do we have?", json!([["GetStock", {"item": "teapots"}]])),
+        ("Show me the orders of last week", json!([])),
+        ("Quién es mi jefe?", json!([["get_user_profile", {}]])),
+        ("Wer ist mein Chef?", json!([["get_user_profile", {}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -140,10 +140,12 @@ fn another_person_is_never_taken_for_the_user() {
 #[test]
 fn number_of_days_without_a_last_day_is_asked_about() {
     for (turns, missing) in [
-        (vec!["I want three days off", "from 15 June"], json!(["to"])),
+        (vec!["request 3 days off from 18 June"], json!(["to"])),
         (vec!["I want three days off", "15 June"], json!(["to"])),
         (vec!["voglio tre giorni di ferie", "15 giugno"], json!(["to"])),
-        (vec!["je voudrais trois jours de cong\u{e9} \u{e0} partir du 15 juin"], json!(["to"])),
+        // The last day is proposed where it can be counted.
+        (vec!["I want three days off", "from 15 June"], json!([])),
+        (vec!["je voudrais trois jours de cong\u{e9} \u{e0} partir du 15 juin"], json!([])),
         (vec!["I want a week off from 15 June"], json!(["to"])),
         (vec!["request 3 days off next week"], json!(["from", "to"])),
         (vec!["three days off please, 15 to 16 June"], json!([])),

@@ -1,0 +1,52 @@
+//! Orders to change or to undo something that is there, and the tools that do so.
+
+use super::text::Token;
+
+/// An act on something that is there, by the verb that opens a clause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpeningAct {
+    Change,
+    Undo,
+}
+
+impl OpeningAct {
+    /// The act that a verb orders.
+    pub fn of(verb: &Token) -> Option<Self> {
+        match () {
+            () if verb.among(CHANGE_VERBS) => Some(Self::Change),
+            () if verb.among(UNDO_VERBS) => Some(Self::Undo),
+            () => None,
+        }
+    }
+
+    /// Whether a tool whose name begins with this verb does it.
+    pub fn is_done_by(self, verb: &str) -> bool {
+        let verbs = match self {
+            Self::Change => CHANGING_TOOLS,
+            Self::Undo => UNDOING_TOOLS,
+        };
+        verbs.split_whitespace().any(|own| own == verb)
+    }
+}
+
+/// Verbs in the names of tools that change something that is there.
+const CHANGING_TOOLS: &str = "\
+set change update edit modify move reschedule adjust put turn switch assign transfer rename extend renew shift alter patch save write";
+
+/// Verbs in the names of tools that undo something that is there.
+const UNDOING_TOOLS: &str = "\
+cancel delete remove drop withdraw revoke void undo clear erase discard dismiss release revert purge forget stop end close \
+unsubscribe unregister unbook";
+
+/// Verbs that change something that is there.
+const CHANGE_VERBS: &str = "\
+move reschedule postpone shift change modify edit alter extend shorten prolong delay sposta spostare spostami rimanda rinvia \
+posticipa anticipa cambia cambiare modifica modificare prolunga allunga estendi accorcia riduci verschiebe verschieben andere andern \
+verlangere verlangern verkurze deplace reporte decale modifie prolonge raccourcis mueve mover cambiar modificar aplaza extiende \
+alarga acorta";
+
+/// Verbs that undo something that is there.
+const UNDO_VERBS: &str = "\
+cancel delete remove withdraw revoke undo unbook annulla annullare annullami cancella cancellare cancellami elimina eliminare rimuovi \
+rimuovere disdici disdire revoca storniere stornieren storno losche loschen entferne entfernen widerrufe annule annuler supprime \
+supprimer retire cancela cancelar anula anular borra borrar elimina quita";
