@@ -22,6 +22,8 @@ const WORD_PAIRS: &[(&str, &str, &str)] = &[
     ("help", "desk", "ticket"),
     ("public", "holidays", "holidays"),
     ("bank", "holidays", "holidays"),
+    ("public", "holiday", "holidays"),
+    ("bank", "holiday", "holidays"),
     ("nota", "spese", "expense"),
     ("sign", "up", "enroll"),
     ("sign", "me", "enroll"),

@@ -274,7 +274,15 @@ pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
         && before.is_none_or(|t| {
             t.is(&["to", "please", "and", "then", "you", "first", "also", "i", "we", "me", "just", "must"])
         });
-    let own = if does { "reserve" } else { token.norm.as_str() };
+    // "Is tomorrow a holiday?", but "I need a holiday".
+    let is_holiday = token.norm == "holiday"
+        && before.is_some_and(|t| t.is(&["a"]))
+        && tokens.iter().find(|t| t.word).is_some_and(|t| t.is(&["is", "was"]));
+    let own = match () {
+        () if does => "reserve",
+        () if is_holiday => "holidays",
+        () => token.norm.as_str(),
+    };
     std::iter::once(own).chain(pair).collect()
 }
 

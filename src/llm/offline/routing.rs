@@ -221,7 +221,7 @@ impl CatalogueIndex {
             return Vec::new();
         }
         let score = |entry: &IndexedTool| {
-            let (score, called) = self.score_tool(&clause, entry, near == Some(entry.scene))?;
+            let (score, called) = self.score_tool(&clause, entry, near)?;
             // "C'è qualcosa di X in biblioteca?": the clause names the scene by its own word, and the rest is
             // a value to search for.
             let score = if called && score < weights::STOCK_BELOW && has_value(entry, text, today) {
@@ -235,14 +235,26 @@ impl CatalogueIndex {
     }
 
     /// The score of a tool for a clause, and whether the clause asks for what the tool's scene has. `None` if
-    /// they have nothing in common. `near`: whether the previous words were about the tool's scene.
-    fn score_tool(&self, clause: &ScoredClause, entry: &IndexedTool, near: bool) -> Option<(f64, bool)> {
-        let near = near && clause.refers_back;
+    /// they have nothing in common. `near`: the scene of the previous words.
+    fn score_tool(
+        &self,
+        clause: &ScoredClause,
+        entry: &IndexedTool,
+        near: Option<usize>,
+    ) -> Option<(f64, bool)> {
+        let elsewhere = clause.refers_back && near.is_some_and(|scene| scene != entry.scene);
+        let near = near == Some(entry.scene) && clause.refers_back;
         let lead = LeadMatch::of(clause, entry);
         let overlap = ToolOverlap::of(clause, entry, &self.values[entry.scene], &lead);
         let shares_subject = overlap.subject >= SHARED_SUBJECT;
         let shares_action = overlap.action >= weights::SHARED_ACTION;
         let related = shares_subject || shares_action || (near && overlap.cover > 0.0);
+        // "… from 21 to 23 December, please register it": what was spoken of is no city that `AddCity` adds.
+        let adds_another =
+            elsewhere && !shares_subject && self.scenes[entry.scene].tools[entry.tool].writes();
+        if adds_another || clause.asks_members && tells_who_asks(entry) {
+            return None;
+        }
         let asks_name = clause.words.iter().any(|w| w.name);
         if !(related || asks_name) || overlap.total <= 0.0 {
             return None;
@@ -255,9 +267,10 @@ impl CatalogueIndex {
         }
         // "Chi è X?" may be all that an example says, too.
         let same = like > SAME_AS_EXAMPLE && asks_name;
-        // "Book a flight": an action alone is no request for a tool that books something else.
-        let acts =
-            shares_action && (overlap.unknown == 0 && !self.names_another_thing(clause, entry) || near);
+        // "Book a flight", "show me the orders": an action alone is no request for a tool that does it to something else.
+        let is_other =
+            || overlap.unknown > 0 || lacks_noun(clause) || self.names_another_thing(clause, entry);
+        let acts = shares_action && (near || !is_other());
         if !(shares_subject || acts || same || (near && overlap.cover > 0.0)) {
             return None;
         }
@@ -275,7 +288,8 @@ impl CatalogueIndex {
         }
         let is_for_another = self.names_another_read(clause, entry)
             || self.another_read_counts(clause, entry)
-            || self.another_read_tells_act(clause, entry);
+            || self.another_read_tells_act(clause, entry)
+            || self.another_read_lists(clause, entry);
         let score = if is_for_another { score + weights::NAMES_ANOTHER } else { score };
         let score =
             if self.opens_another_write(clause, entry) { score + weights::ANOTHER_ACTION } else { score };
@@ -358,6 +372,25 @@ impl CatalogueIndex {
             word.kind == WordKind::Action && clause.lead != Some(n) && !tells(entry, word) && beside(word)
         };
         clause.slots.contains(Slot::Question) && is_read(entry) && clause.words.iter().enumerate().any(asked)
+    }
+
+    /// Whether a clause asks which things there are without naming one, which this tool needs and another read of the scene does
+    /// not: "which cities do you know?" is not for `CityExists`.
+    fn another_read_lists(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let needs_name = |tool: &IndexedTool| {
+            let is_name = |field: &&ArgumentField| {
+                matches!(
+                    field.kind,
+                    ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Thing | ArgumentKind::Id
+                )
+            };
+            tool.fields.iter().filter(|field| field.required).any(|field| is_name(&field))
+        };
+        let lists = |tool: &IndexedTool| {
+            let known = &self.scenes[tool.scene].tools[tool.tool];
+            tool.scene == entry.scene && !known.writes() && !tool.fields.iter().any(|field| field.required)
+        };
+        clause.asks_which && needs_name(entry) && self.tools.iter().any(lists)
     }
 
     /// Whether an order opens as the examples of another write of the scene do, and not as one of this tool's, nor with its verb:
@@ -499,10 +532,16 @@ fn adjust_to_words(
     score
 }
 
-/// Whether a word behind the one that opens a clause may be a verb or a noun, and is a word of no tool.
+/// Whether a tool tells about who asks where no other person is named.
+fn tells_who_asks(entry: &IndexedTool) -> bool {
+    entry.fields.iter().any(|field| field.kind == ArgumentKind::Person && !field.required)
+}
+
+/// Whether a clause orders to show or to find something of which no tool has a word: "show me the orders".
 fn lacks_noun(clause: &ScoredClause) -> bool {
     let is_unmatched = |word: &ContentWord| word.matches.is_empty() && word.weight > weights::IMPORTANT;
-    clause.words.iter().enumerate().any(|(n, word)| clause.lead != Some(n) && is_unmatched(word))
+    clause.lead_is_lookup
+        && clause.words.iter().enumerate().any(|(n, word)| clause.lead != Some(n) && is_unmatched(word))
 }
 
 /// "What is the … for …" is for the tool that has a word for it.

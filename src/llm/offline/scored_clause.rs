@@ -57,6 +57,10 @@ pub(super) struct ScoredClause {
     pub asks_own_acts: bool,
     /// Whether it asks how many there are, and names no action.
     pub asks_count: bool,
+    /// Whether it asks which things there are, and names none: "which cities do you know?"
+    pub asks_which: bool,
+    /// Whether it asks who belongs to something: "who works in Sales?"
+    pub asks_members: bool,
     /// Whether it opens with an order to change or to undo something that is there: "move", "annulla".
     pub opens_with: Option<OpeningAct>,
     /// Index of the word that opens it.
@@ -124,6 +128,8 @@ impl CatalogueIndex {
             who_verb,
             asks_count: asks_how_many(&tokens)
                 && !reader.words.iter().any(|word| word.kind == WordKind::Action),
+            asks_which: asks_which(&tokens),
+            asks_members: asks_members(&tokens),
             opens_with: reader
                 .lead
                 .and_then(|n| reader.places.get(n))
@@ -476,6 +482,28 @@ fn asks_own_acts(tokens: &[Token]) -> bool {
         ],
     );
     has.is_some() && !words.iter().any(|t| t.is(HOW_MANY))
+}
+
+/// Whether a text asks which things there are, and names none.
+fn asks_which(tokens: &[Token]) -> bool {
+    let mut words = tokens.iter().filter(|t| t.word);
+    let asks = words
+        .next()
+        .is_some_and(|t| t.is(&["which", "what", "quali", "welche", "quelles", "quels", "cuales"]));
+    asks && !words.any(|t| t.capital() || t.digit())
+}
+
+/// Whether a text asks who belongs to something.
+fn asks_members(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let asks = patterns![
+        "who works/work/is/are/s/sits in/at",
+        "chi lavora/sta/e in/nel/nella/nell",
+        "wer arbeitet/ist/sitzt in/im/bei",
+        "qui travaille/est dans/au/en",
+        "quien/quienes trabaja/trabajan/esta/estan en",
+    ];
+    asks.ends(&words, 0).next().is_some() && !is_about_speaker(tokens)
 }
 
 /// Whether a text begins by asking how many there are: "how many …", "quante …".

