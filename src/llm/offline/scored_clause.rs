@@ -10,13 +10,14 @@ use super::candidates;
 use super::doubts::is_foreign_lead;
 use super::entities::Entities;
 use super::index::{
-    CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, senses,
-    slots_of_text, word_kind,
+    CatalogueIndex, Slot, SlotSet, WordKind, code_prefix, polite_lead, polite_lead_span, slots_of_text,
+    word_kind,
 };
 use super::lexicon;
 use super::opening_act::OpeningAct;
 use super::pattern::{self, patterns};
 use super::pronouns;
+use super::senses::senses;
 use super::text::{self, Features, Token, features};
 use super::weights;
 use crate::language;

@@ -1,0 +1,158 @@
+//! Tools that serve a clause better than the one that is compared with it: what it says is what they do.
+
+use super::index::{CatalogueIndex, IndexedTool, Slot, WordKind};
+use super::schema::{ArgumentField, ArgumentKind};
+use super::scored_clause::{ContentWord, ScoredClause};
+use super::text;
+use super::weights::{self, SURE_MATCH};
+
+impl CatalogueIndex {
+    /// What the score of a tool loses because another one does what the clause says. `None` if the tool does something else than
+    /// what the clause orders.
+    pub(super) fn adjustment_to_others(&self, clause: &ScoredClause, entry: &IndexedTool) -> Option<f64> {
+        if self.does_another_act(clause, entry) {
+            return None;
+        }
+        let is_for_another = self.names_another_read(clause, entry)
+            || self.another_read_counts(clause, entry)
+            || self.another_read_tells_act(clause, entry);
+        let adjustments = [
+            (is_for_another, weights::NAMES_ANOTHER),
+            (self.another_read_lists(clause, entry), weights::ANOTHER_ACTION),
+            (self.opens_another_write(clause, entry), weights::ANOTHER_ACTION),
+            (self.names_another_write(clause, entry), weights::ANOTHER_ACTION),
+        ];
+        Some(adjustments.iter().filter(|(is_so, _)| *is_so).map(|(_, weight)| weight).sum())
+    }
+
+    /// Whether a clause orders that something that is there be changed or undone, and the tool does something else: "move my
+    /// vacation to Monday" is neither for `MakeRequest` nor for `CancelRequest`, and "cancel my loan" is not for `LendBook`.
+    fn does_another_act(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let tool = &self.scenes[entry.scene].tools[entry.tool];
+        let Some(act) = clause.opens_with else { return false };
+        let does = || text::name_words(&tool.name).first().is_some_and(|verb| act.is_done_by(verb));
+        let is_own = |id: &usize| entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD);
+        let has_verb = || {
+            let lead = clause.lead.and_then(|n| clause.words.get(n));
+            lead.is_some_and(|word| {
+                word.matches.iter().any(|(id, similarity)| *similarity >= SURE_MATCH && is_own(id))
+            })
+        };
+        !does() && !has_verb()
+    }
+
+    /// Whether a clause orders that something be changed or undone that tools of another scene name better: "cancel the loan" is not
+    /// for `CancelRequest`.
+    pub(super) fn names_another_thing(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let best = |word: &ContentWord, is_own: bool| {
+            let has = |id: &usize| {
+                self.tools
+                    .iter()
+                    .any(|tool| (tool.scene == entry.scene) == is_own && tool.words.contains_key(id))
+            };
+            let found = word.matches.iter().filter(|(id, _)| has(id));
+            found.map(|(_, similarity)| *similarity).fold(0.0, f64::max)
+        };
+        let is_other = |word: &ContentWord| {
+            let theirs = best(word, false);
+            word.kind == WordKind::Subject && theirs >= SURE_MATCH && theirs > best(word, true)
+        };
+        clause.opens_with.is_some() && clause.words.iter().any(is_other)
+    }
+
+    /// Whether a clause has a word of the name of another read of the scene, which this read has in no text of its own:
+    /// "show my vacation balance" is for `GetBalance`, however close "show my vacation requests" is.
+    fn names_another_read(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let tools = &self.scenes[entry.scene].tools;
+        let is_other = |tool: &usize| *tool != entry.tool && !tools[*tool].writes();
+        let is_named =
+            |id: usize| self.named.get(&(entry.scene, id)).is_some_and(|named| named.iter().any(is_other));
+        let is_of_other = |word: &ContentWord| {
+            let sure = || word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            let own = sure().filter_map(|(id, _)| entry.words.get(id)).fold(0.0, |best: f64, w| best.max(*w));
+            own <= weights::SCENE_WORD && sure().any(|(id, _)| is_named(*id))
+        };
+        let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
+        !tools[entry.tool].writes() && subjects.any(is_of_other)
+    }
+
+    /// Whether a clause asks how many there are, which examples of another read of the scene do, and none of this one: "how many
+    /// teapots do we have?" is not for `GetPrice`.
+    fn another_read_counts(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let is_read = |tool: &IndexedTool| !self.scenes[tool.scene].tools[tool.tool].writes();
+        let counts = |tool: &IndexedTool| tool.scene == entry.scene && tool.counts && is_read(tool);
+        clause.asks_count && !entry.counts && is_read(entry) && self.tools.iter().any(counts)
+    }
+
+    /// Whether a question is about an act of which another read of the scene tells, and this one does not: "how many teapots did we
+    /// sell?" is not for `GetPrice`.
+    fn another_read_tells_act(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let is_read = |tool: &IndexedTool| !self.scenes[tool.scene].tools[tool.tool].writes();
+        let tells = |tool: &IndexedTool, word: &ContentWord| {
+            let mut sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            sure.any(|(id, _)| tool.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD))
+        };
+        let beside = |word: &ContentWord| {
+            self.tools.iter().any(|tool| tool.scene == entry.scene && is_read(tool) && tells(tool, word))
+        };
+        let asked = |(n, word): (usize, &ContentWord)| {
+            word.kind == WordKind::Action && clause.lead != Some(n) && !tells(entry, word) && beside(word)
+        };
+        clause.slots.contains(Slot::Question) && is_read(entry) && clause.words.iter().enumerate().any(asked)
+    }
+
+    /// Whether a clause asks which things there are without naming one, which this tool needs and another read of the scene does
+    /// not: "which cities do you know?" is not for `CityExists`.
+    fn another_read_lists(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let needs_name = |tool: &IndexedTool| {
+            let is_name = |field: &&ArgumentField| {
+                matches!(
+                    field.kind,
+                    ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Thing | ArgumentKind::Id
+                )
+            };
+            tool.fields.iter().filter(|field| field.required).any(|field| is_name(&field))
+        };
+        let lists = |tool: &IndexedTool| {
+            let known = &self.scenes[tool.scene].tools[tool.tool];
+            tool.scene == entry.scene && !known.writes() && !tool.fields.iter().any(|field| field.required)
+        };
+        clause.asks_which && needs_name(entry) && self.tools.iter().any(lists)
+    }
+
+    /// Whether an order opens as the examples of another write of the scene do, and not as one of this tool's, nor with its verb:
+    /// "set the price of the milk jug to 30" is for `ChangePrice`, however close "what is the price of the milk jug?" is.
+    fn opens_another_write(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let Some(lead) = clause.lead.and_then(|n| clause.words.get(n)) else { return false };
+        let sure = lead.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+        let ids: Vec<usize> = sure.map(|(id, _)| *id).collect();
+        let opens =
+            |tool: &IndexedTool| ids.iter().any(|id| tool.openers.contains(id) || tool.verb == Some(*id));
+        let writes = |tool: &IndexedTool| self.scenes[tool.scene].tools[tool.tool].writes();
+        let beside = self.tools.iter().filter(|tool| tool.scene == entry.scene && tool.tool != entry.tool);
+        let asks = clause.lead_is_lookup || clause.slots.contains(Slot::Question);
+        !asks && !opens(entry) && beside.into_iter().any(|tool| writes(tool) && opens(tool))
+    }
+
+    /// Whether a clause has the verb of another write of the scene in some form, and neither this write's own verb nor that word
+    /// among its texts: "registra il reso di una teiera" is for `ReturnItems`, however close an example of `SellItems` is.
+    fn names_another_write(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let writes = |tool: &IndexedTool| self.scenes[tool.scene].tools[tool.tool].writes();
+        if !writes(entry) {
+            return false;
+        }
+        let beside = self.tools.iter().filter(|tool| tool.scene == entry.scene && tool.tool != entry.tool);
+        let others: Vec<usize> = beside.filter(|tool| writes(tool)).filter_map(|tool| tool.verb).collect();
+        let sure = |word: &ContentWord| {
+            let sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            sure.map(|(id, _)| *id).collect::<Vec<usize>>()
+        };
+        let own = |id: &usize| {
+            entry.verb == Some(*id) || entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD)
+        };
+        let words: Vec<Vec<usize>> = clause.words.iter().map(sure).collect();
+        let is_own_verb = |ids: &Vec<usize>| ids.iter().any(|id| entry.verb == Some(*id));
+        !words.iter().any(is_own_verb)
+            && words.iter().any(|ids| ids.iter().any(|id| others.contains(id)) && !ids.iter().any(own))
+    }
+}
