@@ -211,7 +211,7 @@ async fn progress_is_streamed_when_enabled() {
             assert_eq!(content, answer);
         }
         let shown = delta_text(&chunks, key);
-        assert!(key.is_empty() || shown.contains("Step 1, Weather: done\n"), "{shown}");
+        assert!(key.is_empty() || shown.contains("Passo 1, Weather: fatto\n"), "{shown}");
     }
 }
 

@@ -250,9 +250,13 @@ impl CatalogueIndex {
         let shares_action = overlap.action >= weights::SHARED_ACTION;
         let related = shares_subject || shares_action || (near && overlap.cover > 0.0);
         // "… from 21 to 23 December, please register it": what was spoken of is no city that `AddCity` adds.
-        let adds_another =
-            elsewhere && !shares_subject && self.scenes[entry.scene].tools[entry.tool].writes();
-        if adds_another || clause.asks_members && tells_who_asks(entry) {
+        let writes = self.scenes[entry.scene].tools[entry.tool].writes();
+        let adds_another = elsewhere && !shares_subject && writes;
+        // "The e-mails of all customers" are not that of who asks.
+        let is_other =
+            |n: &usize| !clause.words[*n].matches.iter().any(|(id, _)| entry.words.contains_key(id));
+        let about_others = clause.asks_members || clause.things.iter().any(is_other);
+        if adds_another || about_others && !writes && tells_who_asks(entry) {
             return None;
         }
         let asks_name = clause.words.iter().any(|w| w.name);

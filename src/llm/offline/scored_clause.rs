@@ -60,6 +60,8 @@ pub(super) struct ScoredClause {
     pub asks_count: bool,
     /// Whether it asks which things there are, and names none: "which cities do you know?"
     pub asks_which: bool,
+    /// Indices of the words that name things, and no person: "the customers", "all orders".
+    pub things: Vec<usize>,
     /// Whether it asks who belongs to something: "who works in Sales?"
     pub asks_members: bool,
     /// Whether it opens with an order to change or to undo something that is there: "move", "annulla".
@@ -131,6 +133,7 @@ impl CatalogueIndex {
                 && !reader.words.iter().any(|word| word.kind == WordKind::Action),
             asks_which: asks_which(&tokens),
             asks_members: asks_members(&tokens),
+            things: reader.things(),
             opens_with: reader
                 .lead
                 .and_then(|n| reader.places.get(n))
@@ -425,6 +428,29 @@ impl<'a> ContentReader<'a> {
                 word.weight *= weights::ALL_UNKNOWN / unknown;
             }
         }
+    }
+
+    /// Indices of the words that name things, and no person: nouns behind an article or a word for all, which no name has. None if
+    /// some are of who asks.
+    fn things(&self) -> Vec<usize> {
+        const OWN: &[&str] =
+            &["my", "our", "mio", "mia", "miei", "mie", "nostro", "nostra", "mon", "mes", "notre"];
+        const ALL: &[&str] = &[
+            "the", "all", "every", "tutti", "tutte", "i", "gli", "le", "les", "tous", "toutes", "los", "las",
+            "todos", "todas",
+        ];
+        if self.tokens.iter().any(|token| token.is(OWN)) {
+            return Vec::new();
+        }
+        let is_thing = |at: usize| {
+            let is_led = at.checked_sub(1).is_some_and(|before| self.tokens[before].is(ALL));
+            let next = self.tokens.get(at + 1);
+            let ends = next.is_none_or(|token| !token.word || lexicon::is_stop_word(&token.norm));
+            is_led && ends && !self.tokens[at].capital()
+        };
+        let words = self.words.iter().zip(&self.places).enumerate();
+        let things = words.filter(|(_, (word, at))| word.kind == WordKind::Subject && is_thing(**at));
+        things.map(|(n, _)| n).collect()
     }
 
     /// Whether the clause begins with an action other than a lookup.

@@ -302,6 +302,10 @@ fn question_who_belongs_to_something_is_not_about_who_asks() {
         let outcome = answered(request);
         assert!(!outcome.tools().contains(&"get_user_profile"), "{request}: {outcome:?}");
     }
+    for request in ["Show me the emails of all customers", "List the customers and their emails"] {
+        assert_eq!((answered(request).calls, answered(request).question), (Vec::new(), None), "{request}");
+    }
+    assert_eq!(answered("Show me the phone numbers of all customers").calls, []);
     assert_eq!(answered("Who is my manager?").tools(), ["get_user_profile"]);
 }
 
