@@ -436,7 +436,7 @@ impl<'a> ContentReader<'a> {
         const OWN: &[&str] =
             &["my", "our", "mio", "mia", "miei", "mie", "nostro", "nostra", "mon", "mes", "notre"];
         const ALL: &[&str] = &[
-            "the", "all", "every", "tutti", "tutte", "i", "gli", "le", "les", "tous", "toutes", "los", "las",
+            "the", "all", "every", "tutti", "tutte", "gli", "le", "les", "tous", "toutes", "los", "las",
             "todos", "todas",
         ];
         if self.tokens.iter().any(|token| token.is(OWN)) {

@@ -368,6 +368,7 @@ fn question_about_an_act_is_for_the_read_that_tells_of_it() {
         ("Show me the orders of last week", json!([])),
         ("Which cities do you know?", json!([["ListCities", {}]])),
         ("Is tomorrow a holiday?", json!([["GetHolidays", {}]])),
+        ("How many vacation days do I still have?", json!([["GetBalance", {}]])),
         ("Quién es mi jefe?", json!([["get_user_profile", {}]])),
         ("Wer ist mein Chef?", json!([["get_user_profile", {}]])),
     ]);
