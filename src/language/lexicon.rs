@@ -37,7 +37,7 @@ const WORD_PAIRS: &[(&str, &str, &str)] = &[
 /// Function words and polite words of several languages, without accents.
 const STOP_WORDS: &str = "\
 a ad ai al all alla alle allo agli anche ancora c che ci come con cosa d da dal dall dalla dalle dallo dai dagli de dei del dell della \
-delle dello degli di e ed era essere fa fare fai faccio fammi gli ha hai hanno ho i il in io l la le lei lo loro lui ma me mi mia mie mio miei \
+delle dello degli di e ed era essere fa fare fai faccio fammi gli ha hai hanno ho i il in io l la le li lei lo loro lui ma me mi mia mie mio miei \
 ne nei nel nell nella nelle nello negli no noi non nostra nostro vostra vostro vostri vostre o od per perche piu po poi prima puoi potresti potrei posso qual quale quali quella quelle \
 quelli quello quel quei questa queste questi questo se sei si sia siamo sono sta stai sto su sua suo sul sull sulla sulle sui suoi te ti tra fra tu tua tuo tuoi tutti \
 tutto un una uno va vi solo soltanto solamente voglio vogliamo vorrei vorremmo volevo sapere dimmi dire dammi dare grazie favore cortesia piacere gentilmente serve servono servirebbe bisogno \

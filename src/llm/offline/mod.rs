@@ -30,6 +30,7 @@ mod index;
 mod intended_steps;
 mod memory;
 mod mood;
+mod named_days;
 mod names;
 mod number_arguments;
 mod opening_act;

@@ -76,6 +76,7 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
         source.found.numbers.iter().filter(|n| is_quantity(source, n, alone)).cloned().collect();
     sum_people(&numeric, &mut found, source);
     let mut taken = vec![false; found.len()];
+    let takes_days = fields.iter().any(|field| field.kind == ArgumentKind::Date);
     for pair in score_matches(&numeric, &found, source, alone) {
         let field = numeric[pair.field];
         if taken[pair.number] || out.values.contains_key(&field.name) {
@@ -83,7 +84,8 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
         }
         taken[pair.number] = true;
         out.values.insert(field.name.clone(), number_value(pair.value));
-        out.doubtful |= is_in_other_currency(source, field, &found[pair.number]);
+        out.doubtful |= is_in_other_currency(source, field, &found[pair.number])
+            || takes_days && may_be_day(source, &found[pair.number]);
         source.take(found[pair.number].first, found[pair.number].last);
         let which = field.identifies() || is_numbered(field, &found[pair.number], source);
         let listed = if which { listed_numbers(pair.number, &found, source) } else { Vec::new() };
@@ -175,6 +177,15 @@ fn is_in_other_currency(source: &SourceText, field: &ArgumentField, number: &Num
     field.mentions(&["euro", "euros", "eur"])
         && !field.mentions(&["dollars", "currency"])
         && said.into_iter().any(other)
+}
+
+/// Whether a number may be the day of a month instead: "la mia richiesta del 14".
+fn may_be_day(source: &SourceText, number: &Number) -> bool {
+    let before =
+        |back: usize, words: &[&str]| number.first.checked_sub(back).is_some_and(|at| source.is(at, words));
+    let is_led = before(1, &["del", "dell", "du", "vom", "dal"])
+        || before(1, &["the"]) && before(2, &["of", "from", "on"]);
+    is_led && (1.0..=31.0).contains(&number.value) && number.value.fract() == 0.0
 }
 
 fn is_euro(token: &Token) -> bool {

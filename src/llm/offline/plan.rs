@@ -17,6 +17,7 @@ use super::exclusions::without_exclusion;
 use super::index::{CatalogueIndex, polite_lead};
 use super::lexicon;
 use super::mood;
+use super::named_days::with_named_days;
 use super::pattern::{self, strip_fillers};
 use super::plan_changes;
 use super::plan_flows::{add_flow_steps, is_about_a_document};
@@ -42,7 +43,8 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let asked = AskedPlan::of(request, prompt);
     let planner = OfflinePlanner::of(prompt, section, &asked);
     let is_known = |word: &str| !planner.index.similar_words(&text::features(word)).is_empty();
-    let own_words = pronouns::with_own_pronoun(&asked.words, is_known)
+    let own_words = with_named_days(&asked.words, &planner.conversation, &planner.now)
+        .or_else(|| pronouns::with_own_pronoun(&asked.words, is_known))
         .or_else(|| without_exclusion(&asked.words, |verb| !planner.index.has_verb(&verb.features())));
     let asked = match own_words {
         Some(words) if asked.is_first => AskedPlan { words, ..asked },

@@ -376,6 +376,45 @@ fn question_about_an_act_is_for_the_read_that_tells_of_it() {
 }
 
 #[test]
+fn number_that_may_be_a_day_is_asked_about() {
+    for request in ["Puoi cancellare la mia richiesta del 14?", "Cancella la mia richiesta del 14"] {
+        let outcome = answered(request);
+        assert_eq!(
+            (calls_of(&outcome), stated(&outcome)),
+            (json!([]), json!({"request_id": 14})),
+            "{request}"
+        );
+    }
+    let wrong = wrong_calls(&[
+        ("Cancella la mia richiesta numero 14", json!([["CancelRequest", {"request_id": 14}]])),
+        ("Quanti giorni di ferie ho e chi li approva?", json!([["GetBalance", {}], ["GetApprovers", {}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn days_that_were_named_before_are_read_again() {
+    let weather = |days: Value| json!(["WeatherForecast_Get", days]);
+    let wrong = wrong_calls(&[
+        (
+            "Book vacation from 15 to 17 June and tell me the weather in Paris on those days",
+            json!([
+                ["MakeRequest", {"from": "2026-06-15", "to": "2026-06-17"}],
+                weather(json!({"city": "Paris", "date": "2026-06-15", "days": 3}))
+            ]),
+        ),
+        (
+            "Prenota ferie il 15 giugno e dimmi il meteo di Parigi in quel giorno",
+            json!([
+                ["MakeRequest", {"from": "2026-06-15", "to": "2026-06-15"}],
+                weather(json!({"city": "Parigi", "date": "2026-06-15"}))
+            ]),
+        ),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn half_a_day_other_leave_and_contradictory_days_are_asked_about() {
     for request in [
         "Take half a day off on 14 December",

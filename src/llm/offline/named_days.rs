@@ -1,0 +1,124 @@
+//! Days that were named before: "book vacation from 14 to 16 June, and tell me the weather in Paris on those days".
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use serde_json::Value;
+
+use super::dates::{DateSpan, RangeRole};
+use super::entities::Entities;
+use super::prompt::Conversation;
+use super::text::{self, Token};
+
+/// Words for days that were named before. Longer ones come first.
+const THOSE_DAYS: &[&[&str]] = &[
+    &["on", "those", "days"],
+    &["in", "those", "days"],
+    &["for", "those", "days"],
+    &["during", "those", "days"],
+    &["on", "these", "days"],
+    &["for", "these", "days"],
+    &["on", "that", "day"],
+    &["for", "that", "day"],
+    &["in", "quei", "giorni"],
+    &["per", "quei", "giorni"],
+    &["in", "quel", "periodo"],
+    &["in", "quel", "giorno"],
+    &["per", "quel", "giorno"],
+    &["quei", "giorni"],
+    &["quel", "giorno"],
+    &["an", "diesen", "tagen"],
+    &["in", "diesen", "tagen"],
+    &["an", "diesem", "tag"],
+    &["pendant", "ces", "jours-la"],
+    &["ces", "jours-la"],
+    &["ce", "jour-la"],
+    &["en", "esos", "dias"],
+    &["esos", "dias"],
+    &["ese", "dia"],
+];
+
+/// The request with the days in the place of such words: the only day or range that it names before them, or, where it names none,
+/// that of the last call of the conversation which has one. `None` if there are no such words or no such day.
+pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &Zoned) -> Option<String> {
+    let tokens = text::tokens(request);
+    let (first, last) = those_days(&tokens)?;
+    let named = Entities::in_tokens(&tokens[..first], now.date()).days;
+    let words = |from: usize, to: usize| request.get(tokens[from].start..tokens[to].end).map(str::to_owned);
+    let days = match named.as_slice() {
+        [] => match days_of_last_call(conversation)? {
+            (from, to) if from == to => from.to_string(),
+            (from, to) => format!("from {from} to {to}"),
+        },
+        [day] if day.role != RangeRole::To => words(day.first, day.last)?,
+        [from, to] if (from.role, to.role) == (RangeRole::From, RangeRole::To) => {
+            words(from.first.min(to.first), from.last.max(to.last))?
+        }
+        _ => return None,
+    };
+    let is_led = |day: &DateSpan| tokens[day.first].is(&["on"]);
+    let needs_lead = tokens[first].is(&["on", "for"]) && matches!(named.as_slice(), [day] if !is_led(day));
+    let lead = if needs_lead { "on " } else { "" };
+    let before = request.get(..tokens[first].start)?;
+    Some(format!("{before}{lead}{days}{}", request.get(tokens[last].end..)?))
+}
+
+/// The first and last token of words for days that were named before.
+fn those_days(tokens: &[Token]) -> Option<(usize, usize)> {
+    let says = |at: usize, words: &[&str]| {
+        words.iter().enumerate().all(|(n, word)| tokens.get(at + n).is_some_and(|token| token.norm == *word))
+    };
+    (0..tokens.len()).find_map(|at| {
+        let words = THOSE_DAYS.iter().find(|words| says(at, words))?;
+        Some((at, at + words.len() - 1))
+    })
+}
+
+/// The first and last day among the arguments of the last call that has days.
+fn days_of_last_call(conversation: &Conversation) -> Option<(Date, Date)> {
+    let calls = conversation.turns.iter().rev().flat_map(|turn| turn.calls.iter().rev());
+    calls.into_iter().find_map(|call| {
+        let values = call.arguments.as_object()?.values().filter_map(Value::as_str);
+        let days: Vec<Date> =
+            values.filter(|text| text.len() == 10).filter_map(|text| text.parse().ok()).collect();
+        Some((*days.iter().min()?, *days.iter().max()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn days_take_the_place_of_words_for_them() {
+        let now: Zoned = "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap();
+        let none = Conversation::default();
+        for (said, meant) in [
+            (
+                "Book vacation from 14 to 16 June and tell me the weather in Paris on those days",
+                Some("Book vacation from 14 to 16 June and tell me the weather in Paris from 14 to 16 June"),
+            ),
+            (
+                "Prenota ferie il 15 giugno e dimmi il meteo a Parigi in quel giorno",
+                Some("Prenota ferie il 15 giugno e dimmi il meteo a Parigi il 15 giugno"),
+            ),
+            (
+                "Book 15 June off and tell me the weather in Paris on that day",
+                Some("Book 15 June off and tell me the weather in Paris on 15 June"),
+            ),
+            ("How is the weather in Paris these days?", None),
+            ("The weather in Paris on those days", None),
+            ("Book 3 June and 9 July off, and the weather in Rome on those days", None),
+        ] {
+            assert_eq!(with_named_days(said, &none, &now).as_deref(), meant, "{said}");
+        }
+        let turns = json!({"turns": [{"request": "x", "calls": [
+            {"scene": "V", "tool": "MakeRequest", "arguments": {"from": "2026-06-14", "to": "2026-06-16"}}]}]});
+        let before: Conversation = serde_json::from_value(turns).unwrap();
+        assert_eq!(
+            with_named_days("And how is the weather in Rome on those days?", &before, &now).as_deref(),
+            Some("And how is the weather in Rome from 2026-06-14 to 2026-06-16?")
+        );
+    }
+}
