@@ -7,6 +7,8 @@ use super::text::Token;
 pub(super) enum OpeningAct {
     Change,
     Undo,
+    /// To give something back.
+    Return,
 }
 
 impl OpeningAct {
@@ -15,6 +17,7 @@ impl OpeningAct {
         match () {
             () if verb.among(CHANGE_VERBS) => Some(Self::Change),
             () if verb.among(UNDO_VERBS) => Some(Self::Undo),
+            () if verb.among(RETURN_VERBS) => Some(Self::Return),
             () => None,
         }
     }
@@ -24,6 +27,7 @@ impl OpeningAct {
         let verbs = match self {
             Self::Change => CHANGING_TOOLS,
             Self::Undo => UNDOING_TOOLS,
+            Self::Return => RETURNING_TOOLS,
         };
         verbs.split_whitespace().any(|own| own == verb)
     }
@@ -50,3 +54,9 @@ const UNDO_VERBS: &str = "\
 cancel delete remove withdraw revoke undo unbook annulla annullare annullami cancella cancellare cancellami elimina eliminare rimuovi \
 rimuovere disdici disdire revoca storniere stornieren storno losche loschen entferne entfernen widerrufe annule annuler supprime \
 supprimer retire cancela cancelar anula anular borra borrar elimina quita";
+
+/// Verbs that give something back.
+const RETURN_VERBS: &str = "return restituisci restituire restituisco rends rendre devuelve devolver";
+
+/// Verbs in the names of tools that take or give something back.
+const RETURNING_TOOLS: &str = "return refund take give hand bring release restore receive check";

@@ -315,7 +315,9 @@ impl CatalogueIndex {
             word.kind == WordKind::Subject
                 && word.matches.iter().any(|(id, sim)| *sim >= SURE_MATCH && entry.openers.contains(id))
         };
-        let states = |word: &ContentWord| word.special || opens(word);
+        // "Return the car" states another action than that of `CancelBooking`.
+        let is_own = |word: &ContentWord| word.matches.iter().any(|(id, _)| entry.words.contains_key(id));
+        let states = |word: &ContentWord| word.special && is_own(word) || opens(word);
         if entry.has_special_action && like < SAME_AS_EXAMPLE && !clause.words.iter().any(states) {
             score += weights::UNSTATED_ACTION;
         }

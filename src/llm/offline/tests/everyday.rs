@@ -415,6 +415,16 @@ fn days_that_were_named_before_are_read_again() {
 }
 
 #[test]
+fn what_is_given_back_is_neither_booked_nor_cancelled() {
+    let mut world = World::of(&[include_str!("../../../../tests/eval/scenes/cars/scene.toml")]);
+    let outcome = world.ask("Return the car", &mut |_, _| json!({"outcome": "ok", "result": {}}));
+    assert_eq!((calls_of(&outcome), &outcome.question), (json!([]), &None), "{}", outcome.plan);
+    let mut library = World::of(&[include_str!("../../../../scenes/lending/library/scene.toml")]);
+    let outcome = library.ask("Return Dune", &mut |_, _| json!({"outcome": "ok", "result": {}}));
+    assert_eq!(calls_of(&outcome), json!([["TakeBack", {"title": "Dune"}]]));
+}
+
+#[test]
 fn half_a_day_other_leave_and_contradictory_days_are_asked_about() {
     for request in [
         "Take half a day off on 14 December",
