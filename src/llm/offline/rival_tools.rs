@@ -1,6 +1,7 @@
 //! Tools that serve a clause better than the one that is compared with it: what it says is what they do.
 
 use super::index::{CatalogueIndex, IndexedTool, Slot, WordKind};
+use super::opening_act::OpeningAct;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::scored_clause::{ContentWord, ScoredClause};
 use super::text;
@@ -38,7 +39,13 @@ impl CatalogueIndex {
                 word.matches.iter().any(|(id, similarity)| *similarity >= SURE_MATCH && is_own(id))
             })
         };
-        !does() && !has_verb()
+        // "Undo the cancellation of request 5" cancels nothing.
+        let is_verb = |(n, word): (usize, &ContentWord)| {
+            let mut sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
+            clause.lead != Some(n) && sure.any(|(id, _)| entry.verb == Some(*id))
+        };
+        let undoes_itself = act == OpeningAct::Undo && clause.words.iter().enumerate().any(is_verb);
+        undoes_itself || !does() && !has_verb()
     }
 
     /// Whether a clause orders that something be changed or undone that tools of another scene name better: "cancel the loan" is not

@@ -327,6 +327,8 @@ fn order_to_change_what_is_there_makes_nothing_new() {
         "Verschiebe meinen Urlaub auf den 15. Dezember",
         "Delete all my data",
         "Delete the teapots",
+        "Undo the cancellation of my leave request number 5",
+        "Annulla la cancellazione della richiesta di ferie numero 5",
         "Cancel the loan of Dune",
     ] {
         let outcome = answered(request);
