@@ -143,6 +143,13 @@ pub(super) struct IndexedTool {
     pub fields: Vec<ArgumentField>,
 }
 
+impl IndexedTool {
+    /// Whether a word stands in the tool's own texts, and not only in those of its scene.
+    pub fn has_own_word(&self, id: usize) -> bool {
+        self.words.get(&id).is_some_and(|weight| *weight > weights::SCENE_WORD)
+    }
+}
+
 thread_local! {
     static LAST: RefCell<Vec<(String, Rc<CatalogueIndex>)>> = const { RefCell::new(Vec::new()) };
 }

@@ -6,35 +6,24 @@ use serde_json::Value;
 
 use super::dates::{DateSpan, RangeRole};
 use super::entities::Entities;
+use super::pattern::{self, Patterns, patterns};
 use super::prompt::Conversation;
 use super::text::{self, Token};
 
-/// Words for days that were named before. Longer ones come first.
-const THOSE_DAYS: &[&[&str]] = &[
-    &["on", "those", "days"],
-    &["in", "those", "days"],
-    &["for", "those", "days"],
-    &["during", "those", "days"],
-    &["on", "these", "days"],
-    &["for", "these", "days"],
-    &["on", "that", "day"],
-    &["for", "that", "day"],
-    &["in", "quei", "giorni"],
-    &["per", "quei", "giorni"],
-    &["in", "quel", "periodo"],
-    &["in", "quel", "giorno"],
-    &["per", "quel", "giorno"],
-    &["quei", "giorni"],
-    &["quel", "giorno"],
-    &["an", "diesen", "tagen"],
-    &["in", "diesen", "tagen"],
-    &["an", "diesem", "tag"],
-    &["pendant", "ces", "jours-la"],
-    &["ces", "jours-la"],
-    &["ce", "jour-la"],
-    &["en", "esos", "dias"],
-    &["esos", "dias"],
-    &["ese", "dia"],
+/// Words for days that were named before.
+static THOSE_DAYS: &Patterns = patterns![
+    "on/in/for/during those days",
+    "on/for these days",
+    "on/for that day",
+    "in/per? quei giorni",
+    "in/per? quel giorno",
+    "in quel periodo",
+    "an/in diesen tagen",
+    "an diesem tag",
+    "pendant? ces jours-la",
+    "ce jour-la",
+    "en? esos dias",
+    "ese dia",
 ];
 
 /// The request with the days in the place of such words: the only day or range that it names before them, or, where it names none,
@@ -64,13 +53,10 @@ pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &
 
 /// The first and last token of words for days that were named before.
 fn those_days(tokens: &[Token]) -> Option<(usize, usize)> {
-    let says = |at: usize, words: &[&str]| {
-        words.iter().enumerate().all(|(n, word)| tokens.get(at + n).is_some_and(|token| token.norm == *word))
-    };
-    (0..tokens.len()).find_map(|at| {
-        let words = THOSE_DAYS.iter().find(|words| says(at, words))?;
-        Some((at, at + words.len() - 1))
-    })
+    let (places, words): (Vec<usize>, Vec<&Token>) =
+        tokens.iter().enumerate().filter(|(_, token)| token.word).unzip();
+    let (from, to) = pattern::find(&words, words.len(), THOSE_DAYS)?;
+    Some((*places.get(from)?, *places.get(to.checked_sub(1)?)?))
 }
 
 /// The first and last day among the arguments of the last call that has days.

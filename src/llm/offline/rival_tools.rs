@@ -32,17 +32,11 @@ impl CatalogueIndex {
         let tool = &self.scenes[entry.scene].tools[entry.tool];
         let Some(act) = clause.opens_with else { return false };
         let does = || text::name_words(&tool.name).first().is_some_and(|verb| act.is_done_by(verb));
-        let is_own = |id: &usize| entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD);
-        let has_verb = || {
-            let lead = clause.lead.and_then(|n| clause.words.get(n));
-            lead.is_some_and(|word| {
-                word.matches.iter().any(|(id, similarity)| *similarity >= SURE_MATCH && is_own(id))
-            })
-        };
+        let lead = || clause.lead.and_then(|n| clause.words.get(n));
+        let has_verb = || lead().is_some_and(|word| word.sure().any(|id| entry.has_own_word(id)));
         // "Undo the cancellation of request 5" cancels nothing.
         let is_verb = |(n, word): (usize, &ContentWord)| {
-            let mut sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
-            clause.lead != Some(n) && sure.any(|(id, _)| entry.verb == Some(*id))
+            clause.lead != Some(n) && word.sure().any(|id| entry.verb == Some(id))
         };
         let undoes_itself = act == OpeningAct::Undo && clause.words.iter().enumerate().any(is_verb);
         undoes_itself || !does() && !has_verb()
@@ -74,11 +68,8 @@ impl CatalogueIndex {
         let is_other = |tool: &usize| *tool != entry.tool && !tools[*tool].writes();
         let is_named =
             |id: usize| self.named.get(&(entry.scene, id)).is_some_and(|named| named.iter().any(is_other));
-        let is_of_other = |word: &ContentWord| {
-            let sure = || word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
-            let own = sure().filter_map(|(id, _)| entry.words.get(id)).fold(0.0, |best: f64, w| best.max(*w));
-            own <= weights::SCENE_WORD && sure().any(|(id, _)| is_named(*id))
-        };
+        let is_of_other =
+            |word: &ContentWord| !word.sure().any(|id| entry.has_own_word(id)) && word.sure().any(is_named);
         let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
         !tools[entry.tool].writes() && subjects.any(is_of_other)
     }
@@ -95,10 +86,7 @@ impl CatalogueIndex {
     /// sell?" is not for `GetPrice`.
     fn another_read_tells_act(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
         let is_read = |tool: &IndexedTool| !self.scenes[tool.scene].tools[tool.tool].writes();
-        let tells = |tool: &IndexedTool, word: &ContentWord| {
-            let mut sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
-            sure.any(|(id, _)| tool.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD))
-        };
+        let tells = |tool: &IndexedTool, word: &ContentWord| word.sure().any(|id| tool.has_own_word(id));
         let beside = |word: &ContentWord| {
             self.tools.iter().any(|tool| tool.scene == entry.scene && is_read(tool) && tells(tool, word))
         };
@@ -131,10 +119,8 @@ impl CatalogueIndex {
     /// "set the price of the milk jug to 30" is for `ChangePrice`, however close "what is the price of the milk jug?" is.
     fn opens_another_write(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
         let Some(lead) = clause.lead.and_then(|n| clause.words.get(n)) else { return false };
-        let sure = lead.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
-        let ids: Vec<usize> = sure.map(|(id, _)| *id).collect();
         let opens =
-            |tool: &IndexedTool| ids.iter().any(|id| tool.openers.contains(id) || tool.verb == Some(*id));
+            |tool: &IndexedTool| lead.sure().any(|id| tool.openers.contains(&id) || tool.verb == Some(id));
         let writes = |tool: &IndexedTool| self.scenes[tool.scene].tools[tool.tool].writes();
         let beside = self.tools.iter().filter(|tool| tool.scene == entry.scene && tool.tool != entry.tool);
         let asks = clause.lead_is_lookup || clause.slots.contains(Slot::Question);
@@ -150,16 +136,10 @@ impl CatalogueIndex {
         }
         let beside = self.tools.iter().filter(|tool| tool.scene == entry.scene && tool.tool != entry.tool);
         let others: Vec<usize> = beside.filter(|tool| writes(tool)).filter_map(|tool| tool.verb).collect();
-        let sure = |word: &ContentWord| {
-            let sure = word.matches.iter().filter(|(_, similarity)| *similarity >= SURE_MATCH);
-            sure.map(|(id, _)| *id).collect::<Vec<usize>>()
+        let is_own_verb = |word: &ContentWord| word.sure().any(|id| entry.verb == Some(id));
+        let is_of_other = |word: &ContentWord| {
+            word.sure().any(|id| others.contains(&id)) && !word.sure().any(|id| entry.has_own_word(id))
         };
-        let own = |id: &usize| {
-            entry.verb == Some(*id) || entry.words.get(id).is_some_and(|weight| *weight > weights::SCENE_WORD)
-        };
-        let words: Vec<Vec<usize>> = clause.words.iter().map(sure).collect();
-        let is_own_verb = |ids: &Vec<usize>| ids.iter().any(|id| entry.verb == Some(*id));
-        !words.iter().any(is_own_verb)
-            && words.iter().any(|ids| ids.iter().any(|id| others.contains(id)) && !ids.iter().any(own))
+        !clause.words.iter().any(is_own_verb) && clause.words.iter().any(is_of_other)
     }
 }

@@ -39,6 +39,11 @@ pub(super) struct ContentWord {
 }
 
 impl ContentWord {
+    /// The words of the catalogue that are this one without doubt.
+    pub fn sure(&self) -> impl Iterator<Item = usize> + '_ {
+        self.matches.iter().filter(|(_, similarity)| *similarity >= weights::SURE_MATCH).map(|(id, _)| *id)
+    }
+
     /// Whether the catalogue has no similar word and the clause may be about it.
     pub fn is_unknown_subject(&self) -> bool {
         self.matches.is_empty() && self.kind == WordKind::Subject
