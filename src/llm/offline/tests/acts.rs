@@ -8,92 +8,57 @@ use crate::llm::offline::speech::declined;
 const FLEET: &str = r#"
 name = "Fleet"
 description = "Cars of the company: books them, tells fuel and mileage, reports damage."
-[[examples]]
-say = "Book AB123CD for tomorrow"
-tool = "book_car"
-[[examples]]
-say = "Prenota la macchina EF456GH per il 3 marzo"
-tool = "book_car"
-[[examples]]
-say = "How much fuel is in AB123CD?"
-tool = "fuel_level"
-[[examples]]
-say = "Quanto carburante ha EF456GH?"
-tool = "fuel_level"
-[[examples]]
-say = "Report damage on AB123CD: scratched door"
-tool = "report_damage"
-[[examples]]
-say = "Segnala un danno su EF456GH: paraurti rotto"
-tool = "report_damage"
+examples = [
+    { say = "Book AB123CD for tomorrow", tool = "book_car" },
+    { say = "Prenota la macchina EF456GH per il 3 marzo", tool = "book_car" },
+    { say = "How much fuel is in AB123CD?", tool = "fuel_level" },
+    { say = "Quanto carburante ha EF456GH?", tool = "fuel_level" },
+    { say = "Report damage on AB123CD: scratched door", tool = "report_damage" },
+    { say = "Segnala un danno su EF456GH: paraurti rotto", tool = "report_damage" },
+]
 [[tools]]
 name = "book_car"
 description = "Books a car for a day."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["plate", "day"]
-additionalProperties = false
-properties = { plate = { type = "string", description = "Plate of the car", examples = ["AB123CD"] }, day = { type = "string", format = "date", description = "Day" } }
+parameters.required = ["plate", "day"]
+parameters.properties = { plate = { type = "string", description = "Plate of the car", examples = ["AB123CD"] }, day = { type = "string", format = "date", description = "Day" } }
 [[tools]]
 name = "fuel_level"
 description = "Fuel left in a car."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["plate"]
-additionalProperties = false
-properties = { plate = { type = "string", description = "Plate of the car", examples = ["AB123CD"] } }
+parameters.required = ["plate"]
+parameters.properties = { plate = { type = "string", description = "Plate of the car", examples = ["AB123CD"] } }
 [[tools]]
 name = "report_damage"
 description = "Reports damage on a car."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["plate", "damage"]
-additionalProperties = false
-properties = { plate = { type = "string", description = "Plate of the car", examples = ["AB123CD"] }, damage = { type = "string", description = "What is damaged" } }
+parameters.required = ["plate", "damage"]
+parameters.properties = { plate = { type = "string", description = "Plate of the car", examples = ["AB123CD"] }, damage = { type = "string", description = "What is damaged" } }
 "#;
 
 const DESK: &str = r#"
 name = "Appointments"
 description = "Appointments with doctors: books, cancels and lists them."
-[[examples]]
-say = "Book a visit with the dentist on 4 May at 11"
-tool = "book_visit"
-[[examples]]
-say = "Prenota una visita dal dentista il 4 maggio alle 11"
-tool = "book_visit"
-[[examples]]
-say = "Cancel appointment 12"
-tool = "cancel_appointment"
-[[examples]]
-say = "Disdici l'appuntamento 12"
-tool = "cancel_appointment"
-[[examples]]
-say = "Which appointments do I have?"
-tool = "list_appointments"
-[[examples]]
-say = "Quali appuntamenti ho?"
-tool = "list_appointments"
+examples = [
+    { say = "Book a visit with the dentist on 4 May at 11", tool = "book_visit" },
+    { say = "Prenota una visita dal dentista il 4 maggio alle 11", tool = "book_visit" },
+    { say = "Cancel appointment 12", tool = "cancel_appointment" },
+    { say = "Disdici l'appuntamento 12", tool = "cancel_appointment" },
+    { say = "Which appointments do I have?", tool = "list_appointments" },
+    { say = "Quali appuntamenti ho?", tool = "list_appointments" },
+]
 [[tools]]
 name = "book_visit"
 description = "Books a visit with a doctor."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["doctor", "when"]
-additionalProperties = false
-properties = { doctor = { type = "string", enum = ["dentist", "cardiologist"], description = "dentist (dentista), cardiologist (cardiologo)" }, when = { type = "string", format = "date-time", description = "Day and time" } }
+parameters.required = ["doctor", "when"]
+parameters.properties = { doctor = { type = "string", enum = ["dentist", "cardiologist"], description = "dentist (dentista), cardiologist (cardiologo)" }, when = { type = "string", format = "date-time", description = "Day and time" } }
 [[tools]]
 name = "cancel_appointment"
 description = "Cancels an appointment."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["number"]
-additionalProperties = false
-properties = { number = { type = "integer", description = "Number of the appointment" } }
+parameters.required = ["number"]
+parameters.properties = { number = { type = "integer", description = "Number of the appointment" } }
 [[tools]]
 name = "list_appointments"
 description = "Lists the appointments of the user."
@@ -103,27 +68,18 @@ effect = "read"
 const BANK: &str = r#"
 name = "Bank"
 description = "Bank account: sends money and tells the balance."
-[[examples]]
-say = "Send 20 euros to Anna Bianchi"
-tool = "send_money"
-[[examples]]
-say = "Manda 20 euro ad Anna Bianchi"
-tool = "send_money"
-[[examples]]
-say = "What is my account balance?"
-tool = "account_balance"
-[[examples]]
-say = "Quanti soldi ho sul conto?"
-tool = "account_balance"
+examples = [
+    { say = "Send 20 euros to Anna Bianchi", tool = "send_money" },
+    { say = "Manda 20 euro ad Anna Bianchi", tool = "send_money" },
+    { say = "What is my account balance?", tool = "account_balance" },
+    { say = "Quanti soldi ho sul conto?", tool = "account_balance" },
+]
 [[tools]]
 name = "send_money"
 description = "Sends money to somebody."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["amount", "recipient"]
-additionalProperties = false
-properties = { amount = { type = "number", description = "Euros" }, recipient = { type = "string", description = "First and last name of who receives it" } }
+parameters.required = ["amount", "recipient"]
+parameters.properties = { amount = { type = "number", description = "Euros" }, recipient = { type = "string", description = "First and last name of who receives it" } }
 [[tools]]
 name = "account_balance"
 description = "Balance of the account."
@@ -132,15 +88,7 @@ effect = "read"
 
 /// The shipped scenes with a library and three that were never seen.
 pub(super) fn strangers() -> World {
-    World::of(&[
-        include_str!("../../../../scenes/weather/scene.toml"),
-        include_str!("../../../../scenes/identity/scene.toml"),
-        include_str!("../../../../scenes/vacation_management/scene.toml"),
-        include_str!("../../../../tests/scenarios/library/scene.toml"),
-        FLEET,
-        DESK,
-        BANK,
-    ])
+    World::shipped_and(&[include_str!("../../../../tests/scenarios/library/scene.toml"), FLEET, DESK, BANK])
 }
 
 /// The writes that were carried out.

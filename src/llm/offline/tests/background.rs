@@ -8,18 +8,13 @@ use super::support::{World, scene_line};
 const TRANSLATOR: &str = r#"
 name = "Translator"
 description = "Translates texts into other languages."
-[[examples]]
-say = "Translate \"good morning\" into French"
-tool = "translate_text"
+examples = [{ say = "Translate \"good morning\" into French", tool = "translate_text" }]
 [[tools]]
 name = "translate_text"
 description = "Translates a text."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["text", "language"]
-additionalProperties = false
-properties = { text = { type = "string", description = "What to translate" }, language = { type = "string", enum = ["German", "French", "Italian"], description = "Goal" } }
+parameters.required = ["text", "language"]
+parameters.properties = { text = { type = "string", description = "What to translate" }, language = { type = "string", enum = ["German", "French", "Italian"], description = "Goal" } }
 "#;
 
 #[test]

@@ -8,10 +8,7 @@ use crate::llm::offline::schema::{self, ArgumentField};
 use crate::llm::offline::slots;
 
 fn world() -> World {
-    World::of(&[
-        include_str!("../../../../scenes/identity/scene.toml"),
-        include_str!("../../../../scenes/vacation_management/scene.toml"),
-        include_str!("../../../../scenes/weather/scene.toml"),
+    World::shipped_and(&[
         include_str!("../../../../scenes/inventory/shop/scene.toml"),
         include_str!("../../../../scenes/lending/library/scene.toml"),
     ])

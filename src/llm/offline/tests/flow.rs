@@ -1,127 +1,55 @@
 //! Routing, splitting, arguments: requests in several forms over all domains.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::support::World;
-
-/// Whether every wanted argument is there with that value, and no other.
-fn same(got: &Value, want: &Value) -> bool {
-    got == want
-}
+use super::support::{World, check};
 
 #[test]
 fn requests_call_the_right_tool_with_arguments() {
-    let cases: Vec<(&str, &str, Value)> = vec![
-        (
-            "Che tempo fa oggi a Milano?",
-            "WeatherForecast_Get",
-            json!({"city": "Milano", "date": "2026-05-04"}),
-        ),
-        ("meteo roma", "WeatherForecast_Get", json!({"city": "roma"})),
-        (
-            "Com'è il meteo a reggio emilia domani?",
-            "WeatherForecast_Get",
-            json!({"city": "reggio emilia", "date": "2026-05-05"}),
-        ),
-        (
-            "Will it be sunny in New York on June 3rd?",
-            "WeatherForecast_Get",
-            json!({"city": "New York", "date": "2026-06-03"}),
-        ),
-        ("Piove a Londra?", "WeatherForecast_Get", json!({"city": "Londra"})),
-        ("Il mio username è keysersoze", "get_user_name", json!({"username": "keysersoze"})),
-        (
-            "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno",
-            "MakeRequest",
-            json!({"from": "2026-06-15", "to": "2026-06-17"}),
-        ),
-        (
-            "Please submit a vacation request from June 15 to June 19",
-            "MakeRequest",
-            json!({"from": "2026-06-15", "to": "2026-06-19"}),
-        ),
-        ("Quanti giorni di ferie ho?", "GetBalance", json!({})),
-        ("Chi deve approvare la mia richiesta?", "GetApprovers", json!({})),
-        ("Annulla la richiesta di ferie numero 12", "CancelRequest", json!({"request_id": 12})),
-        (
-            "Prenota un tavolo per 4 persone domani alle 20:30 da Gino",
-            "reserve_table",
-            json!({"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4}),
-        ),
-        (
-            "Mi serve un tavolo alla Lanterna venerdì alle 21 per tre, nel dehors, a nome Rossi",
-            "reserve_table",
-            json!({"restaurant": "Lanterna", "date": "2026-05-08", "time": "21:00", "party_size": 3, "area": "terrace", "guest_name": "Rossi"}),
-        ),
-        (
-            "Could you reserve a table at The Golden Lion for five people on 12 June at 7:30 pm under the name Smith?",
-            "reserve_table",
-            json!({"restaurant": "The Golden Lion", "date": "2026-06-12", "time": "19:30", "party_size": 5, "guest_name": "Smith"}),
-        ),
-        ("Fammi vedere il menu della Lanterna", "get_menu", json!({"restaurant": "Lanterna"})),
-        (
-            "Apri un ticket urgente: la stampante del terzo piano non stampa",
-            "open_ticket",
-            json!({"description": "la stampante del terzo piano non stampa", "priority": "high", "category": "hardware"}),
-        ),
-        (
-            "Please open a high priority ticket because the wifi is down",
-            "open_ticket",
-            json!({"description": "the wifi is down", "priority": "high", "category": "network"}),
-        ),
-        ("Che stato ha il ticket INC-301?", "ticket_status", json!({"ticket_id": "INC-301"})),
-        ("How is INC-9 going? What's its status?", "ticket_status", json!({"ticket_id": "INC-9"})),
-        (
-            "Prendo in prestito \"La coscienza di Zeno\" per due settimane",
-            "borrow_book",
-            json!({"title": "La coscienza di Zeno", "weeks": 2}),
-        ),
-        (
-            "I'd like to borrow Moby Dick for three weeks",
-            "borrow_book",
-            json!({"title": "Moby Dick", "weeks": 3}),
-        ),
-        (
-            "Prenotami la sala Rossa giovedì dalle 9 alle 11 per 6 persone con il proiettore",
-            "book_room",
-            json!({"room": "Rossa", "start": "2026-05-07T09:00:00+02:00", "end": "2026-05-07T11:00:00+02:00", "attendees": 6, "projector": true}),
-        ),
-        (
-            "Reserve room Green tomorrow from 3pm to 4pm without projector",
-            "book_room",
-            json!({"room": "Green", "start": "2026-05-05T15:00:00+02:00", "end": "2026-05-05T16:00:00+02:00", "projector": false}),
-        ),
-        (
-            "Prenota la sala Blu domani alle 14 per 2 ore",
-            "book_room",
-            json!({"room": "Blu", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T16:00:00+02:00"}),
-        ),
-        (
-            "Book room Green tomorrow at 2pm for 90 mins",
-            "book_room",
-            json!({"room": "Green", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T15:30:00+02:00"}),
-        ),
-        ("Ci sono sale libere dopodomani?", "free_rooms", json!({"day": "2026-05-06"})),
-        ("Traccia la spedizione TRK55501", "track_parcel", json!({"code": "TRK55501"})),
-        ("Has my package TRK00077 arrived? Track it please", "track_parcel", json!({"code": "TRK00077"})),
-        (
-            "Fate consegnare il pacco TRK00042 il 20 maggio nell'armadietto",
-            "redirect_parcel",
-            json!({"code": "TRK00042", "day": "2026-05-20", "way": "locker"}),
-        ),
-    ];
-    let mut wrong = Vec::new();
-    for (request, tool, want) in &cases {
-        let outcome = World::all().run(request);
-        let fine = outcome.calls.len() == 1 && outcome.calls[0].0 == *tool && same(&outcome.calls[0].1, want);
-        if !fine {
-            wrong.push(format!(
-                "{request}\n   want {tool} {want}\n   got  {:?} {:?} ask {:?}",
-                outcome.calls, outcome.scenes, outcome.question
-            ));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    check(
+        &World::all(),
+        r#"
+        Che tempo fa oggi a Milano? => WeatherForecast_Get {"city": "Milano", "date": "2026-05-04"}
+        meteo roma => WeatherForecast_Get {"city": "roma"}
+        Com'è il meteo a reggio emilia domani? => WeatherForecast_Get {"city": "reggio emilia", "date": "2026-05-05"}
+        Will it be sunny in New York on June 3rd? => WeatherForecast_Get {"city": "New York", "date": "2026-06-03"}
+        Piove a Londra? => WeatherForecast_Get {"city": "Londra"}
+        Il mio username è keysersoze => get_user_name {"username": "keysersoze"}
+        Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno => MakeRequest {"from": "2026-06-15", "to": "2026-06-17"}
+        Please submit a vacation request from June 15 to June 19 => MakeRequest {"from": "2026-06-15", "to": "2026-06-19"}
+        Quanti giorni di ferie ho? => GetBalance {}
+        Chi deve approvare la mia richiesta? => GetApprovers {}
+        Annulla la richiesta di ferie numero 12 => CancelRequest {"request_id": 12}
+        Prenota un tavolo per 4 persone domani alle 20:30 da Gino
+            => reserve_table {"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4}
+        Mi serve un tavolo alla Lanterna venerdì alle 21 per tre, nel dehors, a nome Rossi
+            => reserve_table {"restaurant": "Lanterna", "date": "2026-05-08", "time": "21:00", "party_size": 3, "area": "terrace", "guest_name": "Rossi"}
+        Could you reserve a table at The Golden Lion for five people on 12 June at 7:30 pm under the name Smith?
+            => reserve_table {"restaurant": "The Golden Lion", "date": "2026-06-12", "time": "19:30", "party_size": 5, "guest_name": "Smith"}
+        Fammi vedere il menu della Lanterna => get_menu {"restaurant": "Lanterna"}
+        Apri un ticket urgente: la stampante del terzo piano non stampa
+            => open_ticket {"description": "la stampante del terzo piano non stampa", "priority": "high", "category": "hardware"}
+        Please open a high priority ticket because the wifi is down
+            => open_ticket {"description": "the wifi is down", "priority": "high", "category": "network"}
+        Che stato ha il ticket INC-301? => ticket_status {"ticket_id": "INC-301"}
+        How is INC-9 going? What's its status? => ticket_status {"ticket_id": "INC-9"}
+        Prendo in prestito "La coscienza di Zeno" per due settimane => borrow_book {"title": "La coscienza di Zeno", "weeks": 2}
+        I'd like to borrow Moby Dick for three weeks => borrow_book {"title": "Moby Dick", "weeks": 3}
+        Prenotami la sala Rossa giovedì dalle 9 alle 11 per 6 persone con il proiettore
+            => book_room {"room": "Rossa", "start": "2026-05-07T09:00:00+02:00", "end": "2026-05-07T11:00:00+02:00", "attendees": 6, "projector": true}
+        Reserve room Green tomorrow from 3pm to 4pm without projector
+            => book_room {"room": "Green", "start": "2026-05-05T15:00:00+02:00", "end": "2026-05-05T16:00:00+02:00", "projector": false}
+        Prenota la sala Blu domani alle 14 per 2 ore
+            => book_room {"room": "Blu", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T16:00:00+02:00"}
+        Book room Green tomorrow at 2pm for 90 mins
+            => book_room {"room": "Green", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T15:30:00+02:00"}
+        Ci sono sale libere dopodomani? => free_rooms {"day": "2026-05-06"}
+        Traccia la spedizione TRK55501 => track_parcel {"code": "TRK55501"}
+        Has my package TRK00077 arrived? Track it please => track_parcel {"code": "TRK00077"}
+        Fate consegnare il pacco TRK00042 il 20 maggio nell'armadietto
+            => redirect_parcel {"code": "TRK00042", "day": "2026-05-20", "way": "locker"}
+    "#,
+    );
 }
 
 #[test]

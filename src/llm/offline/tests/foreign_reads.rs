@@ -5,11 +5,7 @@ use serde_json::{Value, json};
 use super::support::{RequestOutcome, World};
 
 fn answered(request: &str) -> RequestOutcome {
-    let mut world = World::of(&[
-        include_str!("../../../../scenes/identity/scene.toml"),
-        include_str!("../../../../scenes/vacation_management/scene.toml"),
-        include_str!("../../../../scenes/weather/scene.toml"),
-    ]);
+    let mut world = World::shipped_and(&[]);
     world.ask(request, &mut |_, _| json!({"outcome": "ok", "result": {}}))
 }
 

@@ -4,10 +4,7 @@ use super::support::World;
 
 /// The shipped scenes, and those of a bank, of shared cars and of a clinic.
 fn customers() -> World {
-    World::of(&[
-        include_str!("../../../../scenes/weather/scene.toml"),
-        include_str!("../../../../scenes/identity/scene.toml"),
-        include_str!("../../../../scenes/vacation_management/scene.toml"),
+    World::shipped_and(&[
         include_str!("../../../../tests/eval/scenes/bank/scene.toml"),
         include_str!("../../../../tests/eval/scenes/cars/scene.toml"),
         include_str!("../../../../tests/eval/scenes/clinic/scene.toml"),

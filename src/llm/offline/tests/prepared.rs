@@ -9,29 +9,18 @@ use super::support::{RequestOutcome, World};
 const LOANS: &str = r#"
 name = "ToolShed"
 description = "Prestito di attrezzi del condominio / the tool shed of the house: drills, ladders, saws."
-[[examples]]
-say = "Prestami il trapano dal 3 al 5 marzo"
-tool = "borrow_tool"
-[[examples]]
-say = "Lend me the ladder from 3 to 5 March"
-tool = "borrow_tool"
-[[examples]]
-say = "Quali attrezzi ho in prestito?"
-tool = "my_loans"
-[[examples]]
-say = "Riporto il prestito numero 12"
-tool = "return_loan"
-[[examples]]
-say = "Give back loan number 12"
-tool = "return_loan"
+examples = [
+    { say = "Prestami il trapano dal 3 al 5 marzo", tool = "borrow_tool" },
+    { say = "Lend me the ladder from 3 to 5 March", tool = "borrow_tool" },
+    { say = "Quali attrezzi ho in prestito?", tool = "my_loans" },
+    { say = "Riporto il prestito numero 12", tool = "return_loan" },
+    { say = "Give back loan number 12", tool = "return_loan" },
+]
 [[tools]]
 name = "borrow_tool"
 description = "Lends a tool of the shed."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["tool", "start_date", "end_date"]
-additionalProperties = false
+parameters.required = ["tool", "start_date", "end_date"]
 [tools.parameters.properties]
 tool = { type = "string", enum = ["drill", "ladder", "saw"], description = "drill (trapano), ladder (scala), saw (sega)" }
 start_date = { type = "string", format = "date", description = "Day of the beginning" }
@@ -41,11 +30,8 @@ note = { type = "string", description = "A note for the caretaker" }
 name = "return_loan"
 description = "Gives a lent tool back."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["loan_id"]
-additionalProperties = false
-properties = { loan_id = { type = "integer", description = "Number of the loan" } }
+parameters.required = ["loan_id"]
+parameters.properties = { loan_id = { type = "integer", description = "Number of the loan" } }
 [[tools]]
 name = "my_loans"
 description = "The loans of the user."
@@ -55,52 +41,37 @@ effect = "read"
 const BADGES: &str = r#"
 name = "Badges"
 description = "Badge dell'ufficio: emissione e blocco / office badges."
-[[examples]]
-say = "Emetti un badge per mrossi"
-tool = "issue_badge"
-[[examples]]
-say = "Blocca il mio badge"
-tool = "block_badge"
+examples = [
+    { say = "Emetti un badge per mrossi", tool = "issue_badge" },
+    { say = "Blocca il mio badge", tool = "block_badge" },
+]
 [[tools]]
 name = "issue_badge"
 description = "Creates a badge."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["username"]
-additionalProperties = false
-properties = { username = { type = "string", description = "User name on the badge" } }
+parameters.required = ["username"]
+parameters.properties = { username = { type = "string", description = "User name on the badge" } }
 [[tools]]
 name = "block_badge"
 description = "Cancels a badge."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["username"]
-additionalProperties = false
-properties = { username = { type = "string", description = "User name of the person who asks" } }
+parameters.required = ["username"]
+parameters.properties = { username = { type = "string", description = "User name of the person who asks" } }
 "#;
 
 pub(super) const BANK: &str = r#"
 name = "Accounts"
 description = "Bonifici tra conti e tavoli per ospiti / transfers between accounts, tables for guests."
-[[examples]]
-say = "Trasferisci 50 euro da conto a risparmio"
-tool = "transfer"
-[[examples]]
-say = "Transfer 50 from checking to savings"
-tool = "transfer"
-[[examples]]
-say = "Create a table for 6 and 3"
-tool = "seat_guests"
+examples = [
+    { say = "Trasferisci 50 euro da conto a risparmio", tool = "transfer" },
+    { say = "Transfer 50 from checking to savings", tool = "transfer" },
+    { say = "Create a table for 6 and 3", tool = "seat_guests" },
+]
 [[tools]]
 name = "transfer"
 description = "Transfers money."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["amount", "source", "goal"]
-additionalProperties = false
+parameters.required = ["amount", "source", "goal"]
 [tools.parameters.properties]
 amount = { type = "number" }
 source = { type = "string", description = "Account" }
@@ -109,11 +80,8 @@ goal = { type = "string", description = "Account" }
 name = "seat_guests"
 description = "Creates a table for adults and children."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["grown", "children"]
-additionalProperties = false
-properties = { grown = { type = "integer" }, children = { type = "integer" } }
+parameters.required = ["grown", "children"]
+parameters.properties = { grown = { type = "integer" }, children = { type = "integer" } }
 "#;
 
 fn shipped() -> World {

@@ -4,29 +4,18 @@
 pub(super) const MOVIES: &str = r#"
 name = "Movies"
 description = "Find movies playing nearby and buy tickets for a show."
-[[examples]]
-say = "Which movies are playing in Oakland?"
-tool = "FindMovies"
-[[examples]]
-say = "Find me a comedy in San Mateo"
-tool = "FindMovies"
-[[examples]]
-say = "Are there any horror films at the cinemas in Berkeley tonight?"
-tool = "FindMovies"
-[[examples]]
-say = "Buy 2 tickets for Hellboy in Fremont on March 3 at 7pm"
-tool = "BuyMovieTickets"
-[[examples]]
-say = "I want three tickets to Dumbo in San Jose tomorrow at 18:30"
-tool = "BuyMovieTickets"
+examples = [
+    { say = "Which movies are playing in Oakland?", tool = "FindMovies" },
+    { say = "Find me a comedy in San Mateo", tool = "FindMovies" },
+    { say = "Are there any horror films at the cinemas in Berkeley tonight?", tool = "FindMovies" },
+    { say = "Buy 2 tickets for Hellboy in Fremont on March 3 at 7pm", tool = "BuyMovieTickets" },
+    { say = "I want three tickets to Dumbo in San Jose tomorrow at 18:30", tool = "BuyMovieTickets" },
+]
 [[tools]]
 name = "FindMovies"
 description = "Searches movies by location and genre."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["location"]
-additionalProperties = false
+parameters.required = ["location"]
 [tools.parameters.properties]
 location = { type = "string", description = "City in which the theatre is located" }
 genre = { type = "string", enum = ["Comedy", "Horror", "Drama", "Action"], description = "Genre of the movie" }
@@ -35,10 +24,7 @@ theater_name = { type = "string", description = "Name of the theatre" }
 name = "BuyMovieTickets"
 description = "Buys movie tickets for a particular show."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["movie_name", "number_of_tickets", "show_date", "location", "show_time"]
-additionalProperties = false
+parameters.required = ["movie_name", "number_of_tickets", "show_date", "location", "show_time"]
 [tools.parameters.properties]
 movie_name = { type = "string", description = "Name of the movie" }
 number_of_tickets = { type = "integer", minimum = 1, maximum = 9, description = "Number of the movie tickets to be purchased" }
@@ -50,32 +36,19 @@ show_time = { type = "string", format = "time", description = "Time of the show"
 pub(super) const BUSES: &str = r#"
 name = "Buses"
 description = "Find a bus journey between two cities and buy tickets for it."
-[[examples]]
-say = "Find a bus from Fresno to Sacramento on March 8"
-tool = "FindBus"
-[[examples]]
-say = "Are there buses from Anaheim to Long Beach next Friday?"
-tool = "FindBus"
-[[examples]]
-say = "Which buses go to San Diego from Phoenix tomorrow?"
-tool = "FindBus"
-[[examples]]
-say = "Buy a bus ticket from Fresno to Sacramento on March 8 at 9am for 2 people"
-tool = "BuyBusTicket"
-[[examples]]
-say = "Book two seats on the bus from Phoenix to San Diego tomorrow at 14:15"
-tool = "BuyBusTicket"
-[[examples]]
-say = "Get me bus tickets to Long Beach from Anaheim for 3 travelers on the 5th at half past 4"
-tool = "BuyBusTicket"
+examples = [
+    { say = "Find a bus from Fresno to Sacramento on March 8", tool = "FindBus" },
+    { say = "Are there buses from Anaheim to Long Beach next Friday?", tool = "FindBus" },
+    { say = "Which buses go to San Diego from Phoenix tomorrow?", tool = "FindBus" },
+    { say = "Buy a bus ticket from Fresno to Sacramento on March 8 at 9am for 2 people", tool = "BuyBusTicket" },
+    { say = "Book two seats on the bus from Phoenix to San Diego tomorrow at 14:15", tool = "BuyBusTicket" },
+    { say = "Get me bus tickets to Long Beach from Anaheim for 3 travelers on the 5th at half past 4", tool = "BuyBusTicket" },
+]
 [[tools]]
 name = "FindBus"
 description = "Find a bus journey for a given pair of cities."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["from_location", "to_location", "leaving_date"]
-additionalProperties = false
+parameters.required = ["from_location", "to_location", "leaving_date"]
 [tools.parameters.properties]
 from_location = { type = "string", description = "City where bus is leaving from" }
 to_location = { type = "string", description = "City where bus is going to" }
@@ -85,10 +58,7 @@ travelers = { type = "integer", minimum = 1, maximum = 5, description = "Number 
 name = "BuyBusTicket"
 description = "Buy tickets for a bus journey."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["from_location", "to_location", "leaving_date", "leaving_time", "travelers"]
-additionalProperties = false
+parameters.required = ["from_location", "to_location", "leaving_date", "leaving_time", "travelers"]
 [tools.parameters.properties]
 from_location = { type = "string", description = "City where bus is leaving from" }
 to_location = { type = "string", description = "City where bus is going to" }
@@ -100,32 +70,19 @@ travelers = { type = "integer", minimum = 1, maximum = 5, description = "Number 
 pub(super) const CARS: &str = r#"
 name = "RentalCars"
 description = "Rental cars: which are available, and reserving one."
-[[examples]]
-say = "Which rental cars are available in Portland from March 3 to March 6, pick up at 10:00?"
-tool = "GetCarsAvailable"
-[[examples]]
-say = "Search for a hatchback in Sydney, pick up tomorrow at 2pm and drop off on Friday"
-tool = "GetCarsAvailable"
-[[examples]]
-say = "I need a car in Seattle from the 5th until the 8th, pickup at noon"
-tool = "GetCarsAvailable"
-[[examples]]
-say = "Reserve a standard car at Portland Airport from March 3 at 10:00 to March 6"
-tool = "ReserveCar"
-[[examples]]
-say = "Book me an SUV at Union Station, pick up tomorrow at 2pm, return on Friday"
-tool = "ReserveCar"
-[[examples]]
-say = "Rent a compact at King Street Station from the 5th at noon until the 8th"
-tool = "ReserveCar"
+examples = [
+    { say = "Which rental cars are available in Portland from March 3 to March 6, pick up at 10:00?", tool = "GetCarsAvailable" },
+    { say = "Search for a hatchback in Sydney, pick up tomorrow at 2pm and drop off on Friday", tool = "GetCarsAvailable" },
+    { say = "I need a car in Seattle from the 5th until the 8th, pickup at noon", tool = "GetCarsAvailable" },
+    { say = "Reserve a standard car at Portland Airport from March 3 at 10:00 to March 6", tool = "ReserveCar" },
+    { say = "Book me an SUV at Union Station, pick up tomorrow at 2pm, return on Friday", tool = "ReserveCar" },
+    { say = "Rent a compact at King Street Station from the 5th at noon until the 8th", tool = "ReserveCar" },
+]
 [[tools]]
 name = "GetCarsAvailable"
 description = "Discover cars available for rent in a certain location and period."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["city", "pickup_date", "pickup_time", "dropoff_date"]
-additionalProperties = false
+parameters.required = ["city", "pickup_date", "pickup_time", "dropoff_date"]
 [tools.parameters.properties]
 city = { type = "string", description = "City where you want to rent the car" }
 pickup_date = { type = "string", format = "date", description = "Date of the pick-up" }
@@ -136,10 +93,7 @@ car_type = { type = "string", enum = ["Hatchback", "Sedan", "SUV"], description 
 name = "ReserveCar"
 description = "Make a rental car reservation."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["pickup_location", "pickup_date", "pickup_time", "dropoff_date", "car_type"]
-additionalProperties = false
+parameters.required = ["pickup_location", "pickup_date", "pickup_time", "dropoff_date", "car_type"]
 [tools.parameters.properties]
 pickup_location = { type = "string", description = "Place to pick up the car" }
 pickup_date = { type = "string", format = "date", description = "Date of the pick-up" }
@@ -152,41 +106,25 @@ add_insurance = { type = "boolean", description = "Whether to add insurance" }
 pub(super) const MUSIC: &str = r#"
 name = "Music"
 description = "Search songs and play them on a device."
-[[examples]]
-say = "Search for songs by Ariana Grande"
-tool = "LookupMusic"
-[[examples]]
-say = "What is the latest album of Coldplay?"
-tool = "LookupMusic"
-[[examples]]
-say = "Find music by Miles Davis"
-tool = "LookupMusic"
-[[examples]]
-say = "Play Yesterday"
-tool = "PlaySong"
-[[examples]]
-say = "Play the song Halo in the kitchen"
-tool = "PlaySong"
-[[examples]]
-say = "I want to listen to Let It Be"
-tool = "PlaySong"
+examples = [
+    { say = "Search for songs by Ariana Grande", tool = "LookupMusic" },
+    { say = "What is the latest album of Coldplay?", tool = "LookupMusic" },
+    { say = "Find music by Miles Davis", tool = "LookupMusic" },
+    { say = "Play Yesterday", tool = "PlaySong" },
+    { say = "Play the song Halo in the kitchen", tool = "PlaySong" },
+    { say = "I want to listen to Let It Be", tool = "PlaySong" },
+]
 [[tools]]
 name = "LookupMusic"
 description = "Search for a song by its artist."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["artist"]
-additionalProperties = false
-properties = { artist = { type = "string", description = "Artist of the song" } }
+parameters.required = ["artist"]
+parameters.properties = { artist = { type = "string", description = "Artist of the song" } }
 [[tools]]
 name = "PlaySong"
 description = "Play a song on a device."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["song_name"]
-additionalProperties = false
+parameters.required = ["song_name"]
 [tools.parameters.properties]
 song_name = { type = "string", description = "Name of the song" }
 playback_device = { type = "string", enum = ["TV", "kitchen speaker", "bedroom speaker"], description = "Where to play it" }
@@ -195,32 +133,19 @@ playback_device = { type = "string", enum = ["TV", "kitchen speaker", "bedroom s
 pub(super) const RESTAURANTS: &str = r#"
 name = "Restaurants"
 description = "Find places to eat and reserve a table."
-[[examples]]
-say = "Find an Italian restaurant in San Jose"
-tool = "FindRestaurants"
-[[examples]]
-say = "Where can I eat Mexican food in Oakland?"
-tool = "FindRestaurants"
-[[examples]]
-say = "Look for a vegetarian restaurant in Napa"
-tool = "FindRestaurants"
-[[examples]]
-say = "Reserve a table for 2 at Bistro Don in San Jose on March 3 at 7pm"
-tool = "ReserveRestaurant"
-[[examples]]
-say = "Book a table at The Anchor in Oakland tomorrow at 8pm for four people"
-tool = "ReserveRestaurant"
-[[examples]]
-say = "I need a table for six at Luigi's in Napa on Friday at 19:30"
-tool = "ReserveRestaurant"
+examples = [
+    { say = "Find an Italian restaurant in San Jose", tool = "FindRestaurants" },
+    { say = "Where can I eat Mexican food in Oakland?", tool = "FindRestaurants" },
+    { say = "Look for a vegetarian restaurant in Napa", tool = "FindRestaurants" },
+    { say = "Reserve a table for 2 at Bistro Don in San Jose on March 3 at 7pm", tool = "ReserveRestaurant" },
+    { say = "Book a table at The Anchor in Oakland tomorrow at 8pm for four people", tool = "ReserveRestaurant" },
+    { say = "I need a table for six at Luigi's in Napa on Friday at 19:30", tool = "ReserveRestaurant" },
+]
 [[tools]]
 name = "FindRestaurants"
 description = "Find a restaurant by cuisine and city."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["cuisine", "city"]
-additionalProperties = false
+parameters.required = ["cuisine", "city"]
 [tools.parameters.properties]
 cuisine = { type = "string", enum = ["Italian", "Mexican", "Chinese", "Vegetarian"], description = "Cuisine of food served" }
 city = { type = "string", description = "City in which the restaurant is located" }
@@ -228,10 +153,7 @@ city = { type = "string", description = "City in which the restaurant is located
 name = "ReserveRestaurant"
 description = "Reserve a table at a restaurant."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["restaurant_name", "location", "time", "date", "number_of_seats"]
-additionalProperties = false
+parameters.required = ["restaurant_name", "location", "time", "date", "number_of_seats"]
 [tools.parameters.properties]
 restaurant_name = { type = "string", description = "Name of the restaurant" }
 location = { type = "string", description = "City where the restaurant is located" }
@@ -243,32 +165,19 @@ number_of_seats = { type = "integer", minimum = 1, maximum = 12, description = "
 pub(super) const SALONS: &str = r#"
 name = "Salons"
 description = "Hair stylists: find one and book an appointment."
-[[examples]]
-say = "Find a hair stylist in San Rafael"
-tool = "FindStylist"
-[[examples]]
-say = "Is there a good hairdresser in Concord?"
-tool = "FindStylist"
-[[examples]]
-say = "Look for a unisex salon in Dublin"
-tool = "FindStylist"
-[[examples]]
-say = "Book an appointment with Great Clips on March 3 at 11am"
-tool = "BookAppointment"
-[[examples]]
-say = "Make an appointment at A Beautiful You tomorrow at 14:00"
-tool = "BookAppointment"
-[[examples]]
-say = "I want a haircut at Supercuts next Friday at half past 10"
-tool = "BookAppointment"
+examples = [
+    { say = "Find a hair stylist in San Rafael", tool = "FindStylist" },
+    { say = "Is there a good hairdresser in Concord?", tool = "FindStylist" },
+    { say = "Look for a unisex salon in Dublin", tool = "FindStylist" },
+    { say = "Book an appointment with Great Clips on March 3 at 11am", tool = "BookAppointment" },
+    { say = "Make an appointment at A Beautiful You tomorrow at 14:00", tool = "BookAppointment" },
+    { say = "I want a haircut at Supercuts next Friday at half past 10", tool = "BookAppointment" },
+]
 [[tools]]
 name = "FindStylist"
 description = "Search for a hair stylist by city."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["city"]
-additionalProperties = false
+parameters.required = ["city"]
 [tools.parameters.properties]
 city = { type = "string", description = "City where the salon is located" }
 is_unisex = { type = "boolean", description = "Whether the salon is unisex" }
@@ -276,10 +185,7 @@ is_unisex = { type = "boolean", description = "Whether the salon is unisex" }
 name = "BookAppointment"
 description = "Book an appointment with a hair stylist."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["stylist_name", "appointment_date", "appointment_time"]
-additionalProperties = false
+parameters.required = ["stylist_name", "appointment_date", "appointment_time"]
 [tools.parameters.properties]
 stylist_name = { type = "string", description = "Name of the hair stylist or salon" }
 appointment_date = { type = "string", format = "date", description = "Date of the appointment" }
@@ -289,32 +195,19 @@ appointment_time = { type = "string", format = "time", description = "Time of th
 pub(super) const HOMES: &str = r#"
 name = "Homes"
 description = "Apartments for rent: search them and schedule visits."
-[[examples]]
-say = "Find a 2 bedroom apartment in San Jose"
-tool = "FindApartment"
-[[examples]]
-say = "I am looking for an apartment in Campbell with 3 bedrooms"
-tool = "FindApartment"
-[[examples]]
-say = "Search apartments with one bed in Petaluma"
-tool = "FindApartment"
-[[examples]]
-say = "Schedule a visit to Almaden Lake Apartments on March 3"
-tool = "ScheduleVisit"
-[[examples]]
-say = "I want to see the Aspen Ridge property tomorrow"
-tool = "ScheduleVisit"
-[[examples]]
-say = "Plan a viewing of Kensington Place for next Friday"
-tool = "ScheduleVisit"
+examples = [
+    { say = "Find a 2 bedroom apartment in San Jose", tool = "FindApartment" },
+    { say = "I am looking for an apartment in Campbell with 3 bedrooms", tool = "FindApartment" },
+    { say = "Search apartments with one bed in Petaluma", tool = "FindApartment" },
+    { say = "Schedule a visit to Almaden Lake Apartments on March 3", tool = "ScheduleVisit" },
+    { say = "I want to see the Aspen Ridge property tomorrow", tool = "ScheduleVisit" },
+    { say = "Plan a viewing of Kensington Place for next Friday", tool = "ScheduleVisit" },
+]
 [[tools]]
 name = "FindApartment"
 description = "Find an apartment in an area."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["area", "number_of_beds"]
-additionalProperties = false
+parameters.required = ["area", "number_of_beds"]
 [tools.parameters.properties]
 area = { type = "string", description = "City where the apartment is located" }
 number_of_beds = { type = "integer", minimum = 1, maximum = 6, description = "Number of bedrooms in the property" }
@@ -323,10 +216,7 @@ number_of_baths = { type = "integer", minimum = 1, maximum = 4, description = "N
 name = "ScheduleVisit"
 description = "Schedule a visit to a property."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["property_name", "visit_date"]
-additionalProperties = false
+parameters.required = ["property_name", "visit_date"]
 [tools.parameters.properties]
 property_name = { type = "string", description = "Name of the property or apartment complex" }
 visit_date = { type = "string", format = "date", description = "Date of the visit" }
@@ -335,41 +225,25 @@ visit_date = { type = "string", format = "date", description = "Date of the visi
 pub(super) const BANK: &str = r#"
 name = "Bank"
 description = "Bank accounts: balances and transfers of money."
-[[examples]]
-say = "What is the balance of my savings account?"
-tool = "CheckBalance"
-[[examples]]
-say = "How much money is in my checking account?"
-tool = "CheckBalance"
-[[examples]]
-say = "Show my checking balance"
-tool = "CheckBalance"
-[[examples]]
-say = "Transfer 500 dollars to Diego from my savings account"
-tool = "TransferMoney"
-[[examples]]
-say = "Send $40 from checking to Amy Wong"
-tool = "TransferMoney"
-[[examples]]
-say = "I need to make a transfer of 1,200 dollars from checking to Jerry"
-tool = "TransferMoney"
+examples = [
+    { say = "What is the balance of my savings account?", tool = "CheckBalance" },
+    { say = "How much money is in my checking account?", tool = "CheckBalance" },
+    { say = "Show my checking balance", tool = "CheckBalance" },
+    { say = "Transfer 500 dollars to Diego from my savings account", tool = "TransferMoney" },
+    { say = "Send $40 from checking to Amy Wong", tool = "TransferMoney" },
+    { say = "I need to make a transfer of 1,200 dollars from checking to Jerry", tool = "TransferMoney" },
+]
 [[tools]]
 name = "CheckBalance"
 description = "Get the balance of an account."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["account_type"]
-additionalProperties = false
-properties = { account_type = { type = "string", enum = ["checking", "savings"], description = "The account type of the user" } }
+parameters.required = ["account_type"]
+parameters.properties = { account_type = { type = "string", enum = ["checking", "savings"], description = "The account type of the user" } }
 [[tools]]
 name = "TransferMoney"
 description = "Transfer money to another user."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["account_type", "amount", "recipient_account_name"]
-additionalProperties = false
+parameters.required = ["account_type", "amount", "recipient_account_name"]
 [tools.parameters.properties]
 account_type = { type = "string", enum = ["checking", "savings"], description = "The account type of the user" }
 amount = { type = "number", description = "The amount of money to transfer" }
@@ -379,32 +253,19 @@ recipient_account_name = { type = "string", description = "The name of the recip
 pub(super) const HOTELS: &str = r#"
 name = "Hotels"
 description = "Hotels: search accommodation and reserve rooms."
-[[examples]]
-say = "Search for a hotel in Paris with 2 rooms"
-tool = "SearchHotel"
-[[examples]]
-say = "Find me a four star hotel in Toronto, one room"
-tool = "SearchHotel"
-[[examples]]
-say = "I need a place to stay in London, 3 rooms"
-tool = "SearchHotel"
-[[examples]]
-say = "Reserve 2 rooms at the Hilton Garden Inn from March 3 to March 5"
-tool = "ReserveHotel"
-[[examples]]
-say = "Book one room at Hotel Adlon from tomorrow until Friday"
-tool = "ReserveHotel"
-[[examples]]
-say = "I want a room at The Ritz from 5 to 8 June"
-tool = "ReserveHotel"
+examples = [
+    { say = "Search for a hotel in Paris with 2 rooms", tool = "SearchHotel" },
+    { say = "Find me a four star hotel in Toronto, one room", tool = "SearchHotel" },
+    { say = "I need a place to stay in London, 3 rooms", tool = "SearchHotel" },
+    { say = "Reserve 2 rooms at the Hilton Garden Inn from March 3 to March 5", tool = "ReserveHotel" },
+    { say = "Book one room at Hotel Adlon from tomorrow until Friday", tool = "ReserveHotel" },
+    { say = "I want a room at The Ritz from 5 to 8 June", tool = "ReserveHotel" },
+]
 [[tools]]
 name = "SearchHotel"
 description = "Find a hotel in a city."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["destination", "number_of_rooms"]
-additionalProperties = false
+parameters.required = ["destination", "number_of_rooms"]
 [tools.parameters.properties]
 destination = { type = "string", description = "City or town where the hotel is" }
 number_of_rooms = { type = "integer", minimum = 1, maximum = 3, description = "Number of rooms" }
@@ -412,10 +273,7 @@ number_of_rooms = { type = "integer", minimum = 1, maximum = 3, description = "N
 name = "ReserveHotel"
 description = "Reserve rooms at a hotel."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["hotel_name", "check_in_date", "check_out_date", "number_of_rooms"]
-additionalProperties = false
+parameters.required = ["hotel_name", "check_in_date", "check_out_date", "number_of_rooms"]
 [tools.parameters.properties]
 hotel_name = { type = "string", description = "Name of the hotel" }
 check_in_date = { type = "string", format = "date", description = "Start date of the stay" }
@@ -426,32 +284,19 @@ number_of_rooms = { type = "integer", minimum = 1, maximum = 3, description = "N
 pub(super) const EVENTS: &str = r#"
 name = "Events"
 description = "Events such as concerts and matches: find them and buy tickets."
-[[examples]]
-say = "Find concerts in Seattle"
-tool = "FindEvents"
-[[examples]]
-say = "Are there any sports events in New York next Friday?"
-tool = "FindEvents"
-[[examples]]
-say = "What music events are there in Chicago on March 3?"
-tool = "FindEvents"
-[[examples]]
-say = "Buy 2 tickets for Mets Vs Reds in New York on March 3"
-tool = "BuyEventTickets"
-[[examples]]
-say = "Get me four tickets to Alessia Cara in Seattle tomorrow"
-tool = "BuyEventTickets"
-[[examples]]
-say = "I need one ticket for the Cardinals game in Chicago on Friday"
-tool = "BuyEventTickets"
+examples = [
+    { say = "Find concerts in Seattle", tool = "FindEvents" },
+    { say = "Are there any sports events in New York next Friday?", tool = "FindEvents" },
+    { say = "What music events are there in Chicago on March 3?", tool = "FindEvents" },
+    { say = "Buy 2 tickets for Mets Vs Reds in New York on March 3", tool = "BuyEventTickets" },
+    { say = "Get me four tickets to Alessia Cara in Seattle tomorrow", tool = "BuyEventTickets" },
+    { say = "I need one ticket for the Cardinals game in Chicago on Friday", tool = "BuyEventTickets" },
+]
 [[tools]]
 name = "FindEvents"
 description = "Find events in a city by category."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["category", "city"]
-additionalProperties = false
+parameters.required = ["category", "city"]
 [tools.parameters.properties]
 category = { type = "string", enum = ["Music", "Sports"], description = "Category of event: Music (concert, concerts), Sports (match, game)" }
 city = { type = "string", description = "City where the event is happening" }
@@ -460,10 +305,7 @@ date = { type = "string", format = "date", description = "Date of the event" }
 name = "BuyEventTickets"
 description = "Buy tickets for an event."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["event_name", "number_of_tickets", "date", "city"]
-additionalProperties = false
+parameters.required = ["event_name", "number_of_tickets", "date", "city"]
 [tools.parameters.properties]
 event_name = { type = "string", description = "Name of the event" }
 number_of_tickets = { type = "integer", minimum = 1, maximum = 9, description = "Number of tickets to buy" }

@@ -12,6 +12,7 @@ pub(super) const NOW: &str = "2026-05-04T09:00:00+02:00[Europe/Rome] Monday";
 /// A tool's outcome, from its name and arguments.
 pub(super) type Tool<'a> = &'a mut dyn FnMut(&str, &Value) -> Value;
 
+#[derive(Clone)]
 pub(super) struct World {
     pub scenes: Vec<Value>,
     pub turns: Vec<Value>,
@@ -52,23 +53,28 @@ impl RequestOutcome {
 }
 
 impl World {
-    /// A world of scenes in the form of `scene.toml`.
+    /// A world of scenes in the form of `scene.toml`; arguments are objects without other properties.
     pub fn of(tomls: &[&str]) -> Self {
         let scenes = tomls
             .iter()
             .map(|t| {
                 let scene: Value = serde_json::to_value(toml::from_str::<toml::Table>(t).unwrap()).unwrap();
-                let tools: Vec<Value> = scene["tools"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|t| json!({"name": t["name"], "effect": t["effect"], "description": t["description"], "parameters": t.get("parameters").cloned().unwrap_or(json!({"type": "object"}))}))
-                    .collect();
+                let tools: Vec<Value> = scene["tools"].as_array().unwrap().iter().map(tool).collect();
                 json!({"scene": scene["name"], "description": scene["description"],
                        "examples": scene.get("examples").cloned().unwrap_or(json!([])), "tools": tools})
             })
             .collect();
         Self { scenes, turns: Vec::new(), pending: None, summary: None, exact: true }
+    }
+
+    /// Weather, people and vacation as they are shipped, and these scenes.
+    pub fn shipped_and(more: &[&str]) -> Self {
+        let shipped = [
+            include_str!("../../../../scenes/weather/scene.toml"),
+            include_str!("../../../../scenes/identity/scene.toml"),
+            include_str!("../../../../scenes/vacation_management/scene.toml"),
+        ];
+        Self::of(&[&shipped[..], more].concat())
     }
 
     pub fn all() -> Self {
@@ -457,6 +463,65 @@ fn step_schema(scene: &Value, ordered: bool) -> Value {
         }
     }
     step
+}
+
+/// The lines of a table, each a request and what comes of it: `request => Tool {arguments}; Tool {arguments}; asks NAMES`, or
+/// `=> nothing`. A line that begins with `=>` continues the one before it, one with `#` is a comment.
+pub(super) fn table(text: &str) -> Vec<(String, Value)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = lines.collect::<Vec<_>>().join("\n").replace("\n=>", " =>");
+    let row = |line: &str| {
+        let (request, outcome) = line.split_once(" => ").unwrap();
+        (request.to_owned(), expected(outcome))
+    };
+    lines.lines().map(row).collect()
+}
+
+/// Calls as lists of a tool and its arguments; with what the user is asked for, if anything, a list of both.
+fn expected(outcome: &str) -> Value {
+    let (mut calls, mut rest) = (Vec::new(), outcome.trim_start_matches("nothing"));
+    while !rest.is_empty() {
+        if let Some(names) = rest.strip_prefix("asks ") {
+            return json!([calls, names.split(", ").collect::<Vec<_>>()]);
+        }
+        let (tool, arguments) = rest.split_once(' ').unwrap();
+        let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<Value>();
+        calls.push(json!([tool, values.next().unwrap().unwrap()]));
+        rest = arguments[values.byte_offset()..].trim_start_matches("; ");
+    }
+    json!(calls)
+}
+
+/// Checks a [`table`] of what is called or asked for, each request in a conversation of its own.
+pub(super) fn check(world: &World, text: &str) {
+    let cases = table(text);
+    let mut wrong = Vec::new();
+    for (request, want) in &cases {
+        let outcome = world.clone().run(request);
+        let calls: Vec<Value> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let got = match &outcome.question {
+            Some(question) => json!([calls, question["missing"]]),
+            None => json!(calls),
+        };
+        if got != *want {
+            let known = outcome.question.map(|question| question["known"].clone());
+            wrong.push(format!(
+                "{request}\n   want {want}\n   got  {got}\n   {:?} known {known:?}",
+                outcome.purposes
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+/// A tool of a scene, with its whole schema.
+fn tool(declared: &Value) -> Value {
+    let mut parameters = json!({"type": "object", "additionalProperties": false});
+    for (key, value) in declared["parameters"].as_object().into_iter().flatten() {
+        parameters[key] = value.clone();
+    }
+    json!({"name": declared["name"], "effect": declared["effect"], "description": declared["description"],
+           "parameters": parameters})
 }
 
 fn spec(name: &str, parameters: Value) -> ToolSpec {

@@ -7,48 +7,31 @@ use super::support::{World, scene_line};
 const STORE: &str = r#"
 name = "Store"
 description = "Books what enters and leaves the store."
-[[examples]]
-say = "Put 3 crates of lemons on the shelf"
-tool = "add_goods"
-[[examples]]
-say = "Metti 3 casse di limoni sullo scaffale"
-tool = "add_goods"
-[[examples]]
-say = "Put 3 crates of lemons in the bin"
-tool = "discard_goods"
-[[examples]]
-say = "Metti 3 casse di limoni nel cestino"
-tool = "discard_goods"
-[[examples]]
-say = "How many crates of lemons are there?"
-tool = "count_goods"
+examples = [
+    { say = "Put 3 crates of lemons on the shelf", tool = "add_goods" },
+    { say = "Metti 3 casse di limoni sullo scaffale", tool = "add_goods" },
+    { say = "Put 3 crates of lemons in the bin", tool = "discard_goods" },
+    { say = "Metti 3 casse di limoni nel cestino", tool = "discard_goods" },
+    { say = "How many crates of lemons are there?", tool = "count_goods" },
+]
 [[tools]]
 name = "add_goods"
 description = "Puts goods on a shelf."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["goods"]
-additionalProperties = false
-properties = { goods = { type = "string", description = "How much of what" } }
+parameters.required = ["goods"]
+parameters.properties = { goods = { type = "string", description = "How much of what" } }
 [[tools]]
 name = "discard_goods"
 description = "Throws goods away."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["goods"]
-additionalProperties = false
-properties = { goods = { type = "string", description = "How much of what" } }
+parameters.required = ["goods"]
+parameters.properties = { goods = { type = "string", description = "How much of what" } }
 [[tools]]
 name = "count_goods"
 description = "Counts goods."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["goods"]
-additionalProperties = false
-properties = { goods = { type = "string", description = "What" } }
+parameters.required = ["goods"]
+parameters.properties = { goods = { type = "string", description = "What" } }
 "#;
 
 /// A world whose planner is offered all tools of the store but one, and the line about that one.

@@ -7,86 +7,52 @@ use super::support::{RequestOutcome, World};
 const CLUB: &str = r#"
 name = "Club"
 description = "The sports club: lessons are booked, lockers are locked and unlocked, prices and past lessons are told."
-[[examples]]
-say = "Book a tennis lesson on 3 July at 10:00"
-tool = "BookLesson"
-[[examples]]
-say = "Prenota una lezione di nuoto il 3 luglio alle 10:00"
-tool = "BookLesson"
-[[examples]]
-say = "How much does a golf lesson cost?"
-tool = "LessonPrice"
-[[examples]]
-say = "Quanto costa una lezione di golf?"
-tool = "LessonPrice"
-[[examples]]
-say = "Block my blue badge"
-tool = "BlockBadge"
-[[examples]]
-say = "Blocca la tessera blu"
-tool = "BlockBadge"
-[[examples]]
-say = "Unblock my blue badge"
-tool = "UnblockBadge"
-[[examples]]
-say = "Which lessons did I take last month?"
-tool = "PastLessons"
-[[examples]]
-say = "Is the pool open on 3 July?"
-tool = "PoolHours_Get"
+examples = [
+    { say = "Book a tennis lesson on 3 July at 10:00", tool = "BookLesson" },
+    { say = "Prenota una lezione di nuoto il 3 luglio alle 10:00", tool = "BookLesson" },
+    { say = "How much does a golf lesson cost?", tool = "LessonPrice" },
+    { say = "Quanto costa una lezione di golf?", tool = "LessonPrice" },
+    { say = "Block my blue badge", tool = "BlockBadge" },
+    { say = "Blocca la tessera blu", tool = "BlockBadge" },
+    { say = "Unblock my blue badge", tool = "UnblockBadge" },
+    { say = "Which lessons did I take last month?", tool = "PastLessons" },
+    { say = "Is the pool open on 3 July?", tool = "PoolHours_Get" },
+]
 [[tools]]
 name = "BookLesson"
 description = "Books a lesson for the member."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["sport", "date", "time"]
-additionalProperties = false
-properties = { sport = { type = "string", enum = ["tennis", "swimming", "golf"], description = "tennis, swimming (nuoto) or golf" }, date = { type = "string", format = "date" }, time = { type = "string", pattern = "^[0-2][0-9]:[0-5][0-9]$", description = "Time, HH:MM" } }
+parameters.required = ["sport", "date", "time"]
+parameters.properties = { sport = { type = "string", enum = ["tennis", "swimming", "golf"], description = "tennis, swimming (nuoto) or golf" }, date = { type = "string", format = "date" }, time = { type = "string", pattern = "^[0-2][0-9]:[0-5][0-9]$", description = "Time, HH:MM" } }
 [[tools]]
 name = "LessonPrice"
 description = "What a lesson costs."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["sport"]
-additionalProperties = false
-properties = { sport = { type = "string", enum = ["tennis", "swimming", "golf"], description = "tennis, swimming (nuoto) or golf" } }
+parameters.required = ["sport"]
+parameters.properties = { sport = { type = "string", enum = ["tennis", "swimming", "golf"], description = "tennis, swimming (nuoto) or golf" } }
 [[tools]]
 name = "BlockBadge"
 description = "Blocks a badge of the member."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["badge"]
-additionalProperties = false
-properties = { badge = { type = "string", enum = ["blue", "red"], description = "blue (blu) or red (rossa)" } }
+parameters.required = ["badge"]
+parameters.properties = { badge = { type = "string", enum = ["blue", "red"], description = "blue (blu) or red (rossa)" } }
 [[tools]]
 name = "UnblockBadge"
 description = "Makes a blocked badge work again."
 effect = "write"
-[tools.parameters]
-type = "object"
-required = ["badge"]
-additionalProperties = false
-properties = { badge = { type = "string", enum = ["blue", "red"], description = "blue (blu) or red (rossa)" } }
+parameters.required = ["badge"]
+parameters.properties = { badge = { type = "string", enum = ["blue", "red"], description = "blue (blu) or red (rossa)" } }
 [[tools]]
 name = "PastLessons"
 description = "The lessons that the member took in the past."
 effect = "read"
-[tools.parameters]
-type = "object"
-additionalProperties = false
-properties = { from = { type = "string", format = "date" }, to = { type = "string", format = "date" } }
+parameters.properties = { from = { type = "string", format = "date" }, to = { type = "string", format = "date" } }
 [[tools]]
 name = "PoolHours_Get"
 description = "The opening hours of the pool on a day."
 effect = "read"
-[tools.parameters]
-type = "object"
-required = ["date"]
-additionalProperties = false
-properties = { date = { type = "string", format = "date" } }
+parameters.required = ["date"]
+parameters.properties = { date = { type = "string", format = "date" } }
 "#;
 
 fn run(words: &str) -> RequestOutcome {
