@@ -36,6 +36,26 @@ pub struct StoredRuns {
     by_key: bool,
 }
 
+/// The first rows of a list, at most `limit`, read page by page. `id` is what the page after a row begins with.
+async fn pages<Row, Id>(
+    limit: u32,
+    read: impl AsyncFn(&Page<Id>) -> Result<Vec<Row>, store::Error>,
+    id: impl Fn(&Row) -> Id,
+) -> Result<Vec<Row>, Failure> {
+    let mut rows: Vec<Row> = Vec::new();
+    while rows.len() < limit as usize {
+        let left = limit - rows.len() as u32;
+        let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(&id) };
+        let more = read(&page).await?;
+        let is_last = more.len() < page.limit as usize;
+        rows.extend(more);
+        if is_last {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
 /// Opens the store for reading. The tenant is the configured one; while a server owns the data directory, it is
 /// the tenant of the API key, or else the server's own.
 ///
@@ -207,16 +227,10 @@ impl StoredRuns {
         if let Some(run) = prefix.whole() {
             return Ok(RunId(run));
         }
-        let mut runs: Vec<RunId> = Vec::new();
-        loop {
-            let page = Page { limit: MAX_PAGE, after: runs.last().copied() };
-            let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await?;
-            let is_last = rows.len() < MAX_PAGE as usize;
-            runs.extend(rows.into_iter().map(|row| row.run));
-            if is_last || runs.len() >= MAX_NAMED as usize {
-                return prefix.only("run", runs, |run| run.0);
-            }
-        }
+        let filter = RunFilter::default();
+        let read = async |page: &Page<RunId>| self.store.runs(&self.tenant, &filter, page).await;
+        let rows = pages(MAX_NAMED, read, |row| row.run).await?;
+        prefix.only("run", rows.into_iter().map(|row| row.run), |run| run.0)
     }
 
     /// The conversation with a name, or with a unique beginning of one.
@@ -232,18 +246,11 @@ impl StoredRuns {
         if name.chars().count() < MIN_PREFIX {
             return Err(unknown());
         }
-        let mut sessions: Vec<SessionId> = Vec::new();
-        loop {
-            let page = Page { limit: MAX_PAGE, after: sessions.last().cloned() };
-            let rows = self.store.sessions(&self.tenant, &page).await?;
-            let is_last = rows.len() < MAX_PAGE as usize;
-            sessions.extend(rows.into_iter().map(|row| row.session));
-            if is_last || sessions.len() >= MAX_NAMED as usize {
-                break;
-            }
-        }
+        let read = async |page: &Page<SessionId>| self.store.sessions(&self.tenant, page).await;
+        let sessions =
+            pages(MAX_NAMED, read, |row| row.session.clone()).await?.into_iter().map(|row| row.session);
         let mut named: Vec<SessionId> =
-            sessions.into_iter().filter(|session| session.as_str().starts_with(name)).collect();
+            sessions.filter(|session| session.as_str().starts_with(name)).collect();
         if named.len() > 1 {
             let names: Vec<String> = named.iter().map(ToString::to_string).collect();
             return Err(ambiguous("session", name, &names));
@@ -284,18 +291,8 @@ impl StoredRuns {
         // Those that are not shown with a status of plans are stored as failed.
         let status = shown.map(|shown| PlanStatus::from_name(shown).unwrap_or(PlanStatus::Failed));
         let filter = PlanFilter { status, reported: shown, ..PlanFilter::default() };
-        let mut rows: Vec<PlanRow> = Vec::new();
-        while rows.len() < limit as usize {
-            let left = limit - rows.len() as u32;
-            let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(|row| row.task) };
-            let more = self.store.plans(&self.tenant, &filter, &page).await?;
-            let last = more.len() < page.limit as usize;
-            rows.extend(more);
-            if last {
-                break;
-            }
-        }
-        Ok(rows)
+        let read = async |page: &Page<TaskId>| self.store.plans(&self.tenant, &filter, page).await;
+        pages(limit, read, |row| row.task).await
     }
 
     /// A plan's status as it is shown to people, which depends on how its run ended.
@@ -322,18 +319,8 @@ impl StoredRuns {
     /// Approvals, the oldest first; only the open ones unless `all`.
     pub async fn approvals(&self, all: bool, limit: u32) -> Result<Vec<ApprovalRow>, Failure> {
         let filter = ApprovalFilter { open_only: !all, ..ApprovalFilter::default() };
-        let mut rows: Vec<ApprovalRow> = Vec::new();
-        while rows.len() < limit as usize {
-            let left = limit - rows.len() as u32;
-            let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(|row| row.id) };
-            let more = self.store.approvals(&self.tenant, &filter, &page).await?;
-            let last = more.len() < page.limit as usize;
-            rows.extend(more);
-            if last {
-                break;
-            }
-        }
-        Ok(rows)
+        let read = async |page: &Page<ApprovalId>| self.store.approvals(&self.tenant, &filter, page).await;
+        pages(limit, read, |row| row.id).await
     }
 
     /// One approval.
