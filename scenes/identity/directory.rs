@@ -19,10 +19,8 @@ pub struct Person {
     /// Public.
     pub department: String,
     /// Private.
-    #[serde(default)]
     pub email: Option<String>,
     /// User name of the manager: private.
-    #[serde(default)]
     pub manager: Option<String>,
 }
 
@@ -36,7 +34,6 @@ struct People {
 #[serde(deny_unknown_fields)]
 struct Settings {
     /// People of one's own instead of the bundled ones.
-    #[serde(default)]
     people: Option<Vec<Person>>,
 }
 

@@ -58,22 +58,17 @@ pub enum AskPolicy {
 #[serde(deny_unknown_fields)]
 pub struct DatabaseEntry {
     /// The name of a sample database that is a part of the program: `shop`.
-    #[serde(default)]
     pub sample: Option<String>,
     /// A file of SQLite.
-    #[serde(default)]
     pub sqlite: Option<PathBuf>,
     /// The environment variable with the address of a PostgreSQL database.
-    #[serde(default)]
     pub url_env: Option<String>,
     /// The address of a PostgreSQL database that needs no password, as over a local socket.
-    #[serde(default)]
     pub url: Option<String>,
     /// PostgreSQL: the schemas whose tables are offered.
     #[serde(default)]
     pub schemas: Vec<String>,
     /// A file that describes the tables.
-    #[serde(default)]
     pub descriptions: Option<PathBuf>,
     /// Tables (`table`) and columns (`table.column`) that a person has to approve, besides those of the descriptions.
     #[serde(default)]

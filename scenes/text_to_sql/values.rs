@@ -72,7 +72,6 @@ pub struct NodeInput {
     #[serde(default, deserialize_with = "or_default")]
     pub sql: String,
     /// How the statement stands.
-    #[serde(default)]
     pub sql_state: Option<SqlState>,
     /// Why no statement was written.
     #[serde(default, deserialize_with = "or_default")]
@@ -84,7 +83,6 @@ pub struct NodeInput {
     #[serde(default, deserialize_with = "or_default")]
     pub attempts: Vec<FailedSql>,
     /// The database that is asked, if not the usual one.
-    #[serde(default)]
     pub database: Option<String>,
     /// The tables that may be read, as far as none of them needs a yes.
     #[serde(default, deserialize_with = "or_default")]
@@ -96,10 +94,8 @@ pub struct NodeInput {
     #[serde(default, deserialize_with = "or_default")]
     pub approved_tables: Vec<String>,
     /// Rows of an earlier answer, as the caller gives them.
-    #[serde(default)]
     pub rows: Option<Value>,
     /// What was found.
-    #[serde(default)]
     pub result: Option<Value>,
 }
 

@@ -77,7 +77,6 @@ pub struct Hit {
     #[serde(default)]
     pub country_code: String,
     /// How many live there, where known.
-    #[serde(default)]
     pub population: Option<f64>,
 }
 

@@ -146,7 +146,6 @@ pub struct Finished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returned: Option<Value>,
     /// The value of `DRY_RUN`.
-    #[serde(default)]
     pub dry_run: Option<Value>,
 }
 

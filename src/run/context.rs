@@ -13,13 +13,11 @@ use super::ids::RunId;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Context {
     /// A summary of the turns before those in `turns`.
-    #[serde(default)]
     pub summary: Option<String>,
     /// The last turns, oldest first.
     #[serde(default)]
     pub turns: Vec<Turn>,
     /// The question that the previous run ended with, if any.
-    #[serde(default)]
     pub pending: Option<PendingQuestion>,
     /// Facts of the conversation that the request is about and the turns do not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

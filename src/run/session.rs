@@ -20,7 +20,6 @@ pub enum SessionEvent {
         /// The complete request and its outcome.
         turn: Turn,
         /// The question that it ended with, if any.
-        #[serde(default)]
         pending: Option<PendingQuestion>,
         /// The run's total usage.
         #[serde(default)]

@@ -123,7 +123,6 @@ pub struct SceneExample {
     /// The user's request.
     pub say: String,
     /// The tool that serves it, if any.
-    #[serde(default)]
     pub tool: Option<String>,
 }
 

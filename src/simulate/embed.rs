@@ -18,7 +18,6 @@ const MAX_INPUTS: usize = 2_048;
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `input`")]
 struct AskedEmbeddings {
-    #[serde(default)]
     model: Option<String>,
     input: EmbeddedInput,
 }

@@ -113,37 +113,24 @@ impl RefusedRequest {
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `messages`")]
 struct AskedChat {
-    #[serde(default)]
     model: Option<String>,
     messages: Vec<AskedMessage>,
-    #[serde(default)]
     tools: Option<Vec<AskedTool>>,
-    #[serde(default)]
     tool_choice: Option<Value>,
-    #[serde(default)]
     response_format: Option<Value>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     stream_options: Option<Value>,
-    #[serde(default)]
     max_tokens: Option<u64>,
-    #[serde(default)]
     max_completion_tokens: Option<u64>,
-    #[serde(default)]
     n: Option<u64>,
-    #[serde(default)]
     stop: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct AskedMessage {
     role: String,
-    #[serde(default)]
     content: Option<Value>,
-    #[serde(default)]
     tool_calls: Option<Vec<AskedCall>>,
-    #[serde(default)]
     tool_call_id: Option<String>,
 }
 
@@ -163,13 +150,9 @@ struct AskedTool {
 #[derive(Deserialize)]
 struct AskedFunction {
     name: String,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     parameters: Option<Value>,
-    #[serde(default)]
     strict: Option<bool>,
-    #[serde(default)]
     arguments: Option<Value>,
 }
 

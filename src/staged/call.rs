@@ -50,9 +50,7 @@ struct GivenCall {
     table: String,
     #[serde(default, rename = "where")]
     filter: Option<Map<String, Value>>,
-    #[serde(default)]
     key: Option<Value>,
-    #[serde(default)]
     values: Option<Map<String, Value>>,
 }
 

@@ -362,7 +362,7 @@ impl Reader<'_> {
         }
         if column.kind.is_number()
             && column.references.is_none()
-            && let Some((test, unit, end)) = self.comparison_after(next)
+            && let Some((test, unit, end)) = self.comparison(next)
         {
             fits_unit(column, unit.as_deref())?;
             return self.negated(test, column, not).map(|test| Some((test, end)));
@@ -379,11 +379,6 @@ impl Reader<'_> {
             return Ok(Some((Test::Compare(Comparison::Equal, "1".to_owned()), here)));
         }
         Ok((with_a && column.nullable).then_some((Test::NotNull, here)))
-    }
-
-    /// "is not 5", with the "not" between: "whose status is not cancelled".
-    pub(super) fn comparison_after(&self, next: usize) -> Option<(Test, Option<String>, usize)> {
-        self.comparison(next)
     }
 
     pub(super) fn dated(
