@@ -134,7 +134,7 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::super::Record;
-    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use super::super::tests::{envelope, event, fresh, run_id, session, tenant};
     use super::*;
     use crate::run::{ApprovalSubject, Decision, Envelope, Event, Idempotency, RequestIdentity, RunStatus};
 
@@ -155,8 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn second_run_with_same_key_is_refused_alone() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let other = Record::Run(Envelope { tenant: TenantId::new("other").unwrap(), ..event(5, 1) }.into());
         let mut foreign = other.to_row().unwrap();
         foreign.change.idempotency = named(5, "a").change.idempotency;
@@ -184,8 +183,7 @@ mod tests {
 
     #[tokio::test]
     async fn decision_claims_its_key_in_the_same_transaction() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let begun = |n| Record::Run(event(n, 1).into()).to_row().unwrap();
         store.write(&[vec![begun(1)], vec![begun(2)]]).await.unwrap();
         let decided = |n: u128, key: &str| {
@@ -211,8 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_looked_up_by_the_primary_key() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let sql = format!("EXPLAIN QUERY PLAN {TAKEN}");
         let steps = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(store.pool()).await.unwrap();
         let steps: Vec<String> = steps.iter().map(|step| step.get("detail")).collect();
@@ -224,8 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn erasing_conversation_frees_its_key() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         store.write(&[vec![named(1, "a")]]).await.unwrap();
         let end = Event::RunCompleted { status: RunStatus::Completed };
         let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into()).to_row().unwrap();

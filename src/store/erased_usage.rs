@@ -110,13 +110,12 @@ mod tests {
     use jiff::tz::TimeZone;
 
     use super::super::Record;
-    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use super::super::tests::{envelope, event, fresh, run_id, session, tenant};
     use crate::run::{Attempt, Event, Fault, RunStatus, SessionEvent, Usage};
 
     #[tokio::test]
     async fn usage_without_a_conversation_adds_up() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
         let attempt = |usage: Usage| Attempt {
             model: "vectors".to_owned(),
@@ -139,8 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn usage_of_erased_conversation_still_counts() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
         let attempt = |purpose: &str| Attempt {
             model: "main".to_owned(),

@@ -121,7 +121,7 @@ async fn check_integrity(connection: &mut SqliteConnection, file: &Path) -> Resu
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::tests::{open, tenant};
+    use super::super::tests::{fresh, open, tenant};
     use super::super::{DataDir, Store};
     use super::*;
 
@@ -208,8 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn inspection_finds_damage_that_opening_misses() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (tmp, store) = fresh().await;
         for _ in 0..200 {
             store.create_key(&tenant(), "u", &"x".repeat(100)).await.unwrap();
         }

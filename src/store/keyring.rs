@@ -116,14 +116,13 @@ impl KeyRing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{open, tenant};
+    use super::super::tests::{fresh, tenant};
     use super::*;
     use crate::access::Role;
 
     #[tokio::test]
     async fn lookups_are_cached_whether_found_or_not() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
         let ring = KeyRing::with_ttl(store.clone(), Duration::from_secs(3600));
         assert_eq!(ring.find("psk_nonsense").await.unwrap(), None);
@@ -137,8 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn revoked_key_leaves_the_cache() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
         let ring = KeyRing::with_ttl(store.clone(), Duration::from_millis(20));
         assert!(ring.find(secret.expose()).await.unwrap().is_some());
@@ -150,8 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn key_hold_ends_on_revocation_and_on_change_of_role() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (tmp, store) = fresh().await;
         let ring = KeyRing::new(store.clone());
         let watch = tokio::spawn(ring.clone().watch_revocations());
         let mut held = Vec::new();

@@ -377,13 +377,12 @@ impl FromRow<'_, SqliteRow> for ApiKey {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{open, tenant};
+    use super::super::tests::{fresh, open, tenant};
     use super::*;
 
     #[tokio::test]
     async fn key_is_found_only_by_its_full_text() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         assert!(!store.has_keys().await.unwrap());
         let (key, secret) = store.create_key(&tenant(), "keysersoze", "the chatbot").await.unwrap();
         let (other, another) = store.create_key(&tenant(), "keysersoze", "").await.unwrap();
@@ -412,8 +411,7 @@ mod tests {
 
     #[tokio::test]
     async fn revoked_key_is_invalid_but_still_listed() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
         assert!(store.revoke_key(&key.id).await.unwrap());
         assert_eq!(store.find_key(secret.expose()).await.unwrap(), None);
@@ -429,8 +427,7 @@ mod tests {
 
     #[tokio::test]
     async fn unprintable_names_are_refused() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let long = "x".repeat(MAX_TEXT + 1);
         for (user, label) in [("", ""), (" ", ""), ("a\nb", ""), ("a", "b\u{1b}"), (&long, ""), ("a", &long)]
         {
@@ -442,8 +439,7 @@ mod tests {
 
     #[tokio::test]
     async fn secret_is_neither_stored_nor_shown_by_debug() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (tmp, store) = fresh().await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
         let (_, own) = split_key(secret.expose()).unwrap();
         let stored: Vec<u8> = [super::super::DATABASE_FILE, "proscenium.db-wal"]

@@ -130,15 +130,14 @@ impl Store {
 mod tests {
     use super::super::Record;
     use super::super::schema::MIGRATIONS;
-    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use super::super::tests::{envelope, event, fresh, open, run_id, session, tenant};
     use super::super::{DataDir, RunFilter};
     use super::*;
     use crate::run::{Event, RunStatus};
 
     #[tokio::test]
     async fn first_user_owns_conversation_until_it_is_fully_erased() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let begun = |n: u128, user: &str| {
             let mut first = event(n, 1);
             if let Event::RunQueued(queued) = &mut first.body {

@@ -127,7 +127,7 @@ fn read_request(row: &SqliteRow) -> Result<RecentRequest, sqlx::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{envelope, event, open, session, tenant};
+    use super::super::tests::{envelope, event, fresh, session, tenant};
     use super::super::{JournalRow, Record};
     use super::*;
     use crate::run::{ApprovalSubject, Decision, Envelope, Event, RequestIdentity, RunStatus};
@@ -167,8 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn recent_requests_are_found_by_fingerprint() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let runs = [
             run(id(1, 0), 0, Some("under way for long"), None),
             run(id(2, 1000), 1000, Some("cut off"), None),
@@ -201,8 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn erased_or_damaged_fingerprints_are_not_found() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         store.write(&[run(id(1, 0), 0, Some("a mark"), Some(1))]).await.unwrap();
         assert_eq!(found(&store, 0, 0, 10).await.len(), 1);
         assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
@@ -214,8 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn recent_decisions_are_found_by_fingerprint() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let about = ApprovalSubject::Plan { version: 1 };
         let put = || Event::ApprovalRequired {
             approval: 1,
@@ -277,8 +274,7 @@ mod tests {
 
     #[tokio::test]
     async fn recent_requests_query_reads_only_list_ends() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let lines = async |query: &str| -> Vec<String> {
             let plan = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")))
                 .bind("")

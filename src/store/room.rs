@@ -87,12 +87,11 @@ pub(super) fn free_space(dir: &Path) -> Option<FreeSpace> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::open;
+    use super::super::tests::fresh;
 
     #[tokio::test]
     async fn disk_usage_has_the_sizes_of_the_files() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = open(dir.path()).await;
+        let (dir, store) = fresh().await;
         let size = |name: &str| dir.path().join(name).metadata().unwrap().len();
         let usage = store.disk_usage();
         assert_eq!(usage.database_bytes, Some(size("proscenium.db")));

@@ -190,13 +190,12 @@ impl From<&SwitchRow> for crate::run::Fault {
 #[cfg(test)]
 mod tests {
     use super::super::error::ErrorCode;
-    use super::super::tests::open;
+    use super::super::tests::fresh;
     use super::*;
 
     #[tokio::test]
     async fn newest_change_of_a_switch_is_in_force_and_all_are_kept() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         assert!(store.switches().await.unwrap().is_empty());
         store.switch(SwitchKind::Tool, "Desk.Book", true, "the back end is down", "ada").await.unwrap();
         store.switch(SwitchKind::Model, "small", true, "", "ada").await.unwrap();

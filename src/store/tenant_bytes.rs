@@ -150,7 +150,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::super::schema::MIGRATIONS;
-    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use super::super::tests::{envelope, event, fresh, open, run_id, session, tenant};
     use super::super::{DataDir, Record};
     use super::*;
     use crate::run::{Event, RunStatus};
@@ -178,8 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn quota_refuses_runs_that_would_start_and_erasure_makes_room() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
+        let (_tmp, store) = fresh().await;
         let length = begun(1).body.len() as u64;
         store.limit_tenant_bytes(Some(length + 1));
         // The batch counts what it appends itself.

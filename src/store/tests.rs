@@ -56,6 +56,13 @@ pub(crate) fn record(n: u128, seq: u64) -> Record {
     Record::Run(event(n, seq).into())
 }
 
+/// An empty store in a temporary directory.
+pub(crate) async fn fresh() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    (dir, store)
+}
+
 pub(crate) async fn open(path: &Path) -> Store {
     Store::open(DataDir::open(path).unwrap()).await.unwrap()
 }
@@ -88,8 +95,7 @@ fn turn_ended() -> SessionEvent {
 
 #[tokio::test]
 async fn written_events_read_back_equal() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let events: Vec<Envelope<Event>> = (1..=150).map(|seq| event(7, seq)).collect();
     write(&store, events.iter().cloned().map(|event| Record::Run(event.into()))).await.unwrap();
     assert_eq!(store.run_events(&tenant(), run_id(7)).await.unwrap(), events);
@@ -100,8 +106,7 @@ async fn written_events_read_back_equal() {
 
 #[tokio::test]
 async fn reopened_store_keeps_its_data() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     write(&store, [record(1, 1), record(1, 2)]).await.unwrap();
     store.close().await;
     drop(store);
@@ -112,8 +117,7 @@ async fn reopened_store_keeps_its_data() {
 
 #[tokio::test]
 async fn directory_stays_locked_until_last_store_clone_drops() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     let clone = store.clone();
     drop(store);
     assert_eq!(DataDir::open(tmp.path()).unwrap_err().code(), "store.in_use");
@@ -184,8 +188,7 @@ async fn non_database_file_is_reported_as_corrupt() {
 
 #[tokio::test]
 async fn database_damaged_in_the_middle_is_reported_as_corrupt() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     write(&store, (1..=400).map(|seq| record(1, seq))).await.unwrap();
     store.close().await;
     drop(store);
@@ -202,8 +205,7 @@ async fn database_damaged_in_the_middle_is_reported_as_corrupt() {
 
 #[tokio::test]
 async fn newer_schema_is_refused() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     sqlx::query("PRAGMA user_version = 99").execute(store.pool()).await.unwrap();
     store.close().await;
     drop(store);
@@ -215,8 +217,7 @@ async fn newer_schema_is_refused() {
 
 #[tokio::test]
 async fn older_schema_is_migrated_and_keeps_its_data() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     write(&store, [record(1, 1)]).await.unwrap();
     store.close().await;
     drop(store);
@@ -275,8 +276,7 @@ async fn read_only_store_reads_beside_owner_but_cannot_write() {
 
 #[tokio::test]
 async fn interrupted_append_does_not_block_other_writers() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let mut writing = store.writer("test").await.unwrap();
     writing.journal().unwrap().0.execute_batch("BEGIN IMMEDIATE").unwrap();
     drop(writing);
@@ -292,8 +292,7 @@ pub(crate) async fn pages(store: &Store, most: u32) {
 
 #[tokio::test]
 async fn full_disk_is_reported_and_stores_nothing_partially() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     write(&store, [record(1, 1)]).await.unwrap();
     pages(&store, 20).await;
     let error = write(&store, (2..=2000).map(|seq| record(1, seq))).await.unwrap_err();
@@ -305,8 +304,7 @@ async fn full_disk_is_reported_and_stores_nothing_partially() {
 
 #[tokio::test]
 async fn wrong_sequence_number_is_refused_without_affecting_other_streams() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
     let groups: Vec<Vec<JournalRow>> = [(1, 2), (2, 3), (1, 3), (2, 2), (3, 1), (4, 2)]
         .map(|(n, seq)| vec![record(n, seq).to_row().unwrap()])
@@ -324,8 +322,7 @@ async fn wrong_sequence_number_is_refused_without_affecting_other_streams() {
 
 #[tokio::test]
 async fn records_of_one_stream_in_one_append_are_atomic() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let group: Vec<JournalRow> =
         [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).to_row().unwrap()).into();
     let outcomes = store.write(&[group]).await.unwrap();
@@ -336,8 +333,7 @@ async fn records_of_one_stream_in_one_append_are_atomic() {
 
 #[tokio::test]
 async fn stored_stream_head_overrides_cached_head() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
     // Another writer has changed two streams, one of which is new according to the cache.
     for (n, seq) in [(1, 2), (3, 1)] {
@@ -369,8 +365,7 @@ async fn stored_stream_head_overrides_cached_head() {
 
 #[tokio::test]
 async fn erased_conversation_can_start_again() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let turns = |seq| Record::Session(envelope(None, "s1", seq, turn_ended()));
     write(&store, [turns(1), turns(2)]).await.unwrap();
     assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
@@ -381,8 +376,7 @@ async fn erased_conversation_can_start_again() {
 
 #[tokio::test]
 async fn texts_are_stored_byte_for_byte() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let words = "Città \u{0}\u{1f600} \"quoted\" \\ \u{7f}\u{2028} fin";
     let asked = |n| {
         let mut first = event(n, 1);
@@ -402,8 +396,7 @@ async fn texts_are_stored_byte_for_byte() {
 
 #[tokio::test]
 async fn writer_of_older_epoch_is_refused() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) }.into());
     write(&store, [with_epoch(1, 1), with_epoch(2, 2)]).await.unwrap();
     let error = write(&store, [with_epoch(3, 1)]).await.unwrap_err();
@@ -414,8 +407,7 @@ async fn writer_of_older_epoch_is_refused() {
 
 #[tokio::test]
 async fn a_run_cannot_change_its_session_or_tenant() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     write(&store, [record(1, 1)]).await.unwrap();
     let moved = Record::Run(Envelope { session: session("s2"), ..event(1, 2) }.into());
     assert_eq!(write(&store, [moved]).await.unwrap_err().code(), "store.conflict");
@@ -423,8 +415,7 @@ async fn a_run_cannot_change_its_session_or_tenant() {
 
 #[tokio::test]
 async fn data_of_another_tenant_is_invisible() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let ours = envelope(None, "s1", 1, SessionEvent::SessionStarted {});
     let theirs = Envelope { tenant: TenantId::new("other").unwrap(), ..ours.clone() };
     write(&store, [record(1, 1), Record::Session(ours), Record::Session(theirs.clone())]).await.unwrap();
@@ -441,8 +432,7 @@ async fn data_of_another_tenant_is_invisible() {
 
 #[tokio::test]
 async fn missing_event_error_names_run_and_sequence_number() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     for (missing, n) in [(2, 1), (1, 2), (5, 3)] {
         write(&store, (1..=5).map(|seq| record(n, seq))).await.unwrap();
         sqlx::query("DELETE FROM journal WHERE stream = ? AND seq = ?")
@@ -459,8 +449,7 @@ async fn missing_event_error_names_run_and_sequence_number() {
 
 #[tokio::test]
 async fn unreadable_event_error_names_run_and_sequence_number() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     for (n, change) in [
         (1, "UPDATE journal SET body = '{\"type\":\"never_heard_of\"}' WHERE stream = ? AND seq = 2"),
         (2, "UPDATE journal SET body = '{' WHERE stream = ? AND seq = 2"),
@@ -477,8 +466,7 @@ async fn unreadable_event_error_names_run_and_sequence_number() {
 
 #[tokio::test]
 async fn run_list_follows_events_newest_first_and_pages() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     write(&store, (1..=5).map(|n| record(n, 1))).await.unwrap();
     let end = |n, body| Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into());
     write(
@@ -520,8 +508,7 @@ async fn run_list_follows_events_newest_first_and_pages() {
 
 #[tokio::test]
 async fn session_list_counts_turns_and_sorts_by_last_change() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let started = |name| Record::Session(envelope(None, name, 1, SessionEvent::SessionStarted {}));
     let ended = |name, seq| Record::Session(envelope(None, name, seq, turn_ended()));
     write(&store, [started("a"), started("b"), started("c"), ended("a", 2), ended("a", 3), ended("b", 2)])
@@ -537,8 +524,7 @@ async fn session_list_counts_turns_and_sorts_by_last_change() {
 
 #[tokio::test]
 async fn erased_session_leaves_no_text_in_the_files() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     let secret = "myverysecretword";
     let mut first = event(1, 1);
     if let Event::RunQueued(queued) = &mut first.body {
@@ -575,8 +561,7 @@ async fn secure_delete(connection: &mut sqlx::SqliteConnection) -> i64 {
 
 #[tokio::test]
 async fn every_connection_overwrites_what_it_deletes_from_its_start() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     let shared = Store::open_shared(tmp.path()).await.unwrap();
     for (store, connections) in [(&store, POOL_SIZE), (&shared, 1)] {
         let mut held = Vec::new();
@@ -596,8 +581,7 @@ async fn every_connection_overwrites_what_it_deletes_from_its_start() {
 
 #[tokio::test]
 async fn row_deleted_or_replaced_before_any_erasure_leaves_no_text_in_the_file() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     let sql = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, note TEXT) STRICT;";
     store.apply_scene_schema("Garden", sql).await.unwrap();
     let secret = "myverysecretword".repeat(8);
@@ -612,8 +596,7 @@ async fn row_deleted_or_replaced_before_any_erasure_leaves_no_text_in_the_file()
 
 #[tokio::test]
 async fn scene_tables_are_created_once_and_usable_through_pool() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let sql = "CREATE TABLE IF NOT EXISTS vacation_requests (id TEXT PRIMARY KEY, days INTEGER) STRICT;";
     store.apply_scene_schema("VacationManagement", sql).await.unwrap();
     store.apply_scene_schema("VacationManagement", sql).await.unwrap();
@@ -623,8 +606,7 @@ async fn scene_tables_are_created_once_and_usable_through_pool() {
 
 #[tokio::test]
 async fn faulty_scene_schema_names_scene_and_applies_nothing() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     for sql in [
         "CREATE TABLE IF NOT EXISTS mine (x); CREATE TABEL oops (y);",
         "CREATE TABLE IF NOT EXISTS mine (x); DROP TABLE journal;",

@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
-use super::super::error::{Error, ErrorCode};
-use super::super::read::{MAX_PAGE, Page, decode};
+use super::super::error::Error;
+use super::super::read::decode;
 use super::super::{erase, tenant_bytes};
 use super::content::blocking;
 use super::forget::{IS_ACTIVE, check_at_rest, deletion_continues, uses_of};
@@ -82,8 +82,8 @@ impl Documents {
     /// [`DERIVED`] names, and its own row, overwritten in the database file and in the write-ahead log; then its file.
     /// `None` if the owner has none with this id.
     ///
-    /// Everything that deletes documents comes here: a request, retention, and [`Documents::delete_of_user`]. To store
-    /// something derived from documents outside the events of runs, add its statement to [`DERIVED`].
+    /// Everything that deletes documents comes here: a request, and retention. To store something derived from
+    /// documents outside the events of runs, add its statement to [`DERIVED`].
     ///
     /// The caller must flush the journal first, so that no event of these runs is pending, and use none of their
     /// conversations meanwhile.
@@ -113,47 +113,6 @@ impl Documents {
             self.truncate_log().await?;
         }
         Ok(deleted)
-    }
-
-    /// Deletes all documents of a user that no active run names. Returns how many.
-    ///
-    /// # Errors
-    /// `document.in_use` if some of them could not be deleted for that reason; otherwise as [`Documents::delete`].
-    pub async fn delete_of_user(&self, tenant: &TenantId, user: &str) -> Result<usize, Error> {
-        let owner = DocumentOwner::user(tenant, user);
-        let (mut deleted, mut in_use) = (0, None);
-        for id in self.being_deleted(&owner).await? {
-            match self.delete_if(&owner, id, None, &NoActors).await {
-                Ok(done) => deleted += usize::from(done.is_some()),
-                Err(error) if error.kind() == ErrorCode::DocumentInUse => in_use = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        let mut page = Page { limit: MAX_PAGE, after: None };
-        loop {
-            let rows = self.list(&owner, &page).await?;
-            for row in &rows {
-                match self.delete_if(&owner, row.id, None, &NoActors).await {
-                    Ok(done) => deleted += usize::from(done.is_some()),
-                    Err(error) if error.kind() == ErrorCode::DocumentInUse => in_use = Some(error),
-                    Err(error) => return Err(error),
-                }
-            }
-            match rows.last() {
-                Some(last) => page.after = Some(last.id),
-                None => break,
-            }
-        }
-        self.truncate_log().await?;
-        in_use.map_or(Ok(deleted), Err)
-    }
-
-    /// The documents of the owner whose deletion has begun.
-    async fn being_deleted(&self, owner: &DocumentOwner<'_>) -> Result<Vec<DocumentId>, Error> {
-        let sql = format!("SELECT id FROM documents WHERE {OF_OWNER} AND deleting = 1 ORDER BY id");
-        let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(owner.tenant.as_str()).bind(owner.user);
-        let ids: Vec<String> = query.fetch_all(self.store.pool()).await.map_err(|e| self.read_error(&e))?;
-        ids.iter().map(|id| decode(id.parse::<DocumentId>()).map_err(|e| self.read_error(&e))).collect()
     }
 
     /// Deletes documents of all tenants whose deletion has begun, at most a hundred, and those that were last used before `since`

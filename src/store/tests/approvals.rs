@@ -44,8 +44,7 @@ fn edited(version: u32) -> Event {
 #[tokio::test]
 async fn approval_stays_open_until_decided_or_lapsed() {
     use ApprovalState::{Decided, Lapsed, Open};
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let cancelled = || Event::RunCancelled { by: "boss".to_owned() };
     let asked = |version| Event::ModificationAsked { version, by: "boss".to_owned(), words: "x".to_owned() };
     let lapsed = |approval| Event::ApprovalLapsed {
@@ -100,8 +99,7 @@ async fn approval_stays_open_until_decided_or_lapsed() {
 
 #[tokio::test]
 async fn changes_of_one_commit_apply_in_order() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let events = [
         Event::RunQueued(queued(1)),
         about_plan(1, 1),
@@ -122,8 +120,7 @@ async fn changes_of_one_commit_apply_in_order() {
 
 #[tokio::test]
 async fn run_end_after_restart_lapses_open_approvals() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     append(&store, 1, "s1", vec![put(1, CALL), Event::RunWaiting {}]).await;
     store.close().await;
     drop(store);
@@ -135,8 +132,7 @@ async fn run_end_after_restart_lapses_open_approvals() {
 
 #[tokio::test]
 async fn approvals_are_listed_oldest_first_with_pages_and_filters() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME)]).await;
     append(&store, 2, "b", vec![about_plan(1, 1)]).await;
     append(
@@ -184,8 +180,7 @@ async fn approvals_are_listed_oldest_first_with_pages_and_filters() {
 
 #[tokio::test]
 async fn delivered_notifications_are_not_repeated_and_postponed_ones_return() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME), about_plan(3, 1), Event::RunWaiting {}]).await;
     append(&store, 2, "a", vec![put(1, CALL)]).await;
     let now = Timestamp::now();

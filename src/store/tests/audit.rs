@@ -23,8 +23,7 @@ fn decided(n: u128) -> Record {
 
 #[tokio::test]
 async fn decisions_of_one_transaction_are_recorded_in_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path()).await;
+    let (_dir, store) = fresh().await;
     let records = [1, 2].map(|n| [record(n, 1), asked(n), decided(n)]);
     write(&store, records.into_iter().flatten()).await.unwrap();
     let rows = store.audit_rows(None, 10).await.unwrap();
@@ -44,8 +43,7 @@ async fn decisions_of_one_transaction_are_recorded_in_order() {
 
 #[tokio::test]
 async fn unrecordable_decision_is_not_stored() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path()).await;
+    let (_dir, store) = fresh().await;
     write(&store, [record(1, 1), asked(1)]).await.unwrap();
     let full = "CREATE TRIGGER full BEFORE INSERT ON audit_chain BEGIN SELECT RAISE(ABORT, 'full'); END";
     sqlx::query(full).execute(store.pool()).await.unwrap();
@@ -60,8 +58,7 @@ async fn unrecordable_decision_is_not_stored() {
 
 #[tokio::test]
 async fn verification_reads_more_than_one_page() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path()).await;
+    let (_dir, store) = fresh().await;
     let groups: Vec<Vec<JournalRow>> = (1..=501)
         .map(|n| [record(n, 1), asked(n), decided(n)].map(|record| record.to_row().unwrap()).to_vec())
         .collect();

@@ -6,8 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn suggestions_are_found_through_an_index() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let plan = format!("EXPLAIN QUERY PLAN {}", crate::store::missing_nodes::query());
     let rows = sqlx::query(sqlx::AssertSqlSafe(plan)).bind("acme").bind("lookup").bind("ada").bind(20);
     let rows = rows.fetch_all(store.pool()).await.unwrap();

@@ -75,8 +75,7 @@ fn end(status: RunStatus) -> Event {
 async fn plan_status_follows_events() {
     use PlanStatus as P;
     use RunStatus as R;
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let plan = ApprovalSubject::Plan { version: 1 };
     let words = "other steps".to_owned();
     let lapsed = Event::ApprovalLapsed {
@@ -185,8 +184,7 @@ async fn plan_status_follows_events() {
 
 #[tokio::test]
 async fn list_status_equals_run_state_status() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let events = |n: u128, plan_only: bool| {
         let queued = RunQueued { plan_only, ..queued(n) };
         vec![
@@ -218,8 +216,7 @@ async fn list_status_equals_run_state_status() {
 
 #[tokio::test]
 async fn plan_status_continues_from_stored_row() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     let first = [
         Event::RunQueued(RunQueued { plan_only: true, ..queued(1) }),
         started(),
@@ -240,8 +237,7 @@ async fn plan_status_continues_from_stored_row() {
 
 #[tokio::test]
 async fn plans_are_listed_newest_first_with_pages_and_filters() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     for n in 1..=6 {
         let session = if n % 2 == 0 { "even" } else { "odd" };
         let mut events = vec![Event::RunQueued(queued(n)), started(), Event::PlanCreated(made(1, n > 4))];
@@ -304,8 +300,7 @@ async fn plans_are_listed_newest_first_with_pages_and_filters() {
 
 #[tokio::test]
 async fn failed_plans_are_found_by_the_status_that_is_shown() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let ends = [RunStatus::Failed, RunStatus::Partial, RunStatus::NeedsInput, RunStatus::Completed];
     for (n, status) in (1..).zip(ends) {
         let events =
@@ -328,8 +323,7 @@ async fn failed_plans_are_found_by_the_status_that_is_shown() {
 
 #[tokio::test]
 async fn plan_list_uses_an_index() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (_tmp, store) = fresh().await;
     let page = Page { limit: 5, after: Some(task(1)) };
     for status in [None, Some(PlanStatus::Completed), Some(PlanStatus::PendingApproval)] {
         for session in [None, Some(session("s1"))] {
@@ -439,8 +433,7 @@ async fn damaged_event_does_not_block_migration() {
 
 #[tokio::test]
 async fn erased_run_leaves_only_its_usage() {
-    let tmp = tempfile::tempdir().unwrap();
-    let store = open(tmp.path()).await;
+    let (tmp, store) = fresh().await;
     let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
     let attempt =
         Attempt { model: "main".to_owned(), purpose: "plan".to_owned(), usage, ..Attempt::default() };
