@@ -366,11 +366,6 @@ impl Gateway {
         self.core.models.iter().map(count).collect()
     }
 
-    /// Returns whether a model is configured, so that the offline model is the fallback and not the model.
-    pub fn has_models(&self) -> bool {
-        self.core.models.iter().any(|model| !model.embeddings)
-    }
-
     /// Returns what the vectors of a text depend on: the server of the model that serves embeddings, its id there, and its
     /// window, to which texts are cut. `None` without such a model.
     pub fn embedding_model(&self) -> Option<String> {

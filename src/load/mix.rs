@@ -195,11 +195,6 @@ impl RequestMix {
         let at = self.up_to.partition_point(|sum| *sum <= chosen).min(last);
         &self.conversations[at]
     }
-
-    /// The conversations.
-    pub fn conversations(&self) -> &[MixConversation] {
-        &self.conversations
-    }
 }
 
 impl MixConversation {
@@ -236,18 +231,18 @@ mod tests {
     fn scenarios_of_the_tests_and_labelled_requests_are_mixes() {
         let mix = RequestMix::parse(include_str!("../../tests/scenarios/multi-scene.yaml")).unwrap();
         let turns = |id: &str| {
-            let all = mix.conversations().iter().filter(|conversation| conversation.id == id);
+            let all = mix.conversations.iter().filter(|conversation| conversation.id == id);
             all.map(|conversation| conversation.turns.len()).collect::<Vec<_>>()
         };
         assert_eq!((turns("identity-remembered"), turns("three-at-once")), (vec![2], vec![1, 1, 1]));
         let long =
-            mix.conversations().iter().find(|conversation| conversation.id == "long-conversation").unwrap();
+            mix.conversations.iter().find(|conversation| conversation.id == "long-conversation").unwrap();
         assert_eq!((long.turns.len(), long.turns[2].as_str()), (16, "Che tempo fa a Milano il giorno 3?"));
         assert!(
-            RequestMix::parse(include_str!("../../tests/eval/shipped.yaml")).unwrap().conversations().len()
+            RequestMix::parse(include_str!("../../tests/eval/shipped.yaml")).unwrap().conversations.len()
                 > 10
         );
-        assert!(!RequestMix::built_in().unwrap().conversations().is_empty());
+        assert!(!RequestMix::built_in().unwrap().conversations.is_empty());
     }
 
     #[test]
@@ -262,7 +257,7 @@ mod tests {
             *chosen.entry(mix.conversation(7, n).id.as_str()).or_insert(0) += 1;
         }
         assert!((2900..3100).contains(&chosen["often"]) && !chosen.contains_key("off"), "{chosen:?}");
-        assert_eq!(mix.conversations()[0].text(5, 12), "a 12");
+        assert_eq!(mix.conversations[0].text(5, 12), "a 12");
     }
 
     #[test]

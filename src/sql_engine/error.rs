@@ -96,12 +96,6 @@ impl SqlErrorCode {
             | Self::Internal => false,
         }
     }
-
-    /// Returns whether the same statement may succeed later.
-    #[must_use]
-    pub fn is_transient(self) -> bool {
-        matches!(self, Self::Connection | Self::Busy | Self::Timeout)
-    }
 }
 
 impl fmt::Display for SqlErrorCode {
