@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use mimalloc::MiMalloc;
 use proscenium::plan::{Plan, Step, TaskId};
 use proscenium::run::{
-    Context, Effect, Event, Illegal, Outcome, PlanCause, PlanMade, PlanMaker, Repeat, Reply, RequestedCall,
-    RunId, RunQueued, RunStarted, RunState, Settings, Subject, Usage,
+    Effect, Event, Illegal, Outcome, PlanCause, PlanMade, PlanMaker, Reply, RequestedCall, RunId, RunQueued,
+    RunStarted, RunState, Settings, Subject, Usage,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -102,14 +102,8 @@ fn journal(calls: u32, batch: u32) -> Result<Vec<Event>, Failure> {
     let mut events = vec![
         Event::RunQueued(RunQueued::new("What is the weather?", "local", TaskId(Uuid::from_u128(2)))),
         Event::RunStarted(RunStarted {
-            now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse()?,
-            language: None,
             settings,
-            catalogue: String::new(),
-            context: Context::default(),
-            confirmed: Vec::new(),
-            levels: std::collections::BTreeMap::new(),
-            disabled: Vec::new(),
+            ..RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse()?)
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
     ];
@@ -159,21 +153,13 @@ fn asked(call: u32, subject: Subject) -> [Event; 2] {
 
 fn request(call: u32) -> RequestedCall {
     RequestedCall {
-        call,
         provider_id: format!("call_{call}"),
-        tool: "WeatherForecast_Get".to_owned(),
-        arguments: json!({"city": call}),
-        key: format!("Weather WeatherForecast_Get {call}"),
-        effect: Effect::Read,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
+        ..RequestedCall::new(
+            call,
+            "WeatherForecast_Get",
+            format!("Weather WeatherForecast_Get {call}"),
+            json!({"city": call}),
+            Effect::Read,
+        )
     }
 }

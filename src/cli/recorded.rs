@@ -1,10 +1,10 @@
 //! Recorded runs for the tests of what is shown: envelopes written by hand.
 
-use proscenium::plan::{DependsOn, Plan, PlanProblem, Step, StepKind, StepStatus, TaskId};
+use proscenium::plan::{DependsOn, Plan, PlanProblem, Step, StepStatus, TaskId};
 use proscenium::run::{
-    ApprovalSubject, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
-    PlanMaker, Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued, RunStarted,
-    RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Undo, Usage, Verdict,
+    ApprovalSubject, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
+    Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued, RunStarted, RunStatus,
+    SCHEMA, SessionId, Settings, Subject, TenantId, Undo, Usage, Verdict,
 };
 use proscenium::{Answer, AnswerUsage, Metadata, Timings};
 use serde_json::{Value, json};
@@ -43,18 +43,11 @@ pub fn journal(events: Vec<Event>) -> Vec<Envelope<Event>> {
 pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u32]) -> Step {
     Step {
         step_number: number,
-        kind: StepKind::Scene,
         scene_name: scene.to_owned(),
         purpose: purpose.to_owned(),
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
         depends_on_step: DependsOn::from_iter(after.iter().copied()),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     }
 }
 
@@ -77,14 +70,9 @@ pub fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
     vec![
         Event::RunQueued(RunQueued::new(request, "keysersoze", task_id())),
         Event::RunStarted(RunStarted {
-            now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
             language: Some("it".to_owned()),
             settings,
-            catalogue: String::new(),
-            context: Context::default(),
-            confirmed: Vec::new(),
-            levels: std::collections::BTreeMap::new(),
-            disabled: Vec::new(),
+            ..RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap())
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
     ]
@@ -119,24 +107,7 @@ fn scene_asked(ask: u32, step: u32) -> [Event; 2] {
 
 /// A requested call of a tool, with no policy, approval or undo.
 fn requested(call: u32, tool: &str, arguments: Value, effect: Effect) -> RequestedCall {
-    RequestedCall {
-        call,
-        provider_id: String::new(),
-        tool: tool.to_owned(),
-        key: format!("{tool} {arguments}"),
-        arguments,
-        effect,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
-    }
+    RequestedCall::new(call, tool, format!("{tool} {arguments}"), arguments, effect)
 }
 
 /// A scene's model, by question `ask`, wants the tool call `call`.

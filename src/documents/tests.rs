@@ -1,23 +1,14 @@
 use super::*;
-use crate::plan::{DependsOn, Step};
+use crate::plan::Step;
 use crate::run::{SCHEMA, TenantId};
 
 /// A version whose plan has about this many bytes.
 fn edited(version: u32, bytes: usize) -> Envelope<Event> {
     let step = Step {
         step_number: 1,
-        kind: crate::plan::StepKind::Scene,
         scene_name: "Desk".to_owned(),
         purpose: format!("{version} {}", "x".repeat(bytes)),
-        expected_tools: Vec::new(),
-        depends_on_step: DependsOn::none(),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     };
     let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     Envelope {

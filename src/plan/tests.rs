@@ -26,18 +26,11 @@ fn known() -> KnownScenes {
 fn step(number: u32, depends: &[u32]) -> Step {
     Step {
         step_number: number,
-        kind: crate::plan::StepKind::Scene,
         scene_name: "Weather".to_owned(),
         purpose: "Get weather information for Milan".to_owned(),
         expected_tools: vec!["WeatherForecast_Get".to_owned()],
         depends_on_step: depends.iter().copied().collect(),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     }
 }
 
@@ -182,18 +175,11 @@ fn any_plan() -> impl Strategy<Value = Plan> {
             .into_iter()
             .map(|(step_number, scene, purpose, tools, depends)| Step {
                 step_number,
-                kind: crate::plan::StepKind::Scene,
                 scene_name: scene.to_owned(),
                 purpose,
                 expected_tools: tools.into_iter().map(str::to_owned).collect(),
                 depends_on_step: depends.into_iter().collect(),
-                prepared_calls: Vec::new(),
-                unclear: false,
-                if_needed: Vec::new(),
-                expect: Vec::new(),
-                inputs: serde_json::Map::new(),
-                output: None,
-                scenes: Vec::new(),
+                ..Step::default()
             })
             .collect(),
     })

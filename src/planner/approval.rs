@@ -279,14 +279,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         if !why.is_empty() {
             let hash = plan_hash(made, &now);
             let needed = RequiredApproval { hash, tools: now, ..approval.needed.clone() };
-            return Some(Event::ApprovalLapsed {
-                approval: number,
-                matter: approval.matter,
-                why,
-                needed,
-                edited: None,
-                read: None,
-            });
+            return Some(lapsed(number, approval.matter, why, needed));
         }
     }
     for (number, approval) in state.approvals.iter().filter(|(_, approval)| !approval.lapsed) {
@@ -299,14 +292,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         if !why.is_empty() && !matches!(approval.decided, Some((Decision::No, _))) {
             let hash = call_hash(&call.requested.arguments, &now);
             let needed = RequiredApproval { hash, tools: now, ..approval.needed.clone() };
-            return Some(Event::ApprovalLapsed {
-                approval: *number,
-                matter: approval.matter,
-                why,
-                needed,
-                edited: None,
-                read: None,
-            });
+            return Some(lapsed(*number, approval.matter, why, needed));
         }
     }
     lapsed_plan_coverage(state, catalogue)
@@ -344,17 +330,14 @@ fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event
                 ..RequiredApproval::default()
             };
             let matter = ApprovalSubject::Call { call: *number };
-            return Some(Event::ApprovalLapsed {
-                approval: NO_APPROVAL,
-                matter,
-                why,
-                needed,
-                edited: None,
-                read: None,
-            });
+            return Some(lapsed(NO_APPROVAL, matter, why, needed));
         }
     }
     None
+}
+
+fn lapsed(approval: u32, matter: ApprovalSubject, why: Vec<String>, needed: RequiredApproval) -> Event {
+    Event::ApprovalLapsed { approval, matter, why, needed, edited: None, read: None }
 }
 
 fn key(call: &CallState) -> String {

@@ -24,7 +24,7 @@ use super::supplied_plan::invalid_plan_fault;
 use crate::invisible;
 use crate::language;
 use crate::llm::offline;
-use crate::plan::{DependsOn, Plan, PreparedCall, Step};
+use crate::plan::{Plan, PreparedCall, Step};
 use crate::run::{
     CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Outcome, PendingQuestion,
     PlanCause, PlanMade, RequestedCall, RunState, Settings, StepState, Unconfirmed, call_key, exact_json,
@@ -434,18 +434,11 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
             }
             None => steps.push(Step {
                 step_number: steps.len() as u32 + 1,
-                kind: crate::plan::StepKind::Scene,
                 scene_name: call.scene.clone(),
                 purpose: call.question.clone(),
                 expected_tools: vec![call.tool.clone()],
-                depends_on_step: DependsOn::none(),
                 prepared_calls: vec![prepared],
-                unclear: false,
-                if_needed: Vec::new(),
-                expect: Vec::new(),
-                inputs: serde_json::Map::new(),
-                output: None,
-                scenes: Vec::new(),
+                ..Step::default()
             }),
         }
     }

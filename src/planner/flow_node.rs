@@ -194,14 +194,9 @@ impl NodeStep<'_> {
         let written =
             ReplyCall { id: String::new(), name: tool.to_owned(), arguments: arguments.to_string() };
         let call = SceneReplyCall {
-            call: &written,
-            ordinal: self.state.next_call(),
-            before: &[],
-            fallback: false,
-            is_question: false,
             is_prepared: true,
             doubts: self.doubts(scene, tool),
-            stands_for: None,
+            ..SceneReplyCall::new(&written, self.state.next_call())
         };
         Ok(read_call(self.state, catalogue, scene, self.step, &call))
     }

@@ -228,14 +228,10 @@ fn prepared_call(
     let is_conditional = by_plan && state.settings().has_rules(4) && is_conditional_write(scene, step, tool);
     let is_unnamed = by_plan && !asks && unnamed_action(state, scene, tool).is_some();
     let written = SceneReplyCall {
-        call: &written,
-        ordinal: state.next_call() + before.len() as u32,
         before,
-        fallback: false,
-        is_question: false,
         is_prepared: true,
         doubts: if asks { PlanDoubts::default() } else { PlanDoubts { is_unnamed, is_conditional } },
-        stands_for: None,
+        ..SceneReplyCall::new(&written, state.next_call() + before.len() as u32)
     };
     let call = read_call(state, catalogue, scene, step, &written);
     if let Some(problem) = &call.problem {
@@ -371,16 +367,7 @@ fn confirmed_calls(state: &RunState, catalogue: &Catalogue, step: &StepState) ->
             ReplyCall { id: String::new(), name: known.tool.clone(), arguments: known.arguments.to_string() };
         let call = match scene {
             Some(scene) => {
-                let written = SceneReplyCall {
-                    call: &written,
-                    ordinal,
-                    before: &calls,
-                    fallback: false,
-                    is_question: false,
-                    is_prepared: false,
-                    doubts: PlanDoubts::default(),
-                    stands_for: None,
-                };
+                let written = SceneReplyCall { before: &calls, ..SceneReplyCall::new(&written, ordinal) };
                 read_call(state, catalogue, scene, step, &written)
             }
             None => unknown_call(&written, ordinal, &step.step.scene_name),

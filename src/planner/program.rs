@@ -556,14 +556,9 @@ fn requested(
     let is_unnamed = asks && unnamed_action(state, scene, &tool.name).is_some();
     let reply = reply_call(&tool.name, &arguments(tool, given));
     let call = SceneReplyCall {
-        call: &reply,
-        ordinal: state.next_call(),
-        before: &[],
-        fallback: false,
-        is_question: false,
         is_prepared: true,
         doubts: PlanDoubts { is_unnamed, is_conditional: false },
-        stands_for: None,
+        ..SceneReplyCall::new(&reply, state.next_call())
     };
     let mut call = read_call(state, catalogue, scene, &own, &call);
     if call.approval.is_some() {

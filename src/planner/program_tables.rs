@@ -275,22 +275,16 @@ fn requested(
     problem: Option<Fault>,
 ) -> RequestedCall {
     RequestedCall {
-        call: state.next_call(),
         scene: Some(scene.name.clone()),
-        provider_id: String::new(),
-        tool: tool.to_owned(),
-        key: call_key(&scene.name, tool, &arguments, &[]),
-        arguments,
-        effect: Effect::Read,
-        repeat: Repeat::Never,
         problem,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
         volatile: true,
-        policies: None,
-        definition: None,
+        ..RequestedCall::new(
+            state.next_call(),
+            tool,
+            call_key(&scene.name, tool, &arguments, &[]),
+            arguments,
+            Effect::Read,
+        )
     }
 }
 

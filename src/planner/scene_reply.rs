@@ -18,7 +18,7 @@ use crate::language;
 use crate::llm::reader;
 use crate::plan::PlanProblem;
 use crate::run::{
-    AskStatus, CallState, ConfirmPolicy, Effect, Event, Fault, Outcome, Question, ReaderMode, Repeat, Reply,
+    AskStatus, CallState, ConfirmPolicy, Effect, Event, Fault, Outcome, Question, ReaderMode, Reply,
     ReplyCall, RequestedCall, RunState, StepState, Subject, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, arguments};
@@ -42,7 +42,6 @@ pub(super) fn read_scene(
         || vec![PlanProblem::new("step.unknown", format!("there is no step {number} with a known scene"))];
     let step = state.steps.get(&number).ok_or_else(none)?;
     let scene = catalogue.get(&step.step.scene_name).ok_or_else(none)?;
-    let last_round = state.is_last_round(number);
     let required = required_reply(state, catalogue, number);
     let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
     let (mut written, text) = written_calls(reply, own_words(state, reply), &names, &required);
@@ -52,7 +51,7 @@ pub(super) fn read_scene(
             format!("{} calls in one reply; at most {MAX_CALLS_IN_REPLY} are read", written.len()),
         )]);
     }
-    if last_round && !state.settings().has_rules(1) {
+    if state.is_last_round(number) && !state.settings().has_rules(1) {
         // No tools were offered, so any calls are ignored.
         written.clear();
     }
@@ -71,8 +70,7 @@ pub(super) fn read_scene(
     let request = SceneRequest { state, catalogue, scene, step, required: &required, fallback };
     let (calls, question) = request.read_calls(&written)?;
     if calls.is_empty() && question.is_none() {
-        let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
-        check_end(state, scene, step, &required, last_round, text.is_empty(), found)?;
+        request.check_end(&text)?;
     }
     Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
 }
@@ -130,14 +128,10 @@ impl SceneRequest<'_> {
                 match confirmable(state, scene, step, &asked) {
                     Some(meant) => {
                         let meant = SceneReplyCall {
-                            call: &meant,
-                            ordinal,
                             before: &calls,
                             fallback,
                             is_question: true,
-                            is_prepared: false,
-                            doubts: PlanDoubts::default(),
-                            stands_for: None,
+                            ..SceneReplyCall::new(&meant, ordinal)
                         };
                         calls.push(read_call(state, catalogue, scene, step, &meant));
                     }
@@ -156,51 +150,37 @@ impl SceneRequest<'_> {
                 question = missing;
                 continue;
             }
-            let one = SceneReplyCall {
-                call: one,
-                ordinal,
-                before: &calls,
-                fallback,
-                is_question: false,
-                is_prepared: false,
-                doubts: PlanDoubts::default(),
-                stands_for: None,
-            };
+            let one = SceneReplyCall { before: &calls, fallback, ..SceneReplyCall::new(one, ordinal) };
             calls.push(read_call(state, catalogue, scene, step, &one));
         }
         Ok((calls, question))
     }
-}
 
-/// Checks that a scene may end its step now: not without text and results, not before it has made the call
-/// that it chose, and not before it was asked once about an expected write.
-fn check_end(
-    state: &RunState,
-    scene: &Scene,
-    step: &StepState,
-    wanted: &RequiredReply,
-    last_round: bool,
-    silent: bool,
-    found: bool,
-) -> Result<(), Vec<PlanProblem>> {
-    if let RequiredReply::Call(tool) = wanted {
-        let what = format!(
-            "you decided for {tool}: call it, or call {ASK_USER} if the user has not said what it needs"
-        );
-        return Err(vec![PlanProblem::new("reply.no_call", what)]);
+    /// Checks that the scene may end its step now: not without text and results, not before it has made the call
+    /// that it chose, and not before it was asked once about an expected write.
+    fn check_end(&self, text: &str) -> Result<(), Vec<PlanProblem>> {
+        let Self { state, scene, step, .. } = *self;
+        if let RequiredReply::Call(tool) = self.required {
+            let what = format!(
+                "you decided for {tool}: call it, or call {ASK_USER} if the user has not said what it needs"
+            );
+            return Err(vec![PlanProblem::new("reply.no_call", what)]);
+        }
+        let has_result = |call: &u32| matches!(state.outcome(*call), Some(Outcome::Ok { .. }));
+        if text.is_empty() && !step.calls.iter().any(has_result) {
+            let what = "the reply was empty: call a tool, call AskUser, or say the result in words";
+            return Err(vec![PlanProblem::new(EMPTY_REPLY, what)]);
+        }
+        let is_last = state.is_last_round(step.step.step_number);
+        if !is_last && !was_sent_back(state, step) && write_is_open(state, scene, step) {
+            let what = format!(
+                "the plan expects {} in this step, and it was not called: nothing has been changed yet",
+                writes_not_called(state, scene, step).join(", ")
+            );
+            return Err(vec![PlanProblem::new(EXPECTED_CALL_MISSING, what)]);
+        }
+        Ok(())
     }
-    if silent && !found {
-        let what = "the reply was empty: call a tool, call AskUser, or say the result in words";
-        return Err(vec![PlanProblem::new(EMPTY_REPLY, what)]);
-    }
-    if !last_round && !was_sent_back(state, step) && write_is_open(state, scene, step) {
-        let what = format!(
-            "the plan expects {} in this step, and it was not called: nothing has been changed yet",
-            writes_not_called(state, scene, step).join(", ")
-        );
-        return Err(vec![PlanProblem::new(EXPECTED_CALL_MISSING, what)]);
-    }
-    Ok(())
 }
 
 /// The arguments of `tool`, if the reply's text is nothing else.
@@ -413,22 +393,9 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<PlanProblem>> {
 /// A call that cannot be executed, with the reason.
 pub(super) fn unusable(written: &ReplyCall, call: u32, tool: &str, problem: Fault) -> RequestedCall {
     RequestedCall {
-        call,
-        scene: None,
         provider_id: written.id.clone(),
-        tool: tool.to_owned(),
-        arguments: Value::String(written.arguments.clone()),
-        key: String::new(),
-        effect: Effect::Read,
-        repeat: Repeat::Never,
         problem: Some(problem),
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
+        ..RequestedCall::new(call, tool, "", Value::String(written.arguments.clone()), Effect::Read)
     }
 }
 
@@ -449,6 +416,22 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) doubts: PlanDoubts,
     /// The failed call whose place it takes, so that it is part of no reply.
     pub(super) stands_for: Option<&'a CallState>,
+}
+
+impl<'a> SceneReplyCall<'a> {
+    /// A call that a scene's model wrote, alone in its reply.
+    pub(super) fn new(call: &'a ReplyCall, ordinal: u32) -> Self {
+        Self {
+            call,
+            ordinal,
+            before: &[],
+            fallback: false,
+            is_question: false,
+            is_prepared: false,
+            doubts: PlanDoubts::default(),
+            stands_for: None,
+        }
+    }
 }
 
 /// The tool that a model named, or the name and why there is none. Some models write names in another case or followed

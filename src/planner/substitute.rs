@@ -1,6 +1,5 @@
 //! The call of an alternative tool, which takes the place of one that failed.
 
-use super::confirmation::PlanDoubts;
 use super::program::step_in_scene;
 use super::scene_reply::{SceneReplyCall, read_call, unusable};
 use crate::adapt::PolicyChoice;
@@ -52,14 +51,10 @@ fn substitute_call(state: &RunState, catalogue: &Catalogue, original: &CallState
         return refused("alternative.not_repeatable", message);
     }
     let written = SceneReplyCall {
-        call: &written,
-        ordinal: state.next_call(),
-        before: &[],
         fallback: original.fallback,
-        is_question: false,
         is_prepared: true,
-        doubts: PlanDoubts::default(),
         stands_for: Some(original),
+        ..SceneReplyCall::new(&written, state.next_call())
     };
     let own = step_in_scene(step, scene);
     let call = read_call(state, catalogue, scene, &own, &written);

@@ -79,16 +79,7 @@ fn apply(state: &mut RunState, event: Event) {
 
 /// A run that waits for its first plan.
 fn planning(words: &str) -> RunState {
-    let started = RunStarted {
-        now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
-        language: None,
-        settings: Settings::default(),
-        catalogue: String::new(),
-        context: Context::default(),
-        confirmed: Vec::new(),
-        levels: std::collections::BTreeMap::new(),
-        disabled: Vec::new(),
-    };
+    let started = RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap());
     planning_of(words, started)
 }
 

@@ -7,9 +7,9 @@ use super::*;
 use crate::adapt::{AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, ToolForecast};
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Adaptation, ConsultationChoice, ConsultationSubject, Context, Effect, Envelope, Event, Fault, FaultClass,
-    Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus,
-    SCHEMA, SessionId, Settings, Subject, TenantId, TimerSubject, UnexpectedSubject, Verdict,
+    Adaptation, ConsultationChoice, ConsultationSubject, Effect, Envelope, Event, Fault, FaultClass, Outcome,
+    PlanCause, PlanMade, PlanMaker, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA,
+    SessionId, Subject, TenantId, TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -27,22 +27,8 @@ fn envelope(seq: u64, body: Event) -> Envelope<Event> {
 
 fn call(call: u32, tool: &str) -> RequestedCall {
     RequestedCall {
-        call,
         provider_id: "secret-id".to_owned(),
-        tool: tool.to_owned(),
-        arguments: json!({"city": "Milan"}),
-        key: "secret-key".to_owned(),
-        effect: Effect::Read,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
+        ..RequestedCall::new(call, tool, "secret-key".to_owned(), json!({"city": "Milan"}), Effect::Read)
     }
 }
 
@@ -50,18 +36,11 @@ fn call(call: u32, tool: &str) -> RequestedCall {
 fn events() -> Vec<Event> {
     let step = Step {
         step_number: 1,
-        kind: crate::plan::StepKind::Scene,
         scene_name: "Weather".to_owned(),
         purpose: "Get the weather".to_owned(),
         expected_tools: vec!["Get".to_owned()],
         depends_on_step: plan::DependsOn::none(),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     };
     let plan =
         Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };
@@ -76,14 +55,9 @@ fn events() -> Vec<Event> {
     vec![
         Event::RunQueued(RunQueued::new("secret request", "u", TaskId(uuid::Uuid::from_u128(2)))),
         Event::RunStarted(RunStarted {
-            now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
             language: Some("it".to_owned()),
-            settings: Settings::default(),
             catalogue: "secret-hash".to_owned(),
-            context: Context::default(),
-            confirmed: Vec::new(),
-            levels: std::collections::BTreeMap::new(),
-            disabled: Vec::new(),
+            ..RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap())
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
         Event::ModelAsked {

@@ -137,22 +137,15 @@ impl RunState {
         arguments: Value,
     ) -> RequestedCall {
         RequestedCall {
-            call: self.next_call(),
-            provider_id: String::new(),
-            tool: undo.tool.clone(),
-            key: call_key(&call.scene, &undo.tool, &arguments, &undo.identity),
-            arguments,
-            effect: Effect::Write,
             repeat: undo.repeat,
-            problem: None,
-            approval: None,
-            undo: None,
-            confirm: None,
-            occurrence: 0,
-            volatile: false,
-            policies: None,
-            definition: None,
             scene: call.requested.scene.clone(),
+            ..RequestedCall::new(
+                self.next_call(),
+                &undo.tool,
+                call_key(&call.scene, &undo.tool, &arguments, &undo.identity),
+                arguments,
+                Effect::Write,
+            )
         }
     }
 }

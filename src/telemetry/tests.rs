@@ -16,9 +16,9 @@ use super::{
 use crate::config::TelemetryConfig;
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
-    PlanMade, PlanMaker, Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued,
-    RunStarted, RunStatus, SessionEvent, SessionId, Settings, Subject, TenantId, Usage, Verdict,
+    ApprovalSubject, Attempt, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
+    PlanMaker, Question, Reply, RequestedCall, RequiredApproval, RunId, RunQueued, RunStarted, RunStatus,
+    SessionEvent, SessionId, Subject, TenantId, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::store::{Record, StreamId};
@@ -99,33 +99,16 @@ fn queued() -> Event {
 }
 
 fn started() -> Event {
-    Event::RunStarted(RunStarted {
-        now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
-        language: None,
-        settings: Settings::default(),
-        catalogue: String::new(),
-        context: Context::default(),
-        confirmed: Vec::new(),
-        levels: std::collections::BTreeMap::new(),
-        disabled: Vec::new(),
-    })
+    Event::RunStarted(RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap()))
 }
 
 fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
     let steps = steps.iter().map(|(number, scene, tools)| Step {
         step_number: *number,
-        kind: crate::plan::StepKind::Scene,
         scene_name: (*scene).to_owned(),
         purpose: CANARY.to_owned(),
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
-        depends_on_step: Default::default(),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     });
     let plan = Plan {
         needs_execution: true,
@@ -138,22 +121,8 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
 
 fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
     RequestedCall {
-        call,
         provider_id: CANARY.to_owned(),
-        tool: tool.to_owned(),
-        arguments: json!({CANARY: CANARY}),
-        key: CANARY.to_owned(),
-        effect,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
+        ..RequestedCall::new(call, tool, CANARY, json!({CANARY: CANARY}), effect)
     }
 }
 

@@ -9,8 +9,8 @@ use super::super::{
 };
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
-    ApprovalPolicy, ApprovalScope, ApprovalSubject, Context, Decision, Effect, Event, PlanCause, PlanMade,
-    PlanMaker, RequestOptions, RunId, RunQueued, RunStarted, RunState, Settings,
+    ApprovalPolicy, ApprovalScope, ApprovalSubject, Decision, Effect, Event, PlanCause, PlanMade, PlanMaker,
+    RequestOptions, RunId, RunQueued, RunStarted, RunState, Settings,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, ToolApproval, ToolBuilder};
 use crate::tools::{ToolContext, native};
@@ -43,18 +43,10 @@ pub fn policy(plans: ApprovalScope, calls: ApprovalScope) -> Settings {
 pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
     let step = Step {
         step_number: 1,
-        kind: crate::plan::StepKind::Scene,
         scene_name: "A".to_owned(),
         purpose: purpose.to_owned(),
         expected_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
-        depends_on_step: Default::default(),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     };
     Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() }
 }
@@ -71,16 +63,8 @@ pub fn apply(state: &mut RunState, event: Event) {
 pub fn planning(queued: RunQueued, settings: Settings) -> RunState {
     let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
     apply(&mut state, Event::RunQueued(queued));
-    let started = RunStarted {
-        now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
-        language: None,
-        settings,
-        catalogue: String::new(),
-        context: Context::default(),
-        confirmed: Vec::new(),
-        levels: std::collections::BTreeMap::new(),
-        disabled: Vec::new(),
-    };
+    let started =
+        RunStarted { settings, ..RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap()) };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });
     state

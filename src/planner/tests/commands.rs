@@ -10,7 +10,7 @@ use super::approvals::{apply, catalogue, in_force, plan, planning, policy, reque
 use crate::plan::Plan;
 use crate::run::{
     ApprovalPolicy, ApprovalScope, ApprovalSubject, Decision, EXPIRY, Effect, Event, Fault, Outcome,
-    PlanCause, Repeat, RequestedCall, RunState, RunStatus, Settings, Subject, call_key,
+    PlanCause, RequestedCall, RunState, RunStatus, Settings, Subject, call_key,
 };
 use crate::scene::{Catalogue, ToolApproval};
 
@@ -78,10 +78,6 @@ fn asks_about_a_call() -> RunState {
     let arguments = json!({"n": 1});
     let tool = scenes().get("A").unwrap().tool("book").unwrap().clone();
     let requested = RequestedCall {
-        call: 1,
-        provider_id: String::new(),
-        tool: "book".to_owned(),
-        key: call_key("A", "book", &arguments, &tool.identity),
         approval: super::super::approval::required_call_approval(
             &state,
             &state.steps[&1].step,
@@ -90,17 +86,13 @@ fn asks_about_a_call() -> RunState {
             0,
             false,
         ),
-        arguments,
-        effect: Effect::Write,
-        repeat: Repeat::Never,
-        problem: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
+        ..RequestedCall::new(
+            1,
+            "book",
+            call_key("A", "book", &arguments, &tool.identity),
+            arguments,
+            Effect::Write,
+        )
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
@@ -475,24 +467,8 @@ fn approved_fallback_plan_may_write() {
     carry_out_with(&mut state, &catalogue, approve(false));
     let call = super::replied(&mut state, Subject::Scene { step: 1 }, Default::default());
     let arguments = json!({"n": 1});
-    let requested = RequestedCall {
-        call: 1,
-        provider_id: String::new(),
-        tool: "book".to_owned(),
-        key: call_key("A", "book", &arguments, &[]),
-        arguments,
-        effect: Effect::Write,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
-    };
+    let requested =
+        RequestedCall::new(1, "book", call_key("A", "book", &arguments, &[]), arguments, Effect::Write);
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call, text, calls, question: None, next: None });
     assert_eq!(state.next(), [crate::run::Action::Call { call: 1, attempt: 1 }]);

@@ -13,8 +13,8 @@ use crate::fault::{Fault, FaultClass};
 use crate::llm::{Message, Request, RequestDigest};
 use crate::plan::{StepExpectation, TaskId};
 use crate::run::{
-    Action, ConsultationChoice, Context, Effect, Event, Outcome, PlanCause, Repeat, Reply, ReplyCall,
-    RequestedCall, RunId, RunQueued, RunStarted, RunState, Settings, Subject, call_key,
+    Action, ConsultationChoice, Effect, Event, Outcome, PlanCause, Reply, ReplyCall, RequestedCall, RunId,
+    RunQueued, RunStarted, RunState, Settings, Subject, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -53,24 +53,7 @@ fn told() -> impl Strategy<Value = Told> {
 
 fn requested(call: u32, argument: i64) -> RequestedCall {
     let arguments = json!({"n": argument, "call": call});
-    RequestedCall {
-        call,
-        provider_id: String::new(),
-        tool: "ARead".to_owned(),
-        key: call_key("A", "ARead", &arguments, &[]),
-        arguments,
-        effect: Effect::Read,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
-    }
+    RequestedCall::new(call, "ARead", call_key("A", "ARead", &arguments, &[]), arguments, Effect::Read)
 }
 
 /// A run whose last call has failed, about which a model is to be consulted.
@@ -88,14 +71,9 @@ fn consulting_at(told: &Told, level: ExecutionLevel, declared: Option<&ToolPolic
     let policies = PolicyDefaults { attempts: 1, ..PolicyDefaults::default() };
     let (level, mode) = (Some(level), Some(ExecutionMode::Adaptive));
     let started = RunStarted {
-        now,
         language: told.language.clone(),
         settings: Settings { rules: 5, level, mode, policies, ..Settings::default() },
-        catalogue: String::new(),
-        context: Context::default(),
-        confirmed: Vec::new(),
-        levels: std::collections::BTreeMap::new(),
-        disabled: Vec::new(),
+        ..RunStarted::new(now)
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });

@@ -18,7 +18,6 @@ pub struct Reply {
     #[serde(default)]
     pub calls: Vec<ReplyCall>,
     /// `stop`, `tool_calls`, `length`, … as the provider reported it.
-    #[serde(default)]
     pub finish_reason: Option<String>,
     /// The configured name of the model that replied.
     #[serde(default)]
@@ -149,6 +148,36 @@ pub struct RequestedCall {
     pub definition: Option<String>,
 }
 
+impl RequestedCall {
+    /// A call that is made as it is: of its step's scene, needing no approval, of a tool that declares nothing but its effect.
+    pub fn new(
+        call: u32,
+        tool: impl Into<String>,
+        key: impl Into<String>,
+        arguments: Value,
+        effect: Effect,
+    ) -> Self {
+        Self {
+            call,
+            provider_id: String::new(),
+            scene: None,
+            tool: tool.into(),
+            arguments,
+            key: key.into(),
+            effect,
+            repeat: Repeat::Never,
+            problem: None,
+            approval: None,
+            undo: None,
+            confirm: None,
+            occurrence: 0,
+            volatile: false,
+            policies: None,
+            definition: None,
+        }
+    }
+}
+
 /// A call that a plan expects and that cannot be made as prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnpreparedCall {
@@ -195,7 +224,6 @@ pub enum Outcome {
         /// What the tool returned, truncated to what a model is shown of it.
         result: Value,
         /// The result as a sentence in the user's language, where the scene has a phrase for it.
-        #[serde(default)]
         say: Option<String>,
         /// The whole result, where `result` is truncated and the whole is not too large to store. Undo
         /// arguments are taken from it.
@@ -279,9 +307,7 @@ pub struct Verdict {
     #[serde(default)]
     pub reasoning: String,
     /// A description of what is missing.
-    #[serde(default)]
     pub missing_information: Option<String>,
     /// The answer itself, with `planning.answer_with_check`.
-    #[serde(default)]
     pub answer: Option<String>,
 }

@@ -159,6 +159,22 @@ pub struct RunStarted {
     pub disabled: Vec<String>,
 }
 
+impl RunStarted {
+    /// A start at this time with the default settings, in a new conversation.
+    pub fn new(now: jiff::Zoned) -> Self {
+        Self {
+            now,
+            language: None,
+            settings: Settings::default(),
+            catalogue: String::new(),
+            context: Context::default(),
+            confirmed: Vec::new(),
+            levels: BTreeMap::new(),
+            disabled: Vec::new(),
+        }
+    }
+}
+
 /// Why a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -65,7 +65,7 @@ impl WatchedCall {
 }
 
 /// The model so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RunChecker {
     settings: Settings,
     calls: BTreeMap<u32, WatchedCall>,
@@ -116,40 +116,7 @@ pub struct RunChecker {
 
 impl RunChecker {
     pub fn new(settings: &Settings) -> Self {
-        Self {
-            settings: settings.clone(),
-            calls: BTreeMap::new(),
-            planned: BTreeMap::new(),
-            started: BTreeSet::new(),
-            completed: BTreeSet::new(),
-            ended: BTreeSet::new(),
-            asks: BTreeMap::new(),
-            rounds: BTreeMap::new(),
-            decided: BTreeSet::new(),
-            tries: BTreeMap::new(),
-            crashes: 0,
-            plans: 0,
-            planned_rounds: 0,
-            begun_plannings: BTreeSet::new(),
-            lookups: 0,
-            first_in_force: 0,
-            patches: BTreeMap::new(),
-            adapting: None,
-            new_calls: 0,
-            usage: Usage::default(),
-            plan_only: false,
-            dry_run: false,
-            stopped: false,
-            revived: 0,
-            refused: false,
-            answered: false,
-            terminal: 0,
-            waited_ms: 0,
-            consulted: BTreeSet::new(),
-            halted: BTreeSet::new(),
-            program_calls: BTreeMap::new(),
-            executions: BTreeMap::new(),
-        }
+        Self { settings: settings.clone(), ..Self::default() }
     }
 
     /// Records an event before it is applied; `state` is only used for ordinals.
@@ -626,26 +593,10 @@ impl RunChecker {
     }
 
     fn compensating(&mut self, undoes: u32, requested: &RequestedCall) {
-        let undone = &self.calls[&undoes];
-        let call = WatchedCall {
-            step: undone.step,
-            scene: undone.scene.clone(),
-            requested: requested.clone(),
-            fallback: false,
-            round: u32::MAX,
-            seen: CallProgress::Asked,
-            overtaken: false,
-            approved: false,
-            starts: 0,
-            uncertain: false,
-            waits: false,
-            due: false,
-            interruptions: 0,
-            undoes: Some(undoes),
-            replaces: None,
-            replaced_by: None,
-        };
-        assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
+        let (step, scene) = (self.calls[&undoes].step, self.calls[&undoes].scene.clone());
+        self.insert(step, requested, false, u32::MAX);
+        let call = self.calls.get_mut(&requested.call).unwrap();
+        (call.scene, call.undoes) = (scene, Some(undoes));
     }
 
     /// Invariants of the state after any event.

@@ -88,18 +88,10 @@ fn held_edited_plan_begins_when_released() {
     let mut run = waits();
     let step = Step {
         step_number: 1,
-        kind: crate::plan::StepKind::Scene,
         scene_name: "B".to_owned(),
         purpose: "something else".to_owned(),
         expected_tools: vec!["book".to_owned()],
-        depends_on_step: Default::default(),
-        prepared_calls: Vec::new(),
-        unclear: false,
-        if_needed: Vec::new(),
-        expect: Vec::new(),
-        inputs: serde_json::Map::new(),
-        output: None,
-        scenes: Vec::new(),
+        ..Step::default()
     };
     let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     let by = Some("hockney".to_owned());

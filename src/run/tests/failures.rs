@@ -211,22 +211,8 @@ fn calling_prepared(settings: Settings) -> Script {
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     let arguments = json!({ "n": 1 });
     let call = RequestedCall {
-        call: 1,
         provider_id: "call_1".to_owned(),
-        tool: "look".to_owned(),
-        key: call_key("A", "look", &arguments, &[]),
-        arguments,
-        effect: Effect::Read,
-        repeat: Repeat::Never,
-        problem: None,
-        approval: None,
-        undo: None,
-        confirm: None,
-        occurrence: 0,
-        volatile: false,
-        policies: None,
-        definition: None,
-        scene: None,
+        ..RequestedCall::new(1, "look", call_key("A", "look", &arguments, &[]), arguments, Effect::Read)
     };
     run.record(Event::Prepared { step: 1, calls: vec![call], unprepared: Vec::new(), question: None });
     run.settle();

@@ -53,18 +53,12 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
         }
         steps.push(Step {
             step_number: number,
-            kind: crate::plan::StepKind::Scene,
             scene_name: SCENES[dice.pick(2)].to_owned(),
             purpose: "something".to_owned(),
             expected_tools,
             depends_on_step: depends,
             prepared_calls,
-            unclear: false,
-            if_needed: Vec::new(),
-            expect: Vec::new(),
-            inputs: serde_json::Map::new(),
-            output: None,
-            scenes: Vec::new(),
+            ..Step::default()
         });
     }
     for i in (1..steps.len()).rev() {
@@ -168,22 +162,21 @@ pub fn calls(
                 _ => None,
             };
             RequestedCall {
-                call: state.next_call() + i as u32,
                 provider_id: "call_0".to_owned(),
-                tool: tool.name.clone(),
-                key: call_key(scene, &tool.name, &arguments, &tool.identity),
-                arguments,
-                effect: tool.effect,
                 repeat: tool.repeat,
                 problem,
                 approval,
                 undo: tool.undo.clone(),
                 confirm,
                 occurrence,
-                volatile: false,
                 policies: adapts.then(|| Box::new(policies(dice, &tool.name))),
-                definition: None,
-                scene: None,
+                ..RequestedCall::new(
+                    state.next_call() + i as u32,
+                    &tool.name,
+                    call_key(scene, &tool.name, &arguments, &tool.identity),
+                    arguments,
+                    tool.effect,
+                )
             }
         })
         .collect()

@@ -259,22 +259,15 @@ impl Written {
             arguments: arguments.as_object().filter(|_| !commits).cloned().unwrap_or_default(),
         };
         let requested = RequestedCall {
-            call: self.state().next_call(),
             scene: Some("A".to_owned()),
-            provider_id: String::new(),
-            tool: "commit".to_owned(),
-            key: call_key("A", "commit", &arguments, &[]),
-            arguments,
-            effect: Effect::Write,
             repeat: Repeat::Key,
-            problem: None,
-            approval: None,
-            undo: None,
-            confirm: None,
-            occurrence: 0,
-            volatile: false,
-            policies: None,
-            definition: None,
+            ..RequestedCall::new(
+                self.state().next_call(),
+                "commit",
+                call_key("A", "commit", &arguments, &[]),
+                arguments,
+                Effect::Write,
+            )
         };
         let requested = Box::new(requested);
         let ends = commits.then(|| Box::new(sold()));

@@ -139,18 +139,10 @@ impl Script {
         let first = self.state.last_fixed_step(changes) + 1;
         let steps = steps.iter().zip(first..).map(|((scene, depends), number)| Step {
             step_number: number,
-            kind: crate::plan::StepKind::Scene,
             scene_name: (*scene).to_owned(),
             purpose: "something".to_owned(),
-            expected_tools: Vec::new(),
             depends_on_step: depends.iter().copied().collect(),
-            prepared_calls: Vec::new(),
-            unclear: false,
-            if_needed: Vec::new(),
-            expect: Vec::new(),
-            inputs: serde_json::Map::new(),
-            output: None,
-            scenes: Vec::new(),
+            ..Step::default()
         });
         let plan = Plan {
             needs_execution: true,
@@ -172,22 +164,11 @@ impl Script {
         let calls = tools.iter().zip(first..).map(|((tool, effect, repeat, n), call)| {
             let arguments = json!({ "n": n });
             RequestedCall {
-                call,
                 provider_id: format!("call_{call}"),
-                tool: (*tool).to_owned(),
-                key: call_key(&scene, tool, &arguments, &[]),
-                arguments,
-                effect: *effect,
                 repeat: *repeat,
-                problem: None,
                 approval: self.needs_yes(*effect).then(|| generators::needed(&format!("call {call}"))),
                 undo: self.is_undoable(*effect).then(undo),
-                confirm: None,
-                occurrence: 0,
-                volatile: false,
-                policies: None,
-                definition: None,
-                scene: None,
+                ..RequestedCall::new(call, *tool, call_key(&scene, tool, &arguments, &[]), arguments, *effect)
             }
         });
         let (text, calls) = (String::new(), calls.collect());

@@ -14,10 +14,10 @@ use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command, PatchReply};
 use crate::program::{ProgramLimits, Stop, Unavailable};
 use crate::run::{
-    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Context, Effect,
-    Event, Fault, FaultClass, InterpretedResult, Outcome, POSTCONDITION, PlanMade, PlanMaker, PlanRecall,
-    ProgramStop, RecallOutcome, RecalledResult, Reply, ResultNotes, RunId, RunQueued, RunStarted, RunState,
-    RunStatus, Settings, Subject, TimerSubject,
+    Action, Adaptation, AskStatus, CallStatus, ConsultationChoice, ConsultationSubject, Effect, Event, Fault,
+    FaultClass, InterpretedResult, Outcome, POSTCONDITION, PlanMade, PlanMaker, PlanRecall, ProgramStop,
+    RecallOutcome, RecalledResult, Reply, ResultNotes, RunId, RunQueued, RunStarted, RunState, RunStatus,
+    Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -34,14 +34,10 @@ pub fn queued(plan_only: bool) -> Event {
 
 pub fn started(settings: &Settings) -> Event {
     Event::RunStarted(RunStarted {
-        now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
         language: Some("it".to_owned()),
         settings: settings.clone(),
         catalogue: "c0ffee".to_owned(),
-        context: Context::default(),
-        confirmed: Vec::new(),
-        levels: std::collections::BTreeMap::new(),
-        disabled: Vec::new(),
+        ..RunStarted::new("2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap())
     })
 }
 
