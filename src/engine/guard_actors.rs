@@ -131,7 +131,10 @@ async fn read_spending(store: &Store, clock: &EngineClock) -> Result<Spending, S
         start_fault("engine.clock", format!("cannot compute the start of today: {error}"))
     })?;
     let day = midnight.date();
-    let today = store.usage(Some(midnight.timestamp()), None).await?;
+    // Where the clock was ahead for a while, the journal has later days, too.
+    let end = day.tomorrow().and_then(|next| next.to_zoned(clock.zone()));
+    let end = end.ok().map(|end| end.timestamp());
+    let today = store.usage(Some(midnight.timestamp()), end).await?;
     let total = store.usage(None, None).await?;
     let tenants = total.into_iter().map(|(tenant, usage)| {
         let today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);

@@ -141,6 +141,24 @@ async fn day_restarts_at_local_midnight_and_keeps_reservations() {
 }
 
 #[actix::test]
+async fn day_renews_at_the_next_midnight_after_the_clock_was_a_year_ahead() {
+    let hours = Arc::new(AtomicI64::new(0));
+    let clock = hours.clone();
+    let now = move || {
+        &at("2026-05-04T23:30:00+02:00[Europe/Rome]") + jiff::Span::new().hours(clock.load(Ordering::Relaxed))
+    };
+    let options = budget::Options { day_usd: Some(1.0), ..Default::default() };
+    let budget = start(&options, now, Arc::default());
+    let who = caller("acme", "s", 1);
+    hours.store(24 * 365, Ordering::Relaxed);
+    budget.reserve(&who, NANO).await.unwrap().settle(NANO);
+    hours.store(0, Ordering::Relaxed);
+    assert!(budget.reserve(&who, 1).await.is_err(), "what was spent is not refunded");
+    hours.store(1, Ordering::Relaxed);
+    assert_eq!(day(&budget, &who).await, AccountBalance::default());
+}
+
+#[actix::test]
 async fn run_account_lives_while_it_is_held_or_has_reservations() {
     let budget = budget(&budget::Options { run_usd: Some(1.0), ..Default::default() });
     let who = caller("acme", "s", 1);

@@ -257,10 +257,12 @@ impl Ledger {
     }
 
     /// It is `today`: on a later day the days' accounts begin again. What is in progress stays reserved,
-    /// and is charged to the day on which it ends.
+    /// and is charged to the day on which it ends. A clock that was set back refunds nothing, and the accounts begin again on
+    /// the day after the one that it shows now.
     pub(crate) fn turn(&mut self, today: Date) {
-        if today > self.today {
-            self.today = today;
+        let is_later = today > self.today;
+        self.today = today;
+        if is_later {
             for (key, account) in &mut self.accounts {
                 if matches!(key, AccountKey::Day(_)) {
                     account.spent = 0;
