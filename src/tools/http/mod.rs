@@ -4,6 +4,7 @@
 //! [`super::guard`], and its response is read up to a bound. A read that fails has failed, but the outcome
 //! of a write whose request may have taken effect is `unknown`.
 
+mod charset;
 mod compile;
 mod exchange;
 mod response;

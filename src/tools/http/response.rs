@@ -6,6 +6,7 @@ use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::HttpTool;
+use super::charset::{charset, in_utf8};
 use crate::retry_after::retry_after;
 use crate::run::FaultClass;
 use crate::tools::ToolError;
@@ -41,11 +42,10 @@ impl HttpTool {
             let wait = retry_after(response.headers(), Timestamp::now());
             return Err(self.error_status(place, status, &body, taken).after(wait));
         }
-        let content_type = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .map(|value| value.split(';').next().unwrap_or_default().trim().to_lowercase());
+        let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let charset = named.and_then(charset);
+        let content_type =
+            named.map(|value| value.split(';').next().unwrap_or_default().trim().to_lowercase());
         let kind = match content_type.as_deref() {
             None | Some("") => ContentKind::Unspecified,
             Some(t) if t.ends_with("/json") || t.ends_with("+json") => ContentKind::Json,
@@ -67,6 +67,13 @@ impl HttpTool {
                 format!("{place} answered {status}, and the response was interrupted"),
             )
         })?;
+        let Some(bytes) = in_utf8(&bytes, charset.as_deref()) else {
+            let charset = charset.unwrap_or_default();
+            return self.unexpected_answer(
+                json!({"status": status.as_u16(), "charset": charset}),
+                format!("{place} answered in {charset}, but only UTF-8 and Latin-1 are supported"),
+            );
+        };
         self.result(place, status, kind, &bytes, cut.then(|| response.content_length()))
     }
 
@@ -152,7 +159,12 @@ impl HttpTool {
     /// can be shown of the response.
     fn unexpected_answer(&self, shown: Value, message: String) -> Result<Value, ToolError> {
         if self.write {
-            tracing::warn!("{}", self.redact(message));
+            // The message has the address with the arguments in it.
+            tracing::warn!(
+                code = "http.unexpected_answer",
+                "the answer to a write is neither JSON nor text, or not as declared"
+            );
+            tracing::debug!("{}", self.redact(message));
             return Ok(shown);
         }
         Err(ToolError::failed("http.unexpected_answer", self.redact(message)).classed(FaultClass::BadData))

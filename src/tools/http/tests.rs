@@ -149,6 +149,31 @@ async fn content_that_is_neither_json_nor_text_is_refused() {
 }
 
 #[tokio::test]
+async fn response_is_read_in_its_character_set_and_never_guessed() {
+    let reply = |named: &str, body: &[u8]| {
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: {named}\r\ncontent-length: {}\r\n\r\n", body.len());
+        Reply::Bytes([head.as_bytes(), body].concat())
+    };
+    let server = serve([
+        reply("application/json; charset=ISO-8859-1", b"{\"city\": \"Citt\xe0\"}"),
+        reply("text/plain; charset=\"windows-1252\"", b"5 \x80"),
+        reply("application/json", b"\xef\xbb\xbf{\"n\": 1}"),
+        reply("application/json", b"{\"city\": \"Citt\xe0\"}"),
+        reply("text/plain; charset=utf-16", b"5\0"),
+    ])
+    .await;
+    let read = build(&get(server.url("/")), Effect::Read).unwrap();
+    for expected in [json!({"city": "Città"}), json!("5 €"), json!({"n": 1})] {
+        assert_eq!(read.call(context(), json!({})).await, Ok(expected));
+    }
+    for _ in 0..2 {
+        let error = read.call(context(), json!({})).await.unwrap_err();
+        assert_eq!((error.code.as_str(), error.class), ("http.unexpected_answer", FaultClass::BadData));
+    }
+}
+
+#[tokio::test]
 async fn read_error_is_a_failure() {
     let server = serve([
         Reply::new(404, "text/plain", "no such city"),
