@@ -107,10 +107,12 @@ impl Fault {
         Self { say, ..self }
     }
 
-    /// The same fault with a retry delay.
+    /// The same fault with a retry delay, at most what every reader of JSON can read.
     #[must_use]
     pub fn after(mut self, wait: Option<Duration>) -> Self {
-        self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        const MOST: u64 = (1 << 53) - 1;
+        self.retry_after_ms =
+            wait.map(|wait| u64::try_from(wait.as_millis()).map_or(MOST, |ms| ms.min(MOST)));
         self
     }
 }

@@ -18,6 +18,9 @@ pub const MAX_REDIRECTS: usize = 5;
 
 /// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an idle connection is used again: less than the back ends keep one (gunicorn 2 s, node and uvicorn 5 s). A
+/// request on one that they are just closing is lost, and the outcome of a write is unknown then.
+const KEEP_IDLE: Duration = Duration::from_secs(1);
 
 /// A reserved suffix that never resolves (RFC 6761). The client has no hook to refuse a connection, so a
 /// refused one is sent to a host under this suffix and the resolver turns it into the error.
@@ -171,6 +174,7 @@ fn guarded(policy: &NetworkPolicy) -> reqwest::ClientBuilder {
         .referer(false)
         .dns_resolver(Arc::new(GuardedDns { policy: policy.clone() }))
         .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(KEEP_IDLE)
         .user_agent(concat!("proscenium/", env!("CARGO_PKG_VERSION")))
 }
 

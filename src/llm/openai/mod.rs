@@ -41,6 +41,10 @@ use redact::RedactingSink;
 use reply::ProviderReply;
 use transport::{Bounds, DoneWatch, Once};
 
+/// How long an idle connection to a server without TLS is used again: less than such servers keep one (vLLM and llama.cpp 5 s).
+/// A question on one that they are just closing is lost, and charged as if it had been answered.
+const KEEP_IDLE: Duration = Duration::from_secs(4);
+
 /// A model of a server with the OpenAI protocol.
 #[derive(Clone)]
 pub struct OpenAi {
@@ -66,6 +70,9 @@ impl OpenAi {
             .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
             // A redirected POST would arrive as a GET, or with the key at another host.
             .redirect(reqwest::redirect::Policy::none());
+        if model.base_url.starts_with("http://") {
+            http = http.pool_idle_timeout(KEEP_IDLE);
+        }
         if is_loopback(&model.base_url) {
             http = http.no_proxy();
             if model.base_url.starts_with("http://") {

@@ -236,7 +236,8 @@ impl HttpTool {
             .headers()
             .get(LOCATION)
             .and_then(|location| location.to_str().ok())
-            .and_then(|location| outgoing.url.join(location).ok());
+            .and_then(|location| outgoing.url.join(location).ok())
+            .filter(|next| matches!(next.scheme(), "http" | "https"));
         let Some(next) = next else {
             return Err(refuse(
                 "http.redirect",
