@@ -657,8 +657,9 @@ impl RunState {
         } else if let Some(answer) = self.unplanned_answer() {
             let asks = self.may().asks_models;
             if answer.text.trim().is_empty() {
-                let no_answer = Fault::new("llm.no_answer", "no model could word an answer; try again later");
-                return Event::RunFailed { error: if asks { no_answer } else { level_fault() } };
+                return Event::RunFailed {
+                    error: if asks { self.unanswered_fault() } else { level_fault() },
+                };
             }
             // The embedded rules answered in place of the models: less than was requested, but an answer.
             if asks { RunStatus::Partial } else { RunStatus::Completed }

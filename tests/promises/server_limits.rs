@@ -203,3 +203,23 @@ async fn plan_that_the_rest_of_the_days_budget_does_not_cover_is_refused_until_i
     assert_eq!(problem["retry_after"], wait);
     assert_eq!(llm.count(), 1, "only the planner was asked");
 }
+
+#[tokio::test]
+async fn answer_that_the_rest_of_a_budget_does_not_cover_is_refused_with_the_budget() {
+    let llm = ModelRules::of(Value::Null)
+        .plan(|request, _| {
+            let nothing = json!({"needs_execution": false, "reasoning": "small talk", "steps": []});
+            Scripted::forced(request, nothing).metered(1_000_000, 0, 10)
+        })
+        .start();
+    let priced = Setup::scripted(&llm)
+        .model("input_usd_per_million", "1.0")
+        .model("output_usd_per_million", "1.0")
+        .set("planning.fallback_enabled", false)
+        .set("budget.run_usd", 0.9);
+    let served = ServedEngine::start(priced).await;
+    let refused = served.post("/api/chat", &ask("Tell me a story")).await;
+    assert!(!refused.headers.contains_key("retry-after"), "it does not renew: {refused:#?}");
+    refused.assert_problem(429, "budget.exceeded");
+    assert_eq!(llm.count(), 1, "only the planner was asked");
+}

@@ -163,4 +163,14 @@ impl RunState {
             DueQuestion::GiveUp(fault)
         }
     }
+
+    /// Why no model worded an answer: what the last question for it met, such as a budget, where asking again later may not
+    /// help.
+    pub(in crate::run) fn unanswered_fault(&self) -> Fault {
+        let last = self.asks.values().rev().find(|ask| ask.subject == Subject::Answer);
+        match last.map(|ask| &ask.status) {
+            Some(AskStatus::Failed { error }) if self.settings().has_rules(18) => error.clone(),
+            _ => Fault::new("llm.no_answer", "no model could word an answer; try again later"),
+        }
+    }
 }
