@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::planner::CommandRefusal;
-use crate::run::Fault;
+use crate::run::{Fault, FaultClass};
 
 /// The media type of problem documents.
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -18,7 +18,8 @@ const DEFAULT_RETRY_AFTER_S: u32 = 1;
 
 /// Codes of 429 and 503 after which waiting helps only where the fault says for how long: budgets that do not renew,
 /// attempts that are larger than a limit, and what people have to change.
-const WITHOUT_DEFAULT_WAIT: &[&str] = &["budget.exceeded", "limits.exceeded", "llm.disabled", "llm.quota"];
+const WITHOUT_DEFAULT_WAIT: &[&str] =
+    &["budget.exceeded", "level.basic", "limits.exceeded", "llm.disabled", "llm.quota", "tool.disabled"];
 
 /// An error reply (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -191,6 +192,9 @@ const TRANSIENT: &[(StatusCode, &[&str])] = &[
             "store.moved",
             "llm.breaker_open",
             "llm.disabled",
+            "level.basic",
+            "tool.breaker_open",
+            "tool.disabled",
             "tenant.draining",
         ],
     ),
@@ -201,7 +205,7 @@ const TRANSIENT: &[(StatusCode, &[&str])] = &[
 /// The HTTP status of a fault's code.
 ///
 /// Errors that the client can fix are 4xx. 429 and 503 mean that the same request may succeed later. 502 and
-/// 504 are failures of a model. Everything else is an error of this server.
+/// 504 are failures of a model or of a back end. Everything else is an error of this server.
 pub fn status_of(code: &str) -> StatusCode {
     let listed = CORRECTABLE.iter().chain(TRANSIENT).find(|(_, codes)| codes.contains(&code));
     match listed {
@@ -210,14 +214,24 @@ pub fn status_of(code: &str) -> StatusCode {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         None if code.ends_with(".unknown") => StatusCode::NOT_FOUND,
-        None if code.starts_with("llm.") => StatusCode::BAD_GATEWAY,
+        None if code.starts_with("llm.") || code.starts_with("http.") => StatusCode::BAD_GATEWAY,
         None => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
-        let mut problem = Self::new(status_of(&fault.code), &fault.code, fault.message);
+        // The codes of tools are those of their authors: what failed behind them is said by the class.
+        let status = match (status_of(&fault.code), fault.class) {
+            (StatusCode::INTERNAL_SERVER_ERROR | StatusCode::BAD_GATEWAY, FaultClass::Timeout) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            (StatusCode::INTERNAL_SERVER_ERROR, class) if class != FaultClass::Other => {
+                StatusCode::BAD_GATEWAY
+            }
+            (status, _) => status,
+        };
+        let mut problem = Self::new(status, &fault.code, fault.message);
         let seconds = |ms: u64| u32::try_from(ms.div_ceil(1000).max(1)).unwrap_or(u32::MAX);
         problem.retry_after = fault.retry_after_ms.map(seconds).or(problem.retry_after);
         problem
@@ -280,6 +294,18 @@ mod tests {
         assert_eq!(detail("flow"), "there is no flow `x`; GET /api/planning/flows lists all");
         assert_eq!(detail("scene"), "there is no scene `x`; GET /api/scenes lists all");
         assert_eq!(detail("run"), "there is no run `x`");
+    }
+
+    #[test]
+    fn failure_of_a_back_end_is_no_error_of_this_server() {
+        let status = |code, class| Problem::from(Fault::new(code, "no").classed(class)).status;
+        assert_eq!(status("http.status", FaultClass::Unavailable), 502);
+        assert_eq!(status("http.status", FaultClass::Other), 502);
+        assert_eq!(status("http.timeout", FaultClass::Timeout), 504);
+        assert_eq!(status("weather.source", FaultClass::BadData), 502);
+        assert_eq!(status("tool.timeout", FaultClass::Timeout), 504);
+        assert_eq!(status("tool.panicked", FaultClass::Other), 500);
+        assert_eq!(status("budget.exceeded", FaultClass::Denied), 429);
     }
 
     #[test]
