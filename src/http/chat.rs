@@ -12,7 +12,7 @@ use super::messages::{self, MessageRole, TextMessage};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
-use super::{access_log, intake};
+use super::{access_log, flows, intake};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::plan::Plan;
@@ -161,7 +161,7 @@ pub(crate) async fn chat(
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
     who.authorize_chat(&app, body.session_id.as_deref()).await?;
     if let Some(flow) = &body.flow {
-        app.engine.catalogue().flow(flow).ok_or_else(|| Problem::not_found("flow", flow))?;
+        flows::check_named(&app, flow, body.current_state.as_ref())?;
     }
     let tenant = who.tenant.clone();
     let keyed = who.keyed;

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -14,6 +15,17 @@ use crate::FlowDocument;
 pub(crate) struct FlowList {
     /// Sorted by name.
     pub(crate) flows: Vec<FlowDocument>,
+}
+
+/// Checks the flow that a request names, and what it is given: a state without names would be ignored.
+pub(super) fn check_named(app: &App, flow: &str, state: Option<&Value>) -> Result<(), Problem> {
+    app.engine.catalogue().flow(flow).ok_or_else(|| Problem::not_found("flow", flow))?;
+    if state.is_some_and(|state| !state.is_object() && !state.is_null()) {
+        let detail =
+            "`current_state` of a request with `flow` must be an object: the inputs of the flow, by name";
+        return Err(Problem::unprocessable("request.current_state", detail));
+    }
+    Ok(())
 }
 
 /// Lists the flows with their nodes and edges.

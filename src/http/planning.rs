@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::body::AuthenticatedJson;
-use super::intake;
 use super::problem::Problem;
+use super::{flows, intake};
 use crate::plan::{Plan, TaskId};
 use crate::run::RunId;
 use crate::{AnswerFlow, AnswerUsage, ChatRequest};
@@ -59,7 +59,7 @@ pub(crate) async fn plan(
 ) -> Result<HttpResponse, Problem> {
     let AuthenticatedJson { who, body } = sent;
     if let Some(flow) = &body.flow {
-        app.engine.catalogue().flow(flow).ok_or_else(|| Problem::not_found("flow", flow))?;
+        flows::check_named(&app, flow, body.current_state.as_ref())?;
     }
     who.authorize_chat(&app, None).await?;
     let asked = ChatRequest {

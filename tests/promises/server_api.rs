@@ -202,6 +202,8 @@ async fn plan_route_plans_and_executes_nothing() {
     assert!(served.vacations().await.is_empty());
     let flow = json!({"message": MAIN, "flow": "nowhere"});
     served.post("/api/planning/plan", &flow).await.assert_problem(404, "flow.unknown");
+    let unnamed = json!({"message": MAIN, "flow": "text_to_sql", "current_state": ["orders"]});
+    served.post("/api/planning/plan", &unnamed).await.assert_problem(422, "request.current_state");
     // A request outside every scene has a plan without steps.
     let talk = served.post("/api/planning/plan", &json!({"message": "Ciao!"})).await;
     assert_eq!(talk.status, 200, "{talk:#?}");
