@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use reqwest::header::HeaderValue;
+
 use super::Config;
 use super::fault::{ConfigFault, ValueOrigin};
 use super::layers::KeyPath;
@@ -126,6 +128,14 @@ fn warn_of_models(
         {
             let message = format!("the API key of model `{name}` is read from {variable}, which is not set");
             let remedy = format!("set {variable}, or remove `api_key_env` if the server requires no key");
+            warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
+        }
+        let unsendable = |value: &String| HeaderValue::from_str(value.trim()).is_err();
+        if let Some(variable) =
+            model.api_key_env.as_ref().filter(|name| env.get(*name).is_some_and(unsendable))
+        {
+            let message = format!("the API key of model `{name}` in {variable} cannot be sent in a header");
+            let remedy = format!("set {variable} to the key alone: visible ASCII in one line");
             warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
         }
         let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };

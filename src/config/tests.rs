@@ -323,6 +323,16 @@ fn suspicious_but_valid_settings_give_warnings() {
 }
 
 #[test]
+fn key_that_no_header_can_have_is_warned_about() {
+    let pairs = [("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1"), ("OPENAI_API_KEY", "sk-“quoted”")];
+    let loaded = Config::load(None, env(&pairs), ConfigFlags::default()).unwrap();
+    let told: Vec<_> =
+        loaded.warnings.iter().map(|w| (w.code, w.message.contains("OPENAI_API_KEY"))).collect();
+    assert_eq!(told, [("config.key", true)]);
+    assert!(!loaded.warnings[0].message.contains("quoted"));
+}
+
+#[test]
 fn remedies_of_common_mistakes_can_be_copied() {
     let remedy = |name: &str, value: &str| {
         let (loaded, faults) = Config::read(None, env(&[(name, value)]), ConfigFlags::default());

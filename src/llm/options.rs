@@ -24,6 +24,8 @@ pub const MODEL_VARIABLE: &str = "OPENAI_MODEL";
 const MOST_TOKENS: u32 = 100_000_000;
 
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+/// What is added to an API's address, and not part of it.
+const ROUTES: [&str; 2] = ["/chat/completions", "/embeddings"];
 const OPENAI_MODEL: &str = "gpt-4o-mini";
 
 /// Which models there are, for what, and how long they are waited for.
@@ -233,6 +235,24 @@ impl ModelOptions {
         })
     }
 
+    /// Holds the address to one that routes can be added to.
+    fn review_address(&self, key: &str, review: &mut SettingsReview) {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let fault = match url {
+            None => "is no http or https address",
+            Some(url) if url.query().is_some() || url.fragment().is_some() => {
+                "has a query or a fragment, behind which no route can be added"
+            }
+            Some(url) if ROUTES.iter().any(|route| url.path().trim_end_matches('/').ends_with(route)) => {
+                "is the address of a route, which is added to that of the API"
+            }
+            Some(_) => return,
+        };
+        let message = format!("`{key}` = `{}` {fault}", redact_url(&self.base_url));
+        review.add(key, message, format!("write the API's address, such as `{OPENAI_BASE_URL}`"));
+    }
+
     /// Holds the model, number `index` of the list, to its bounds.
     fn review(&self, index: usize, review: &mut SettingsReview) {
         let key = |field: &str| format!("llm.models.{index}.{field}");
@@ -243,14 +263,7 @@ impl ModelOptions {
             }
         }
         if !self.base_url.trim().is_empty() {
-            let fits = reqwest::Url::parse(&self.base_url)
-                .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-            if !fits {
-                let shown = redact_url(&self.base_url);
-                let message = format!("`{}` = `{shown}` is no http or https address", key("base_url"));
-                let remedy = format!("write the API's address, such as `{OPENAI_BASE_URL}`");
-                review.add(key("base_url"), message, remedy);
-            }
+            self.review_address(&key("base_url"), review);
         }
         let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
         if self.api_key_env.as_deref().is_some_and(|name| !is_name(name)) {
@@ -539,6 +552,24 @@ mod tests {
         };
         let problems = options.problems();
         assert_eq!(problems.len(), 4, "{problems:#?}");
+    }
+
+    #[test]
+    fn address_that_no_route_can_be_added_to_is_refused() {
+        let faults = |base_url: &str| {
+            let model = ModelOptions { name: "a".into(), base_url: base_url.into(), ..Default::default() };
+            Options { models: vec![model], ..Options::default() }.problems().len()
+        };
+        for right in ["http://host/v1", "https://host/v1/", "http://host", "https://host/completions/v1"] {
+            assert_eq!(faults(right), 0, "{right}");
+        }
+        for wrong in [
+            "https://host/v1/chat/completions",
+            "https://host/v1/embeddings/",
+            "https://host/v1?api-version=1",
+        ] {
+            assert_eq!(faults(wrong), 1, "{wrong}");
+        }
     }
 
     #[test]

@@ -179,6 +179,14 @@ impl SpecCompiler<'_> {
                     "use visible ASCII",
                 );
             }
+            if !template.secrets().all(TemplateSecret::fits_header) {
+                self.problem(
+                    &at,
+                    "http_secret",
+                    format!("a secret in {text:?} cannot be sent in a header"),
+                    "use visible ASCII, without a line break at its end",
+                );
+            }
             let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
                 self.problem(
                     &at,

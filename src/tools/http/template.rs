@@ -1,5 +1,6 @@
 //! Templates: text and JSON with references to arguments, secrets and the requester.
 
+use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
 
 use crate::tools::Principal;
@@ -11,6 +12,11 @@ pub(super) struct TemplateSecret(String);
 impl TemplateSecret {
     pub(super) fn new(value: String) -> Self {
         Self(value)
+    }
+
+    /// Whether a header can have it: not if a line break ends it, as in a value read from a file.
+    pub(super) fn fits_header(&self) -> bool {
+        HeaderValue::from_str(&self.0).is_ok()
     }
 
     /// Redacts the secret in the text, in its percent-encoded form too. Values of three bytes or fewer are
