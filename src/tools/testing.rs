@@ -35,6 +35,8 @@ pub(crate) fn context() -> ToolContext {
 pub(crate) enum Reply {
     /// Writes these bytes and closes.
     Bytes(Vec<u8>),
+    /// These bytes, and then nothing more on an open connection.
+    Held(Vec<u8>),
     /// Writes these bytes, and accepts no connection from then on.
     Last(Vec<u8>),
     /// Reads the request and closes without a response.
@@ -117,6 +119,10 @@ pub(crate) async fn serve(replies: impl IntoIterator<Item = Reply>) -> Server {
             seen.lock().unwrap().push(request);
             match reply {
                 Reply::Bytes(bytes) => stream.write_all(&bytes).await.unwrap(),
+                Reply::Held(bytes) => {
+                    stream.write_all(&bytes).await.unwrap();
+                    open.push(stream);
+                }
                 Reply::Last(bytes) => {
                     drop(listener);
                     stream.write_all(&bytes).await.unwrap();

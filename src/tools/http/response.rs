@@ -1,5 +1,7 @@
 //! Turns a response into a result or an error.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
@@ -14,6 +16,8 @@ use crate::tools::ToolError;
 /// How much of an error response's body is read, in bytes, and reported, in characters.
 const REFUSAL_BYTES: usize = 4096;
 const REFUSAL_CHARS: usize = 300;
+/// How long the body of an error response is waited for: its status says already whether a write was done.
+const REFUSAL_WAIT: Duration = Duration::from_millis(500);
 
 /// The kind of content, from `Content-Type`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +41,8 @@ impl HttpTool {
     ) -> Result<Value, ToolError> {
         let status = response.status();
         if !status.is_success() {
-            let (body, _) = read_bounded(&mut response, REFUSAL_BYTES).await.unwrap_or_default();
+            let body = tokio::time::timeout(REFUSAL_WAIT, read_bounded(&mut response, REFUSAL_BYTES)).await;
+            let (body, _) = body.ok().and_then(Result::ok).unwrap_or_default();
             let body = String::from_utf8_lossy(&body);
             let wait = retry_after(response.headers(), Timestamp::now());
             return Err(self.error_status(place, status, &body, taken).after(wait));

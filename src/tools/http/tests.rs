@@ -14,6 +14,7 @@ fn environment(name: &str) -> Option<String> {
     match name {
         "TOKEN" => Some(TOKEN.to_owned()),
         "EMPTY" => Some(String::new()),
+        "BROKEN" => Some(format!("{TOKEN}\n")),
         _ => None,
     }
 }
@@ -217,6 +218,17 @@ async fn write_that_may_have_happened_is_unknown() {
             assert_eq!(error.code, code, "case {number}: {error:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn refusal_whose_body_does_not_end_is_a_refusal() {
+    let head = "HTTP/1.1 409 Conflict\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\n";
+    let server = serve([Reply::Held(format!("{head}taken").into_bytes())]).await;
+    let error = write(&post(server.url("/"))).await.unwrap_err();
+    assert_eq!(
+        (error.kind, error.code.as_str(), error.status),
+        (ToolErrorKind::Refused, "http.status", Some(409))
+    );
 }
 
 #[tokio::test]
@@ -435,6 +447,7 @@ fn every_problem_of_a_request_is_reported_at_once() {
     spec.method = "get".into();
     spec.headers.insert("Authorization".into(), "Bearer ${env:MISSING}".into());
     spec.headers.insert("X".into(), "${env:EMPTY} ${secret}".into());
+    spec.headers.insert("Y".into(), "Bearer ${env:BROKEN}".into());
     spec.headers.insert("Host".into(), "x".into());
     spec.query.insert("a".into(), "{q".into());
     spec.result = Some("data".into());
@@ -459,6 +472,7 @@ fn every_problem_of_a_request_is_reported_at_once() {
     headers.Host: http_header: Host is set by the server itself | remove it
     headers.X: http_secret: the environment variable EMPTY is not set | set EMPTY before starting, or remove the reference
     headers.X: http_placeholder: ${secret} is not a reference | use ${env:NAME} for a secret, ${user} or ${tenant} for the requester
+    headers.Y: http_secret: a secret in "Bearer ${env:BROKEN}" cannot be sent in a header | use visible ASCII, without a line break at its end
     result: http_result: "data" is not a JSON pointer | write it as /field/0/field, or omit it for the whole response
     "#);
 }
