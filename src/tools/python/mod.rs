@@ -163,9 +163,8 @@ impl PythonTool {
                         printed = finished.printed,
                         "a tool in Python ended"
                     );
-                    return finished.returned.ok_or_else(|| {
-                        ToolError::failed("python.error", "the interpreter did not call the function")
-                    });
+                    // Nothing returned is null, and a worker's frame has no other word for null.
+                    return Ok(finished.returned.unwrap_or_default());
                 }
                 Stop::Fault(fault) => {
                     let failed = self.failed(&fault);
