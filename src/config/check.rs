@@ -135,7 +135,7 @@ fn warn_of_models(
             model.api_key_env.as_ref().filter(|name| env.get(*name).is_some_and(unsendable))
         {
             let message = format!("the API key of model `{name}` in {variable} cannot be sent in a header");
-            let remedy = format!("set {variable} to the key alone: visible ASCII in one line");
+            let remedy = format!("set {variable} to the key alone, in one line");
             warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
         }
         let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };

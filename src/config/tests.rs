@@ -324,7 +324,7 @@ fn suspicious_but_valid_settings_give_warnings() {
 
 #[test]
 fn key_that_no_header_can_have_is_warned_about() {
-    let pairs = [("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1"), ("OPENAI_API_KEY", "sk-“quoted”")];
+    let pairs = [("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1"), ("OPENAI_API_KEY", "sk-quoted\nsk-other")];
     let loaded = Config::load(None, env(&pairs), ConfigFlags::default()).unwrap();
     let told: Vec<_> =
         loaded.warnings.iter().map(|w| (w.code, w.message.contains("OPENAI_API_KEY"))).collect();
