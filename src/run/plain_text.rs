@@ -31,6 +31,11 @@ impl RunState {
             match self.outcome(*call) {
                 Some(Outcome::Ok { say: Some(say), .. }) => lines.push(say.clone()),
                 Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),
+                Some(Outcome::Ok { result: Value::Null, .. }) if self.settings().has_rules(18) => {
+                    let written = self.calls.get(call).filter(|call| call.requested.effect == Effect::Write);
+                    let nothing = || FailureKind::NotFound.sentence(self.language()).to_owned();
+                    lines.push(written.map_or_else(nothing, |call| self.describe_call(call)));
+                }
                 Some(Outcome::Ok { result, .. }) => lines.push(format!("{}: {result}", requested.tool)),
                 Some(outcome) if self.settings().has_rules(3) => {
                     let about = outcome.user_text(self.language());

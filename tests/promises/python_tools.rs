@@ -130,6 +130,20 @@ async fn refusal_of_a_function_is_answered_with_its_sentence_at_every_level() {
 }
 
 #[tokio::test]
+async fn call_that_returns_nothing_is_told_in_words_without_a_model() {
+    let guide = include_str!("../../docs/scenes.md").split("\n## Tools in Python\n").nth(1).unwrap();
+    let block = |language: &str| {
+        guide.split(&format!("```{language}\n")).nth(1).unwrap().split("```").next().unwrap().to_owned()
+    };
+    let silent = block("python").replace("    return tables.update(", "    tables.update(");
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "stock", [&block("toml"), &silent]);
+    let test = Setup::offline().alone().scenes(dir.path()).start().await;
+    let answer = end(&test, "Add 5 pieces of paper to the stock").await;
+    assert_eq!(answer, (Value::Null, "AddToStock (item: paper, pieces: 5)".to_owned()));
+}
+
+#[tokio::test]
 async fn library_in_python_is_kept_without_a_model() {
     let test = Setup::offline()
         .scenes(Path::new("shipped:lending"))
