@@ -221,17 +221,18 @@ async fn repetition_of_what_failed_is_sent_back_and_then_given_up() {
     assert_eq!(run.answer.status, RunStatus::Failed);
 }
 
+/// A patch that tries the library once more, for another book.
+fn another_book(request: &Value, _: usize) -> Value {
+    let happened: Value = serde_json::from_str(&section(request, "happened").unwrap()).unwrap();
+    let failed = happened["step"].as_u64().unwrap() as u32;
+    let mut with = step(failed + 2, "Library", &["FindBook"], Value::Null);
+    with["purpose"] = json!(format!("Find book {failed}"));
+    patch(&[(failed, with)], &[], &[])
+}
+
 #[tokio::test]
 async fn bounds_of_a_run_end_its_patches() {
-    // Each patch tries the library once more, for another book.
-    let llm = model(book_then_menu(), |request, _| {
-        let happened: Value = serde_json::from_str(&section(request, "happened").unwrap()).unwrap();
-        let failed = happened["step"].as_u64().unwrap() as u32;
-        let mut with = step(failed + 2, "Library", &["FindBook"], Value::Null);
-        with["purpose"] = json!(format!("Find book {failed}"));
-        patch(&[(failed, with)], &[], &[])
-    })
-    .start();
+    let llm = model(book_then_menu(), another_book).start();
     let town = town(&llm, |config| config.execution.consultations.max_per_run = 20).await;
     let run = town.ask("Find Dune, then the menu.").await;
     assert_eq!(adapted(&run), 2, "execution.consultations.max_patches");
@@ -241,14 +242,7 @@ async fn bounds_of_a_run_end_its_patches() {
 
 #[tokio::test]
 async fn steps_without_results_end_the_run_after_a_while() {
-    let llm = model(book_then_menu(), |request, _| {
-        let happened: Value = serde_json::from_str(&section(request, "happened").unwrap()).unwrap();
-        let failed = happened["step"].as_u64().unwrap() as u32;
-        let mut with = step(failed + 2, "Library", &["FindBook"], Value::Null);
-        with["purpose"] = json!(format!("Find book {failed}"));
-        patch(&[(failed, with)], &[], &[])
-    })
-    .start();
+    let llm = model(book_then_menu(), another_book).start();
     let town = town(&llm, |config| {
         config.execution.consultations.max_per_run = 20;
         config.execution.consultations.max_patches = 20;

@@ -58,8 +58,7 @@ async fn answer_that_waits_is_counted_in_the_cost_of_its_conversation() {
 
 #[tokio::test]
 async fn write_waits_for_approval_while_other_branches_continue() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let (answer, approval) = waiting_answer(&served, "pay and see").await;
     assert_eq!((&approval["about"], &approval["tool"]), (&json!("call"), &json!("Pay")));
     assert_eq!(approval["arguments"], json!({"amount": 5}));
@@ -108,8 +107,7 @@ async fn write_waits_for_approval_while_other_branches_continue() {
 
 #[tokio::test]
 async fn write_runs_with_the_arguments_edited_by_the_approver() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let (answer, approval) = waiting_answer(&served, "pay").await;
     let yes = |arguments: Value| json!({"decision": "yes", "arguments": arguments});
     for wrong in [json!({}), json!({"amount": "much"}), json!({"amount": {"of": 7}})] {
@@ -165,8 +163,7 @@ async fn one_of_many_simultaneous_decisions_counts() {
 
 #[tokio::test]
 async fn refused_write_is_not_executed_and_the_answer_reports_it() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let (answer, approval) = waiting_answer(&served, "pay and see").await;
     assert_eq!(decide(&served, &approval, json!({"decision": "no", "note": "too much"})).await.status, 200);
     let done = settled_run(&served, &answer).await;
@@ -231,8 +228,7 @@ async fn requester_cannot_approve_their_own_request_when_barred() {
 
 #[tokio::test]
 async fn approval_does_not_cover_tools_changed_since() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let shown = waiting_plan(&served, "book").await;
     office.write_scenes(office.scenes(), "Books a room for a year.");
     assert!(served.engine.reload(served.config.clone()).await.unwrap().is_empty());
@@ -351,8 +347,7 @@ async fn unknown_write_is_retried_when_a_person_requests_it() {
 
 #[tokio::test]
 async fn approvals_are_listed_with_pages_and_filters() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut all = Vec::new();
     for words in ["pay", "book", "pay"] {
         let mut body = ask(words);

@@ -40,8 +40,7 @@ fn words(reply: &Reply) -> (String, String) {
 
 #[tokio::test]
 async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("book");
     body["stream"] = json!(true);
     body["require_approval"] = json!(true);
@@ -133,8 +132,7 @@ async fn no_in_words_ends_the_run_and_reports_it() {
 
 #[tokio::test]
 async fn stream_opened_by_a_yes_publishes_only_later_events() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -150,8 +148,7 @@ async fn stream_opened_by_a_yes_publishes_only_later_events() {
 
 #[tokio::test]
 async fn conditional_yes_decides_nothing_and_repeats_what_is_open() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -173,8 +170,7 @@ async fn conditional_yes_decides_nothing_and_repeats_what_is_open() {
 
 #[tokio::test]
 async fn open_approval_is_repeated_in_the_language_of_its_request() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (_office, served) = Office::serve().await;
     let mut body = ask("prenota la sala per favore");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     served.post("/api/chat", &body).await;
@@ -200,8 +196,7 @@ async fn yes_with_nothing_open_gets_an_answer_in_its_language() {
 
 #[tokio::test]
 async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("pay");
     body["session_id"] = json!("s-1");
     let first = served.post("/api/chat", &body).await.json();
@@ -221,8 +216,7 @@ async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
 
 #[tokio::test]
 async fn pending_approval_is_described_in_the_users_language() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("prenota la sala per favore");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let answer = served.post("/api/chat", &body).await.json();
@@ -241,8 +235,7 @@ async fn pending_approval_is_described_in_the_users_language() {
 
 #[tokio::test]
 async fn yes_with_an_idempotency_key_decides_once() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("book and then pay");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -288,8 +281,7 @@ async fn yes_with_an_idempotency_key_decides_once() {
 
 #[tokio::test]
 async fn yes_decides_with_require_approval_but_not_with_dry_run() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let send_message = async |words: &str, how: &str| {
         let mut body = ask(words);
         (body["session_id"], body[how]) = (json!("s-1"), json!(true));
@@ -315,8 +307,7 @@ async fn yes_decides_with_require_approval_but_not_with_dry_run() {
 
 #[tokio::test]
 async fn yes_retried_by_the_client_decides_once() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
         let mut body = ask("book and then pay");
@@ -338,8 +329,7 @@ async fn yes_retried_by_the_client_decides_once() {
 
 #[tokio::test]
 async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let send_message = async |words: &str| {
         let mut body = ask(words);
         body["session_id"] = json!("s-1");
@@ -409,8 +399,7 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
 
 #[tokio::test]
 async fn refused_yes_does_not_answer_the_replacement_question() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -437,8 +426,7 @@ async fn refused_yes_does_not_answer_the_replacement_question() {
 
 #[tokio::test]
 async fn yes_after_a_refused_decision_answers_the_pending_question() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();

@@ -26,13 +26,9 @@ impl RestartHarness {
     fn open() -> Self {
         let (workspace, office) = (Workspace::bare(), Office::open());
         office.write_scenes(&workspace.path().join("scenes"), "Books a room.");
-        workspace.write(
-            "house.toml",
-            &format!(
-                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n[execution]\nconfirm = \"never\"\n\
-                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-                office.llm.base_url()
-            ),
+        workspace.write_house(
+            &office.llm,
+            "[planning]\nfallback_enabled = false\n[execution]\nconfirm = \"never\"\n",
         );
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         Self { workspace, office, client }
@@ -41,9 +37,7 @@ impl RestartHarness {
     fn start(&self, env: &[(&str, String)]) -> Server<'_> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let mut process = self.workspace.spawn_with(&line, env);
-        process.read_until("serves at ");
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let address = process.served_at();
         Server { process, address, client: &self.client }
     }
 }

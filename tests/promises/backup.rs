@@ -50,9 +50,8 @@ fn serve(workspace: &Workspace, data: &str) -> (RunningProcess, String) {
         data,
     ];
     let mut process = workspace.spawn(&line);
-    process.read_until("serves at ");
-    let line = process.output().lines().last().unwrap().to_owned();
-    (process, line.rsplit("serves at ").next().unwrap().trim().to_owned())
+    let address = process.served_at();
+    (process, address)
 }
 
 struct Client {
@@ -102,15 +101,7 @@ async fn backup_under_load_is_restored_and_nothing_unfinished_resumes_by_itself(
     let (gate, workspace) = (Gate::closed(), Arc::new(Workspace::bare()));
     let (llm, backend) = (model(&gate), FaultyBackend::start(|_, _| Misbehaviour::Answer));
     write_scene(&workspace.path().join("scenes"), backend.address(), "");
-    workspace.write(
-        "house.toml",
-        &format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-             [execution]\nconfirm = \"never\"\n[[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\n\
-             forcing = \"named\"\n",
-            llm.base_url()
-        ),
-    );
+    workspace.write_house(&llm, "[planning]\nfallback_enabled = false\n[execution]\nconfirm = \"never\"\n");
     let (server, address) = serve(&workspace, "data");
     let client = Client::new(&address);
     let text = "# Notes\n\nThe desk is on the third floor.\n";

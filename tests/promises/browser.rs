@@ -212,14 +212,28 @@ async fn streams(served: &ServedEngine, key: &str) -> [Events; 3] {
     streams
 }
 
+/// A model that plans nothing once the gate is open.
+fn held_model(gate: &Gate) -> ScriptedLlm {
+    let held = gate.clone();
+    ScriptedLlm::start(move |request, _| {
+        let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
+        Scripted::forced(request, plan).held(&held)
+    })
+}
+
+async fn assert_ends_without_key(mut stream: Events) {
+    let mut last = None;
+    while let Some(event) = stream.next().await {
+        last = Some(event);
+    }
+    let last = last.unwrap();
+    assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
+}
+
 #[tokio::test]
 async fn only_streams_of_a_revoked_key_end() {
     let gate = Gate::closed();
-    let held = gate.clone();
-    let llm = ScriptedLlm::start(move |request, _| {
-        let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
-        Scripted::forced(request, plan).held(&held)
-    });
+    let llm = held_model(&gate);
     let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     let (stays, other) = key(&served).await;
@@ -228,13 +242,8 @@ async fn only_streams_of_a_revoked_key_end() {
         let (id, secret) = key(&served).await;
         let [chat, again, openai] = streams(&served, &secret).await;
         assert!(through.revoke_key(&id).await.unwrap());
-        for mut stream in [chat, again] {
-            let mut last = None;
-            while let Some(event) = stream.next().await {
-                last = Some(event);
-            }
-            let last = last.unwrap();
-            assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
+        for stream in [chat, again] {
+            assert_ends_without_key(stream).await;
         }
         let mut openai = openai;
         let mut events = Vec::new();
@@ -259,24 +268,15 @@ async fn only_streams_of_a_revoked_key_end() {
 #[tokio::test]
 async fn streams_end_when_their_key_changes_role() {
     let gate = Gate::closed();
-    let held = gate.clone();
-    let llm = ScriptedLlm::start(move |request, _| {
-        let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
-        Scripted::forced(request, plan).held(&held)
-    });
+    let llm = held_model(&gate);
     let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     for through in [served.engine.store(), &beside] {
         let (id, secret) = key(&served).await;
         let [chat, again, _] = streams(&served, &secret).await;
         assert!(through.set_role(&id, Role::Auditor).await.unwrap());
-        for mut stream in [chat, again] {
-            let mut last = None;
-            while let Some(event) = stream.next().await {
-                last = Some(event);
-            }
-            let last = last.unwrap();
-            assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
+        for stream in [chat, again] {
+            assert_ends_without_key(stream).await;
         }
     }
     gate.open();

@@ -305,8 +305,7 @@ fn unusable_data_directory_path_is_reported() {
 #[test]
 fn data_directory_is_checked_while_a_server_owns_it() {
     let workspace = Workspace::new();
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let ran = workspace.run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     let owned = "; served at http://127.0.0.1:";

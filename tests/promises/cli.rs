@@ -306,11 +306,7 @@ pub fn weather_model(request: &Value) -> Scripted {
                 json!({"needs_execution": true, "reasoning": "weather", "steps": [step]}),
             )
         }
-        Some(_) => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "done",
-                "missing_information": null, "answer": "Words of the scripted model."}),
-        ),
+        Some(_) => Scripted::answered(request, "Words of the scripted model."),
         None if support::tool_results(request).is_empty() => {
             Scripted::call("WeatherForecast_Get", json!({"city": "Milano"}))
         }

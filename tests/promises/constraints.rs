@@ -206,11 +206,7 @@ fn command_line_sends_the_guidance_here_and_over_the_server_that_owns_the_direct
     let chat = ["chat", "--quiet", "--constraints", constraints, "--state", state, "Good morning"];
     for with_server in [false, true] {
         llm.forget();
-        let server = with_server.then(|| {
-            let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-            server.read_until("proscenium serves at http://");
-            server
-        });
+        let server = with_server.then(|| workspace.serve(&[]));
         let ran = workspace.run(&chat);
         assert_eq!(ran.status, 0, "{ran:#?}");
         let plan = llm.request(0);

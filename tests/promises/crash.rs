@@ -128,11 +128,7 @@ pub(super) fn model_reply(request: &Value) -> Scripted {
                 {"step_number": 2, "scene_name": "Desk", "purpose": "Renew it",
                  "expected_tools": ["Renew"], "depends_on_step": 1}]}),
         ),
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "Done.",
-                   "missing_information": null, "answer": "Everything was done."}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, "Everything was done."),
         _ => {
             let done = tool_results(request).len();
             let offered = tool_names(request);
@@ -191,13 +187,11 @@ impl CrashHarness {
     fn try_start(&self, env: &[(&str, String)]) -> Option<Server> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let mut process = self.workspace.spawn_with(&line, env);
-        if !process.try_read_until("serves at ") {
+        let Some(address) = process.try_served_at() else {
             let ran = process.end();
             assert_eq!((ran.status, ran.err.contains("error[")), (-1, false), "{ran:?}");
             return None;
-        }
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        };
         Some(Server { process: Some(process), address })
     }
 

@@ -215,14 +215,9 @@ async fn decision_survives_a_kill_and_nothing_is_sent_twice() {
         let (backend, workspace) = (FaultyBackend::start(own_tools_fail), Workspace::bare());
         let llm = chooses_the_second();
         write_scene(&workspace.path().join("scenes"), backend.address(), ALTERNATIVES);
-        workspace.write(
-            "house.toml",
-            &format!(
-                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-                 [execution]\nlevel = \"intelligent\"\n[[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\n\
-                 forcing = \"named\"\n",
-                llm.base_url()
-            ),
+        workspace.write_house(
+            &llm,
+            "[planning]\nfallback_enabled = false\n[execution]\nlevel = \"intelligent\"\n",
         );
         // The plan is asked for first.
         let skipped = u32::from(at.contains("model"));

@@ -87,14 +87,7 @@ impl DiskHarness {
         });
         let workspace = Workspace::bare();
         write_shelf_and_desk(&workspace, backend.address());
-        workspace.write(
-            "house.toml",
-            &format!(
-                "[server]\ndrain_timeout_ms = 1000\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
-                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-                llm.base_url()
-            ),
-        );
+        workspace.write_house(&llm, "[server]\ndrain_timeout_ms = 1000\n");
         let disk = Disk::of(&workspace.data());
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
         Self { workspace, disk, backend, client, plot, _llm: llm }
@@ -123,11 +116,7 @@ impl DiskHarness {
     /// A server that is ready, or its output if it ended before.
     pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, ProcessOutput> {
         let mut process = self.serve(env);
-        if !process.try_read_until("serves at ") {
-            return Err(process.end());
-        }
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let Some(address) = process.try_served_at() else { return Err(process.end()) };
         Ok(Server { process, address, client: self.client.clone() })
     }
 

@@ -181,8 +181,7 @@ async fn slow_or_interrupted_upload_is_ended_and_leaves_nothing() {
 
 #[tokio::test]
 async fn documents_belong_to_their_user_and_tenant() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let ada = key(&served, "acme", "ada", Role::User).await;
     let bob = key(&served, "acme", "bob", Role::User).await;
     let admin = key(&served, "acme", "eve", Role::Admin).await;
@@ -543,8 +542,7 @@ fn documents_are_added_listed_shown_and_deleted_on_the_command_line() {
 fn documents_go_to_the_server_that_owns_the_directory() {
     let workspace = Workspace::new();
     workspace.write("notes.txt", "Due righe.\nDi testo.\n");
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let added = workspace.run(&["documents", "add", "notes.txt", "--name", "Appunti è", "--json"]);
     let added: Value = serde_json::from_str(&added.out).unwrap_or_else(|error| panic!("{error}: {added:?}"));
     assert_eq!((&added["name"], &added["heading"]), (&json!("Appunti è"), &json!("Due righe.")));
@@ -568,8 +566,7 @@ async fn upload_of_a_killed_server_is_removed_at_the_next_start() {
     let workspace = Workspace::new();
     workspace.write("notes.txt", "kept");
     assert_eq!(workspace.run(&["documents", "add", "notes.txt"]).status, 0);
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let address = std::fs::read_to_string(workspace.data().join("server")).unwrap();
     let address = address.lines().find_map(|line| line.strip_prefix("url http://")).unwrap().to_owned();
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();

@@ -151,11 +151,8 @@ impl KillHarness {
 
     /// False if it ended before it was ready.
     fn ready(&self, process: &mut RunningProcess) -> bool {
-        if !process.try_read_until("serves at ") {
-            return false;
-        }
-        let line = process.output().lines().last().unwrap().to_owned();
-        *self.api.address.lock().unwrap() = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let Some(address) = process.try_served_at() else { return false };
+        *self.api.address.lock().unwrap() = address;
         true
     }
 

@@ -598,9 +598,7 @@ async fn cancelled_run_does_not_wait_for_its_next_attempt() {
 pub(super) fn serve(workspace: &Workspace, env: &[(&str, String)]) -> (RunningProcess, String) {
     let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
     let mut process = workspace.spawn_with(&line, env);
-    process.read_until("serves at ");
-    let line = process.output().lines().last().unwrap().to_owned();
-    let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+    let address = process.served_at();
     (process, address)
 }
 
@@ -639,14 +637,11 @@ async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBacken
     };
     let (llm, backend, workspace) = (model(), FaultyBackend::start(script), Workspace::bare());
     write_scene(&workspace.path().join("scenes"), backend.address(), "");
-    workspace.write(
-        "house.toml",
-        &format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-             [execution]\nlevel = \"basic\"\nconfirm = \"never\"\n[execution.policies]\nbackoff_ms = 20\n\
-             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-            llm.base_url()
-        ),
+    workspace.write_house(
+        &llm,
+        "[planning]\nfallback_enabled = false\n\
+         [execution]\nlevel = \"basic\"\nconfirm = \"never\"\n\
+         [execution.policies]\nbackoff_ms = 20\n",
     );
     let run = run_after_a_kill(&workspace, (place_of_kill, 0), &format!("{tool} cell x"), || {}).await;
     (backend, run)

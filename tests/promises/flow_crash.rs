@@ -87,11 +87,7 @@ fn reply(request: &Value) -> Scripted {
     match forced_tool(request) {
         Some("PlanFlowPath") => Scripted::forced(request, json!({"reasoning": "", "path": NODES})),
         Some("ReportNode") => Scripted::forced(request, json!({"book": "emma"})),
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": "It is reserved."}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, "It is reserved."),
         _ => Scripted::Text("It is reserved.".into()),
     }
 }
@@ -131,9 +127,7 @@ impl Lending {
     fn start(&self, env: &[(&str, String)]) -> Server {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let mut process = self.workspace.spawn_with(&line, env);
-        process.read_until("serves at ");
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let address = process.served_at();
         Server { process, address, client: self.client.clone() }
     }
 

@@ -285,11 +285,7 @@ fn reader(change: impl Fn(&str) -> Value + Send + Sync + 'static) -> ScriptedLlm
             Scripted::forced(request, json!({"reasoning": "", "path": ["choose", "approve", "report"]}))
         }
         Some("ChangeLists") => Scripted::forced(request, change(&section(request, "reply").unwrap())),
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": null}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, Value::Null),
         _ => Scripted::Text("That was reported.".into()),
     })
 }

@@ -271,11 +271,7 @@ fn replying(
             let name = section(request, "node").unwrap();
             Scripted::forced(request, node(name.trim_start_matches("lookup."), request))
         }
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": null}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, Value::Null),
         _ => Scripted::Text("Here is what was found.".into()),
     })
 }
@@ -555,11 +551,7 @@ async fn node_of_a_model_that_fails_uses_its_function_and_the_failure_is_recorde
     let llm = ScriptedLlm::start(|request, _| match forced_tool(request) {
         Some("ReportNode") => Scripted::status(400),
         Some("PlanFlowPath") => Scripted::forced(request, json!({"reasoning": "", "path": FULL})),
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": "That is what was found."}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, "That is what was found."),
         _ => Scripted::Text("That is what was found.".into()),
     });
     let world = World::start(llm, |setup| setup.set("planning.fallback_enabled", true)).await;

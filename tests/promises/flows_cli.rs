@@ -114,8 +114,7 @@ fn run_of_last_plan(workspace: &Workspace) -> String {
 #[test]
 fn server_plans_the_same_path() {
     let workspace = workspace();
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let there = document(&workspace.run(&["flows", "plan", "outing", ASK, "--state", STATE, "--json"]));
     assert_eq!(there["flows"][0]["path"], json!(["forecast", "advise"]), "{there:#}");
     let unknown = workspace.run(&["flows", "plan", "journey", ASK]);

@@ -260,14 +260,9 @@ async fn question_in_flight_is_asked_again_after_a_kill_and_nothing_is_sent_twic
         let (backend, workspace) = (FaultyBackend::start(always), Workspace::bare());
         let llm = mapped_by(|_| right());
         write_scene(&workspace.path().join("scenes"), backend.address(), EXPECT);
-        workspace.write(
-            "house.toml",
-            &format!(
-                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-                 [execution]\nlevel = \"intelligent\"\n[[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\n\
-                 forcing = \"named\"\n",
-                llm.base_url()
-            ),
+        workspace.write_house(
+            &llm,
+            "[planning]\nfallback_enabled = false\n[execution]\nlevel = \"intelligent\"\n",
         );
         // The plan is asked for first.
         let skipped = u32::from(at.contains("model"));

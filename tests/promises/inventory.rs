@@ -320,9 +320,7 @@ async fn commit_of_a_program_that_is_killed_before_its_outcome_is_recorded_is_ma
     let crash =
         [("CRASH_POINT_AT", "before:tool_completed".to_owned()), ("CRASH_POINT_SKIP", "4".to_owned())];
     workspace.spawn_with(&chat("Sell 3 espresso cups"), &crash).end();
-    let line = ["serve", "--addr", "127.0.0.1:0", "--config", "shop.toml", "--scenes", SCENES];
-    let mut server = workspace.spawn(&line);
-    server.read_until("serves at ");
+    let server = workspace.serve(&["--config", "shop.toml", "--scenes", SCENES]);
     let told = workspace.run(&chat("How many espresso cups do we have?"));
     assert!(told.out.contains("39 cups, 1 transactions."), "{told:#?}");
     server.kill();
@@ -335,8 +333,7 @@ fn sale_that_is_killed_between_intent_and_outcome_is_made_once() {
         let crash = [("CRASH_POINT_AT", place.to_owned())];
         let line = ["chat", "-q", "--scenes", SCENES, "--session", "s", "Sell 3 espresso cups"];
         workspace.spawn_with(&line, &crash).end();
-        let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0", "--scenes", SCENES]);
-        server.read_until("serves at ");
+        let server = workspace.serve(&["--scenes", SCENES]);
         // Queued behind the sale, which is resumed first.
         let line = ["chat", "-q", "--scenes", SCENES, "--session", "s", "How many espresso cups do we have?"];
         let told = workspace.run(&line);

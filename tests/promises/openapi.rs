@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Reply, ServedEngine, Shelf};
+use crate::support::{Reply, Shelf};
 
 /// The documented methods of each route.
 fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
@@ -16,8 +16,7 @@ fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
 
 #[tokio::test]
 async fn openapi_document_lists_exactly_the_served_routes() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let document = served.get("/api/openapi.json").await.json();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
     let documented = documented(&document);
@@ -46,8 +45,7 @@ async fn openapi_document_lists_exactly_the_served_routes() {
 
 #[tokio::test]
 async fn every_reference_in_the_document_resolves() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let document = served.get("/api/openapi.json").await.json();
     let mut names = BTreeSet::new();
     references(&document, &mut names);
@@ -103,8 +101,7 @@ fn conforms(document: &Value, method: &str, path: &str, reply: &Reply) {
 
 #[tokio::test]
 async fn replies_conform_to_the_document() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let document = served.get("/api/openapi.json").await.json();
     let with = |mut body: Value, key: &str, value: Value| {
         body[key] = value;

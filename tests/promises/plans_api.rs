@@ -40,8 +40,7 @@ async fn delete(served: &ServedEngine, path: &str) -> Reply {
 
 #[tokio::test]
 async fn plan_waits_for_approval_and_executes_once() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     assert_eq!(plan["version"], 1);
     assert_eq!(plan["objective"], "book");
@@ -69,8 +68,7 @@ async fn plan_waits_for_approval_and_executes_once() {
 
 #[tokio::test]
 async fn one_of_fifty_simultaneous_approvals_counts() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     let once = || approve(&served, &plan, json!({"version": 1}));
     let mut all = join_all((0..50).map(|_| once())).await;
@@ -93,8 +91,7 @@ async fn one_of_fifty_simultaneous_approvals_counts() {
 
 #[tokio::test]
 async fn approval_of_an_unseen_version_is_refused() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.assert_problem(409, "approval.changed");
     approve(&served, &plan, json!({"version": 7})).await.assert_problem(409, "approval.changed");
@@ -120,8 +117,7 @@ async fn approval_of_an_unseen_version_is_refused() {
 #[tokio::test]
 async fn multi_version_plan_needs_the_seen_version_or_hash() {
     for seen in ["version", "hash"] {
-        let office = Office::open();
-        let served = ServedEngine::start(office.setup()).await;
+        let (office, served) = Office::serve().await;
         let plan = waiting_plan(&served, "book").await;
         // Another user replaces the plan after the approver has read it.
         let body = json!({"feedback": "look first", "version": 1});
@@ -143,8 +139,7 @@ async fn multi_version_plan_needs_the_seen_version_or_hash() {
 
 #[tokio::test]
 async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     let modify = async |body: Value| served.post(&plan_path(&plan, "/modify"), &body).await;
 
@@ -197,8 +192,7 @@ async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
 
 #[tokio::test]
 async fn held_plan_starts_with_a_second_approval() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     let held = approve(&served, &plan, json!({"execute": false})).await;
     assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
@@ -225,8 +219,7 @@ async fn held_plan_starts_with_a_second_approval() {
 
 #[tokio::test]
 async fn cancelled_waiting_plan_executes_nothing() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     let reply = served.post(&plan_path(&plan, "/cancel"), &json!({"why": "not today"})).await;
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("cancelled")), "{reply:#?}");
@@ -249,8 +242,7 @@ async fn cancelled_waiting_plan_executes_nothing() {
 
 #[tokio::test]
 async fn plan_cancelled_midway_reports_completed_work() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let plan = waiting_plan(&served, "put").await;
     assert_eq!(approve(&served, &plan, json!({})).await.status, 200);
     shelf.started.wait_open().await;
@@ -348,8 +340,7 @@ async fn write_whose_undo_arguments_are_missing_is_reported_as_not_undone() {
 
 #[tokio::test]
 async fn plan_is_rendered_as_text_and_as_a_flowchart() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (_office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "see and book").await;
     let text = served.get(&plan_path(&plan, "?format=text")).await;
     assert_eq!((text.status, text.header("content-type")), (200, "text/plain; charset=utf-8"));
@@ -382,8 +373,7 @@ async fn plan_is_rendered_as_text_and_as_a_flowchart() {
 
 #[tokio::test]
 async fn plans_are_listed_with_pages_and_filters_and_erased() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (_office, served) = Office::serve().await;
     let mut plans = Vec::new();
     for number in 0..5 {
         let body = json!({"message": "book", "session_id": format!("s-{}", number % 2)});
@@ -421,8 +411,7 @@ async fn plans_are_listed_with_pages_and_filters_and_erased() {
 
 #[tokio::test]
 async fn client_supplied_plan_is_executed_as_sent() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let step = json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"],
         "prepared_calls": [{"tool": "Book", "arguments": {"room": "r1"}}]});
     let sent = json!({"needs_execution": true, "reasoning": "by hand", "steps": [step]});
@@ -454,8 +443,7 @@ async fn client_supplied_plan_is_executed_as_sent() {
 
 #[tokio::test]
 async fn dry_run_reads_and_reports_planned_writes() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let mut body = ask("see and book");
     body["dry_run"] = json!(true);
     let document = served.post("/api/chat", &body).await.json();
@@ -568,8 +556,7 @@ async fn plan_approval_covers_shown_writes_only() {
 /// As configured by default, the calls of an approved plan are made as they were shown.
 #[tokio::test]
 async fn approved_write_that_an_approver_changed_is_executed_as_changed() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "see and book").await;
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][1]["prepared_calls"] = json!([{"tool": "Book", "arguments": {"room": "r2"}}]);

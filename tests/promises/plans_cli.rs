@@ -362,8 +362,7 @@ fn decisions_are_sent_to_the_server_that_owns_the_directory() {
     let workspace = &library.workspace;
     let (task, changed, cancelled) =
         (library.request_reservation(), library.request_reservation(), library.request_reservation());
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let ran = workspace.run(&["plans", "approve", &task, "--user", "lucia"]);
     assert!(ran.status == 2 && ran.err.contains("error[usage.user]"), "{ran:?}");
     let ran = workspace.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
@@ -420,8 +419,7 @@ fn key_of_the_environment_is_sent_to_a_server_with_keys() {
         .run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--role", "approver", "--json"]);
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let key = made["key"].as_str().unwrap().to_owned();
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let _server = workspace.serve(&[]);
     assert_refused(&workspace.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
     assert!(library.reserved().is_empty());
     let ran =

@@ -260,11 +260,7 @@ fn reserve(request: &Value) -> Scripted {
                 {"step_number": 1, "scene_name": "Shelf", "purpose": "Reserve them",
                  "expected_tools": ["Look", "Reserve"], "depends_on_step": null}]}),
         ),
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "Done.",
-                   "missing_information": null, "answer": "Everything was done."}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, "Everything was done."),
         _ => match tool_results(request).len() {
             0 => Scripted::call("Look", json!({"book": "shelf"})),
             done => match requested.get(done - 1) {

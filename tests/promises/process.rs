@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::ScriptedLlm;
+
 /// The main request.
 pub const MAIN: &str =
     "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
@@ -23,6 +25,9 @@ pub static CRASHING: LazyLock<String> = LazyLock::new(|| {
     assert!(path.exists(), "{} is missing; build it with `cargo build --examples`", path.display());
     path.into_os_string().into_string().unwrap()
 });
+
+/// Before the address of a server that is ready.
+const SERVES_AT: &str = "proscenium serves at ";
 
 /// The file with the root certificates.
 const ROOTS: &str = "SSL_CERT_FILE";
@@ -90,6 +95,16 @@ impl Workspace {
         std::fs::write(path, text).unwrap();
     }
 
+    /// Writes `house.toml`, with a scripted model, only the scenes of the directory, and `more` sections.
+    pub fn write_house(&self, llm: &ScriptedLlm, more: &str) {
+        let text = format!(
+            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n{more}\
+             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
+            llm.base_url()
+        );
+        self.write("house.toml", &text);
+    }
+
     /// A process that has not been started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_of(SHIPPED, arguments)
@@ -125,6 +140,13 @@ impl Workspace {
     /// Starts a process and leaves it running.
     pub fn spawn(&self, arguments: &[&str]) -> RunningProcess {
         self.spawn_with(arguments, &[])
+    }
+
+    /// A server on a free port that is ready, with more arguments.
+    pub fn serve(&self, more: &[&str]) -> RunningProcess {
+        let mut server = self.spawn(&[&["serve", "--addr", "127.0.0.1:0"], more].concat());
+        server.served_at();
+        server
     }
 
     /// Starts a process with these additional variables, and leaves it running. A crash point variable
@@ -214,6 +236,22 @@ impl RunningProcess {
             self.output.push_str(&line);
         }
         true
+    }
+
+    /// Reads its standard output until it serves; its address.
+    pub fn served_at(&mut self) -> String {
+        self.read_until(SERVES_AT);
+        self.address()
+    }
+
+    /// The same; `None` if the process ends first.
+    pub fn try_served_at(&mut self) -> Option<String> {
+        self.try_read_until(SERVES_AT).then(|| self.address())
+    }
+
+    /// The address of a server that is ready.
+    pub fn address(&self) -> String {
+        self.output.rsplit(SERVES_AT).next().unwrap().trim().to_owned()
     }
 
     /// Reads its standard error up to a line that contains `what`.

@@ -366,9 +366,7 @@ impl Server {
     fn start(workspace: &Workspace) -> Self {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let mut process = workspace.spawn(&line);
-        process.read_until("serves at ");
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let address = process.served_at();
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         Self { process, address, client }
     }

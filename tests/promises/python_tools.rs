@@ -11,7 +11,7 @@ use proscenium::store::Store;
 use proscenium::{Builder, Engine, StartError};
 use serde_json::{Value, json};
 
-use crate::process::{RunningProcess, Workspace};
+use crate::process::Workspace;
 use crate::server_api::ask;
 use crate::support::faulty_backend::{FaultyBackend, Misbehaviour};
 use crate::support::model_script::ModelScript;
@@ -438,9 +438,7 @@ fn no_file_harms_check_or_a_server_that_reloads() {
     let [toml, python] = loans();
     workspace.write("live/loans/scene.toml", toml);
     workspace.write("live/loans/tools.py", python);
-    let line = ["serve", "--addr", "127.0.0.1:0", "--scenes", "live"];
-    let mut server = workspace.spawn(&line);
-    server.read_until("serves at ");
+    let mut server = workspace.serve(&["--scenes", "live"]);
     for (name, text, _) in hostile_files() {
         let scene = format!(
             "name = \"{name}\"\ndescription = \"It does.\"\ninstructions = \"Do.\"\nexamples = [{{ say = \"Do {name}\" }}]\n\
@@ -530,18 +528,13 @@ async fn write_whose_server_is_killed_is_committed_once_or_referred_to_a_person(
         ),
     );
     let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-    let started = |process: &mut RunningProcess| {
-        process.read_until("serves at ");
-        let line = process.output().lines().last().unwrap().to_owned();
-        line.rsplit("serves at ").next().unwrap().trim().to_owned()
-    };
     // The one with `c` is killed between its commit and the entry of the journal; the others are in the middle of their function.
     let crash = [
         ("CRASH_POINT_AT", "before:tool_completed".to_owned()),
         ("CRASH_POINT_WORDS", "Add to c".to_owned()),
     ];
     let mut server = workspace.spawn_with(&line, &crash);
-    let address = started(&mut server);
+    let address = server.served_at();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = |words: &str| {
         let body =
@@ -558,7 +551,7 @@ async fn write_whose_server_is_killed_is_committed_once_or_referred_to_a_person(
     drop(server.end());
 
     let mut server = workspace.spawn(&line);
-    let address = started(&mut server);
+    let address = server.served_at();
     let get = async |path: &str| -> Value {
         client.get(format!("{address}{path}")).send().await.unwrap().json().await.unwrap()
     };

@@ -261,14 +261,11 @@ async fn finished_after_a_restart(
 ) -> (FaultyBackend, usize, Value) {
     let (backend, workspace) = (FaultyBackend::start(failing), Workspace::bare());
     write_scene(&workspace.path().join("scenes"), backend.address(), "");
-    workspace.write(
-        "house.toml",
-        &format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-             [execution]\nlevel = \"adaptive\"\nconfirm = \"never\"\n[execution.policies]\nbackoff_ms = 20\n\
-             attempts = 1\n[[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-            llm.base_url()
-        ),
+    workspace.write_house(
+        &llm,
+        "[planning]\nfallback_enabled = false\n\
+         [execution]\nlevel = \"adaptive\"\nconfirm = \"never\"\n\
+         [execution.policies]\nbackoff_ms = 20\nattempts = 1\n",
     );
     let scene = workspace.path().join("scenes/desk/scene.toml");
     let run = run_after_a_kill(&workspace, killed_at, words, || edit(&scene)).await;
@@ -458,15 +455,12 @@ async fn runs_that_wait_for_one_consultation_when_the_server_is_killed_all_end_w
     let (backend, workspace, gate) = (FaultyBackend::start(failing), Workspace::bare(), Gate::closed());
     let llm = gated(&gate, "retry");
     write_scene(&workspace.path().join("scenes"), backend.address(), "");
-    workspace.write(
-        "house.toml",
-        &format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-             [execution]\nlevel = \"adaptive\"\nconfirm = \"never\"\n[execution.policies]\nbackoff_ms = 20\n\
-             attempts = 1\n[execution.consultations]\ntimeout_ms = 60000\n[execution.breaker]\nfailures = 0\n\
-             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-            llm.base_url()
-        ),
+    workspace.write_house(
+        &llm,
+        "[planning]\nfallback_enabled = false\n\
+         [execution]\nlevel = \"adaptive\"\nconfirm = \"never\"\n\
+         [execution.policies]\nbackoff_ms = 20\nattempts = 1\n\
+         [execution.consultations]\ntimeout_ms = 60000\n[execution.breaker]\nfailures = 0\n",
     );
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let (killed, address) = serve(&workspace, &[]);

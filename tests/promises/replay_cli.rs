@@ -22,8 +22,7 @@ fn document(workspace: &Workspace, arguments: &[&str]) -> (i32, Value) {
 #[test]
 fn run_is_replayed_identically_while_a_server_is_running() {
     let (workspace, run) = completed_main_request();
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("serves at ");
+    let _server = workspace.serve(&[]);
     let ran = workspace.run(&["replay", &run]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{}", ran.out);
     assert!(ran.out.starts_with(&format!("run {run}: completed, ")), "{}", ran.out);

@@ -61,9 +61,7 @@ impl RestartHarness {
     fn start(&self, env: &[(&str, String)]) -> Server {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let mut process = self.workspace.spawn_with(&line, env);
-        assert!(process.try_read_until("serves at "), "{}", process.output());
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let address = process.served_at();
         Server { process, address }
     }
 

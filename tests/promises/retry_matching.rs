@@ -296,8 +296,7 @@ async fn retry(served: &ServedEngine, stream: bool) -> Reply {
 
 #[tokio::test]
 async fn client_learns_of_interruption_when_runs_are_not_resumed() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let run = disconnected_run(&served, false, 1).await;
     let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1");
     let body = json!({"messages": [{"role": "user", "content": "put"}]});
@@ -328,8 +327,7 @@ async fn client_learns_of_interruption_when_runs_are_not_resumed() {
 
 #[tokio::test]
 async fn retry_moves_its_run_to_the_front_of_recovery() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     // As many conversations as are resumed at once.
     for number in 0..64 {
         drop(served.submit(&format!("s-{number}"), "wait").await.unwrap());

@@ -24,8 +24,7 @@ struct KeyedOffice {
 
 impl KeyedOffice {
     async fn open() -> Self {
-        let office = Office::open();
-        let served = ServedEngine::start(office.setup()).await;
+        let (office, served) = Office::serve().await;
         let key = async |user: &str, no_own_approval: bool| {
             let tenant = TenantId::new("acme").unwrap();
             let rules = KeyRules { no_own_approval, role: Role::Approver, ..KeyRules::default() };

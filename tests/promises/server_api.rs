@@ -69,8 +69,7 @@ async fn named_conversation_is_kept_by_the_server() {
 
 #[tokio::test]
 async fn unnamed_conversation_uses_the_sent_messages() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let first = served.post("/api/chat", &ask("look")).await.json();
     let body = json!({"messages": [
         {"role": "system", "content": "Be brief."},
@@ -158,8 +157,7 @@ async fn stream_is_ordered_and_resumable_at_any_event() {
 
 #[tokio::test]
 async fn running_run_can_be_followed() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let stream = served.request("POST", "/api/chat").header("accept", "text/event-stream");
     let mut events = Events::of(stream.json(&ask("wait")).send().await.unwrap());
     let started = events.next().await.unwrap();
@@ -230,8 +228,7 @@ async fn scenes_are_listed_with_their_tools() {
 
 #[tokio::test]
 async fn runs_are_listed_with_pages_and_filters() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let mut runs = Vec::new();
     for number in 0..5 {
         let body = with(ask("look"), "session_id", format!("s-{}", number % 2));
@@ -270,8 +267,7 @@ async fn runs_are_listed_with_pages_and_filters() {
 
 #[tokio::test]
 async fn cancelled_run_stops_at_its_next_safe_point() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let stream = served.request("POST", "/api/chat").json(&with(ask("put"), "stream", true));
     let mut events = Events::of(stream.send().await.unwrap());
     let run = events.next().await.unwrap().data["run_id"].as_str().unwrap().to_owned();
@@ -297,8 +293,7 @@ async fn cancelled_run_stops_at_its_next_safe_point() {
 
 #[tokio::test]
 async fn conversations_are_listed_shown_and_erased_completely() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let mut runs = Vec::new();
     for session in ["s-1", "s-2", "s-1"] {
         let reply = served.post("/api/chat", &with(ask("look"), "session_id", session)).await.json();
@@ -439,8 +434,7 @@ async fn missing_resources_and_unaccepted_methods_are_reported() {
 
 #[tokio::test]
 async fn head_gets_the_reply_to_get_without_its_body() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let ended = served.post("/api/chat", &ask("look")).await.json();
     let run = ended["run_id"].as_str().unwrap();
     let mut body = ask("put at once");
@@ -476,8 +470,7 @@ async fn head_gets_the_reply_to_get_without_its_body() {
 
 #[tokio::test]
 async fn invalid_bodies_are_reported_with_their_location() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let post = async |media: &str, body: &str| {
         let request = served.request("POST", "/api/chat").header("content-type", media).body(body.to_owned());
         Reply::of(request.send().await.unwrap()).await
@@ -542,8 +535,7 @@ async fn invalid_bodies_are_reported_with_their_location() {
 
 #[tokio::test]
 async fn failed_run_is_reported_with_its_completed_work() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let reply = served.post("/api/chat", &ask("fail")).await;
     let problem = reply.json();
     assert!(reply.status >= 500, "{reply:#?}");
@@ -556,8 +548,7 @@ async fn failed_run_is_reported_with_its_completed_work() {
 
 #[tokio::test]
 async fn request_with_idempotency_key_executes_once() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let named = |key: &str, words: &str| {
         served.request("POST", "/api/chat").header("idempotency-key", key).json(&ask(words))
     };
@@ -580,8 +571,7 @@ async fn request_with_idempotency_key_executes_once() {
 
 #[tokio::test]
 async fn request_controls_its_cache_use() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let calls = async |path: &str, mode: Option<&str>| -> usize {
         let before = shelf.llm.count();
         let message = json!({"role": "user", "content": "look"});

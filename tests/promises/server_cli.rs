@@ -15,13 +15,6 @@ use super::support::{Scripted, ScriptedLlm, forced_tool};
 
 const BOOK: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// A server of a workspace.
-fn serve(workspace: &Workspace, more: &[&str]) -> RunningProcess {
-    let mut server = workspace.spawn(&[&["serve", "--addr", "127.0.0.1:0"], more].concat());
-    server.read_until("proscenium serves at http://");
-    server
-}
-
 fn stop(server: RunningProcess) -> ProcessOutput {
     server.signal("TERM");
     let ran = server.end();
@@ -68,7 +61,7 @@ fn assert_refused(ran: &ProcessOutput, status: i32, code: &str, expected: &[&str
 #[test]
 fn message_answered_by_the_server_is_shown_as_local() {
     let (workspace, alone) = (Workspace::new(), Workspace::new());
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let ran = workspace.run(&["chat", MAIN]);
     let here = alone.run(&["chat", MAIN]);
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
@@ -100,7 +93,7 @@ fn message_answered_by_the_server_is_shown_as_local() {
 #[test]
 fn piped_lines_are_turns_of_one_server_conversation() {
     let workspace = Workspace::new();
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let ran = workspace.pipe(&["chat", "--json"], "Che tempo fa a Milano?\nE a Roma?\n");
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     let turns: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -117,7 +110,7 @@ fn piped_lines_are_turns_of_one_server_conversation() {
 #[test]
 fn server_plans_and_executes_nothing() {
     let (workspace, alone) = (Workspace::new(), Workspace::new());
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let ran = workspace.run(&["plan", MAIN]);
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     let same = |ran: &ProcessOutput| {
@@ -138,7 +131,7 @@ fn server_plans_and_executes_nothing() {
 #[test]
 fn approval_dry_run_and_yes_work_through_the_server() {
     let workspace = Workspace::new();
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let ran = workspace.run(&["chat", "--dry-run", BOOK]);
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     assert!(ran.err.contains("\"dry_run\":true"), "{}", ran.err);
@@ -162,7 +155,7 @@ fn approval_dry_run_and_yes_work_through_the_server() {
 #[test]
 fn piped_line_with_only_no_decides_at_the_server() {
     let workspace = Workspace::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     for line in [&["chat", "--json"][..], &["chat", "--json", "--require-approval"]] {
         let ran = workspace.pipe(line, &format!("{BOOK}\nno\n"));
         let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -186,7 +179,7 @@ fn ambiguous_yes_is_answered_with_the_exact_command() {
         let ran = workspace.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
         assert_eq!(ran.status, 3, "{ran:?}");
     }
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     ambiguous();
     stop(server);
     // Locally, one process has to know them both.
@@ -204,7 +197,7 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
     }
     workspace.write("one.toml", "[planning]\nmax_steps = 5\n");
     workspace.write("two.toml", "[planning]\nmax_steps = 5\n");
-    let server = serve(&workspace, &["--config", "one.toml", "--scenes", "scenes"]);
+    let server = workspace.serve(&["--config", "one.toml", "--scenes", "scenes"]);
     let ask = |more: &[&str]| workspace.run(&[&["chat", "Che tempo fa a Milano?"], more].concat());
     assert_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
     assert_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
@@ -246,7 +239,7 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
 fn ctrl_c_stops_the_run_at_the_server() {
     let (llm, receiver) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
     receiver.recv().unwrap();
     chat.signal("INT");
@@ -329,7 +322,7 @@ fn ctrl_c_ends_waiting_for_a_draft_of_the_server() {
 fn second_ctrl_c_exits_a_run_of_a_hanging_server() {
     let (llm, _told) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let mut chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
     chat.read_stderr_until("step 1 Weather: started");
     server.signal("STOP");
@@ -343,7 +336,7 @@ fn key_determines_user_and_tenant_at_the_server() {
     let workspace = Workspace::new();
     let made = document(&workspace.run(&["keys", "create", "--tenant", "acme", "--user", "lucia", "--json"]));
     let key = made["key"].as_str().unwrap().to_owned();
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     assert_refused(&workspace.run(&["chat", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
     assert_refused(&workspace.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
     let shown = [("PROSCENIUM_API_KEY", key.clone())];
@@ -386,7 +379,7 @@ fn runs_of_another_tenant_are_shown_without_a_key_and_not_with_a_key_of_another(
         [("PROSCENIUM_API_KEY", made["key"].as_str().unwrap().to_owned())]
     };
     let (acme, umbrella) = (made("acme"), made("umbrella"));
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let ran = workspace.spawn_with(&["chat", "--require-approval", BOOK], &acme).end();
     assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
     let shows: [&[&str]; 3] = [&["runs", "list"], &["plans", "list"], &["approvals", "list"]];
@@ -430,7 +423,7 @@ fn invalid_key_is_refused_by_every_command_alike() {
     assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
     let listed = document(&workspace.run(&["plans", "list", "--json"]));
     let (task, run) = (listed[0]["task_id"].as_str().unwrap(), listed[0]["run_id"].as_str().unwrap());
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     assert_eq!(workspace.run(&["keys", "revoke", &revoked]).status, 0);
     let unknown = format!("psk_{}_{}", "0".repeat(16), "0".repeat(64));
     let commands: [&[&str]; 12] = [
@@ -464,7 +457,7 @@ fn invalid_key_is_refused_by_every_command_alike() {
 fn server_with_another_default_tenant_is_followed() {
     let workspace = Workspace::new();
     workspace.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");
-    let server = serve(&workspace, &["--config", "acme.toml"]);
+    let server = workspace.serve(&["--config", "acme.toml"]);
     let ran = workspace.run(&["chat", "--require-approval", BOOK]);
     assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
     assert!(ran.err.contains("Waits for a person's yes: plan 1"), "{}", ran.err);
@@ -490,7 +483,7 @@ fn server_with_another_default_tenant_is_followed() {
 fn run_of_a_killed_server_is_reported_as_unfinished() {
     let (llm, receiver) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
-    let server = serve(&workspace, &[]);
+    let server = workspace.serve(&[]);
     let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
     receiver.recv().unwrap();
     server.kill();
@@ -513,7 +506,7 @@ fn run_finished_during_drain_is_shown_to_its_end() {
         weather_model(request)
     });
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
-    let mut server = serve(&workspace, &[]);
+    let mut server = workspace.serve(&[]);
     let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
     receiver.recv().unwrap();
     server.signal("TERM");
@@ -532,8 +525,8 @@ fn run_finished_during_drain_is_shown_to_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn plan_and_approval_documents_are_equal_locally_and_remotely() {
     let workspace = Workspace::new().with("PROSCENIUM__APPROVAL__EXPIRES_S", "86400");
-    let server = serve(&workspace, &[]);
-    let (_, url) = server.output().trim().split_once("serves at ").unwrap();
+    let server = workspace.serve(&[]);
+    let url = server.address();
     let get = async |path: String| -> Value {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         client.get(format!("{url}{path}")).send().await.unwrap().json().await.unwrap()

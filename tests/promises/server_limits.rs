@@ -136,8 +136,7 @@ async fn disconnected_client_does_not_stop_its_run() {
     for (words, reached) in [("wait", true), ("put", false)] {
         for (path, body) in chats(&ask(words)) {
             for stream in [false, true] {
-                let shelf = Shelf::new();
-                let served = ServedEngine::start(shelf.setup()).await;
+                let (shelf, served) = Shelf::serve().await;
                 let mut body = body.clone();
                 body["stream"] = json!(stream);
                 let connection = served.raw(wire(path, "", &body).as_bytes()).await;

@@ -118,8 +118,7 @@ async fn day_that_does_not_exist_is_asked_about() {
 
 #[tokio::test]
 async fn completion_contains_the_answer_and_usage() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let reply = send(&served, &ask("look"), &[]).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     let body = reply.json();
@@ -140,8 +139,7 @@ async fn completion_contains_the_answer_and_usage() {
 
 #[tokio::test]
 async fn streamed_chunks_equal_the_completion() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let whole = send(&served, &ask("look"), &[]).await.json();
     let chunks = chunks(&send(&served, &streamed("look"), &[]).await);
     assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
@@ -155,8 +153,7 @@ async fn streamed_chunks_equal_the_completion() {
 
 #[tokio::test]
 async fn stream_ends_with_usage_when_requested() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let body = with(streamed("look"), "stream_options", json!({"include_usage": true}));
     let reply = send(&served, &body, &[]).await;
     let chunks = chunks(&reply);
@@ -217,8 +214,7 @@ async fn progress_is_streamed_when_enabled() {
 
 #[tokio::test]
 async fn unsupported_parameters_are_refused_by_name() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
     let image = json!([{"role": "user", "content": [{"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": "data:,"}}]}]);
@@ -266,8 +262,7 @@ async fn unsupported_parameters_are_refused_by_name() {
 
 #[tokio::test]
 async fn common_client_defaults_are_accepted() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let habits = json!({"temperature": 0.2, "top_p": 1, "max_tokens": 100, "max_completion_tokens": 100, "seed": 1,
         "user": "u", "tools": [], "tool_choice": "auto", "response_format": {"type": "text"}, "n": 1, "stop": null,
         "logprobs": false, "modalities": ["text"], "presence_penalty": 0, "metadata": {}, "store": false});
@@ -286,8 +281,7 @@ async fn common_client_defaults_are_accepted() {
 
 #[tokio::test]
 async fn harmless_fields_of_chat_applications_are_ignored() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
     let habits = json!({"n": 1.0, "stream": 0, "stop": "", "logprobs": 0, "top_logprobs": 0, "tools": tool,
         "tool_choice": "none", "functions": tool, "function_call": "none", "response_format": {}, "audio": null,
@@ -307,8 +301,7 @@ async fn harmless_fields_of_chat_applications_are_ignored() {
 
 #[tokio::test]
 async fn aborted_answers_and_tools_of_another_model_may_be_in_the_history() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let call = json!([{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
     let messages = json!([
         {"role": "user", "content": "put"},
@@ -365,8 +358,7 @@ async fn oldest_messages_of_a_long_conversation_are_left_out() {
 
 #[tokio::test]
 async fn named_conversation_is_kept() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let named = [("x-session-id", "s-1")];
     for _ in 0..2 {
         assert_eq!(send(&served, &ask("look"), &named).await.header("x-session-id"), "s-1");
@@ -378,8 +370,7 @@ async fn named_conversation_is_kept() {
 
 #[tokio::test]
 async fn unnamed_conversations_never_mix() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let look = ask("look");
     let (first, second) = tokio::join!(send(&served, &look, &[]), send(&served, &look, &[]));
     assert_ne!(first.header("x-run-id"), second.header("x-run-id"));
@@ -399,8 +390,7 @@ async fn unnamed_conversations_never_mix() {
 
 #[tokio::test]
 async fn failure_after_acceptance_forbids_retries() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (_shelf, served) = Shelf::serve().await;
     let reply = send(&served, &ask("fail"), &[]).await;
     assert!(reply.status >= 500, "{reply:#?}");
     let error = reply.json()["error"].clone();
@@ -417,8 +407,7 @@ async fn failure_after_acceptance_forbids_retries() {
 
 #[tokio::test]
 async fn request_with_idempotency_key_executes_once() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let named = [("idempotency-key", "k-1")];
     let first = send(&served, &ask("put at once"), &named).await;
     let again = send(&served, &ask("put at once"), &named).await;
@@ -452,8 +441,7 @@ enum Break {
 }
 
 async fn broken_and_sent_again(how: Break, stream: bool) {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let body = if stream { streamed("put") } else { ask("put") };
     let first = wire(CHAT, "x-stainless-retry-count: 0\r\n", &body);
     let mut connection = served.raw(first.as_bytes()).await;
@@ -521,8 +509,7 @@ async fn retry_after_a_broken_connection_executes_once() {
 
 #[tokio::test]
 async fn server_notices_a_disconnected_client() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
     shelf.started.wait_open().await;
     // It half-closes; the server closes the connection without an answer.
@@ -537,8 +524,7 @@ async fn server_notices_a_disconnected_client() {
 
 #[tokio::test]
 async fn first_attempt_never_matches_another_run() {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let lost = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
     shelf.started.wait_open().await;
     drop(lost);

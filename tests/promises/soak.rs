@@ -322,14 +322,11 @@ async fn soak_over_kill_9_writes_nothing_twice_and_ends_every_run() {
     let (requests, between) = (size(40), size(40).min(50));
     let (llm, backend, workspace) = (model(), FaultyBackend::start(script), Workspace::bare());
     write_scene(&workspace.path().join("scenes"), backend.address(), POLICIES);
-    workspace.write(
-        "house.toml",
-        &format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
-             [execution]\nlevel = \"basic\"\nconfirm = \"never\"\n[execution.policies]\nbackoff_ms = 10\n\
-             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-            llm.base_url()
-        ),
+    workspace.write_house(
+        &llm,
+        "[planning]\nfallback_enabled = false\n\
+         [execution]\nlevel = \"basic\"\nconfirm = \"never\"\n\
+         [execution.policies]\nbackoff_ms = 10\n",
     );
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let (mut server, mut address) = serve(&workspace, &[]);

@@ -246,8 +246,7 @@ async fn edit_plan(served: &ServedEngine, plan: &Value, purpose: &str) -> Reply 
 
 #[tokio::test]
 async fn plan_versions_are_bounded_and_listed_in_pages() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (_office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     for version in 2..=32 {
         let reply = edit_plan(&served, &plan, &format!("Book it, version {version}")).await;
@@ -294,8 +293,7 @@ async fn plan_versions_are_bounded_and_listed_in_pages() {
 
 #[tokio::test]
 async fn plan_and_total_version_size_are_bounded() {
-    let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let (_office, served) = Office::serve().await;
     let plan = waiting_plan(&served, "book").await;
     let long = |kilobytes: usize, letter: &str| letter.repeat(kilobytes * 1024);
     edit_plan(&served, &plan, &long(257, "x")).await.assert_problem(413, "plan.too_large");

@@ -552,8 +552,7 @@ fn a_large_document_is_summarised_in_bounded_memory() {
     let workspace = Workspace::new();
     let text = large_document();
     workspace.write("large.md", &text);
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let first = workspace.ask("Che tempo fa a Milano?", &[]);
     assert_eq!(first["status"], "completed", "{first:#}");
     let Some(before) = server.peak_memory() else {

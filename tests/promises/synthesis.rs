@@ -27,11 +27,7 @@ fn model(plan: Value, synthesis: impl Fn(usize) -> Value + Send + Sync + 'static
     ScriptedLlm::start(move |request, _| match forced_tool(request) {
         Some("CreateExecutionPlan") => Scripted::forced(request, plan.clone()),
         Some("ReportNode") => Scripted::forced(request, synthesis(asked.fetch_add(1, Ordering::SeqCst))),
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": null}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, Value::Null),
         _ => Scripted::Text("That is what was found.".into()),
     })
 }

@@ -34,8 +34,7 @@ async fn key(served: &ServedEngine, tenant: &str, user: &str) -> (String, String
 }
 
 async fn tenants() -> Tenants {
-    let shelf = Shelf::new();
-    let served = ServedEngine::start(shelf.setup()).await;
+    let (shelf, served) = Shelf::serve().await;
     let (_, ours) = key(&served, "acme", "ada").await;
     let (_, theirs) = key(&served, "rival", "rob").await;
     served.wait_for_keys().await;

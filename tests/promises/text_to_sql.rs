@@ -65,11 +65,7 @@ fn writer(sql: impl Fn(usize, &Value) -> Value + Send + Sync + 'static) -> Scrip
             };
             Scripted::forced(request, reply)
         }
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": null}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, Value::Null),
         _ => Scripted::Text("Here is what was found.".into()),
     })
 }

@@ -187,11 +187,7 @@ fn replaying(sql: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Sc
             };
             Scripted::forced(request, reply)
         }
-        Some("CheckContinuation") => Scripted::forced(
-            request,
-            json!({"should_continue": false, "can_answer_now": true, "reasoning": "", "missing_information": null,
-                "answer": null}),
-        ),
+        Some("CheckContinuation") => Scripted::answered(request, Value::Null),
         // No path is planned: the rules choose one.
         _ => Scripted::Text("Here is what was found.".into()),
     })

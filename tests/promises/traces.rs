@@ -189,8 +189,7 @@ async fn busy_receiver_is_asked_again_and_what_it_rejects_is_counted() {
 async fn lost_spans_are_logged_when_the_server_stops() {
     let silent = OtlpReceiver::start([Answers::Never]);
     let workspace = Workspace::new().with("OTEL_EXPORTER_OTLP_ENDPOINT", silent.address());
-    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_until("proscenium serves at http://");
+    let server = workspace.serve(&[]);
     let answer = workspace.ask("Che tempo fa a Milano?", &[]);
     assert_eq!(answer["status"], "completed", "{answer:#}");
     crate::support::eventually("they are sent", async || silent.exports() == 1).await;

@@ -30,8 +30,7 @@ struct Company {
 
 impl Company {
     async fn open() -> Self {
-        let office = Office::open();
-        let served = ServedEngine::start(office.setup()).await;
+        let (office, served) = Office::serve().await;
         let key = async |user: &str, role: Role| {
             made(&served, user, KeyRules { role, ..KeyRules::default() }).await
         };

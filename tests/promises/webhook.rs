@@ -123,8 +123,7 @@ struct WebhookServer {
 impl WebhookServer {
     fn start(workspace: &Workspace, env: &[(&str, String)]) -> Self {
         let mut process = workspace.spawn_with(&["serve", "--addr", "127.0.0.1:0"], env);
-        process.read_until("serves at ");
-        let base = process.output().rsplit("serves at ").next().unwrap().trim().to_owned();
+        let base = process.served_at();
         Self { process, base }
     }
 

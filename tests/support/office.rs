@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::model_script::ModelScript;
-use super::{Backend, Scripted, ScriptedLlm, Setup, forced_tool, section};
+use super::{Backend, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
 
 const SCRIPT: &str = r#"
 "book": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
@@ -77,6 +77,13 @@ impl Till {
 }
 
 impl Office {
+    /// An office, and a server for it with the usual setup.
+    pub async fn serve() -> (Self, ServedEngine) {
+        let office = Self::open();
+        let served = ServedEngine::start(office.setup()).await;
+        (office, served)
+    }
+
     pub fn open() -> Self {
         Self::open_with("/arguments/room", &json!({"done": "POST /Book"}))
     }

@@ -108,9 +108,7 @@ impl ReleaseFixture {
     pub fn serve(&self, env: &[(&str, &str)]) -> Server<'_> {
         let env: Vec<(&str, String)> = env.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let mut process = self.workspace.spawn_with(&["serve", "--addr", "127.0.0.1:0"], &env);
-        process.read_until("serves at ");
-        let line = process.output().lines().last().unwrap().to_owned();
-        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        let address = process.served_at();
         Server { process, address, client: &self.client }
     }
 

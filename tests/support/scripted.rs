@@ -93,6 +93,14 @@ impl Scripted {
         }
     }
 
+    /// The continuation check's verdict that the request is answered, with the answer or without one.
+    pub fn answered(request: &Value, answer: impl Into<Value>) -> Self {
+        let answer: Value = answer.into();
+        let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "Done.",
+                             "missing_information": null, "answer": answer});
+        Self::forced(request, verdict)
+    }
+
     /// A status without a body of its own.
     pub fn status(code: u16) -> Self {
         let body = json!({"error": {"message": format!("scripted {code}"), "type": "scripted"}}).to_string();

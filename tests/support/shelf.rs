@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::model_script::ModelScript;
-use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section};
+use super::{Gate, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
 
 const SCRIPT: &str = r#"
 "look": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
@@ -72,6 +72,13 @@ impl Shelf {
     /// The number of writes to the shelf.
     pub fn puts(&self) -> usize {
         self.puts.load(Ordering::SeqCst)
+    }
+
+    /// A shelf, and a server for it with the usual setup.
+    pub async fn serve() -> (Self, ServedEngine) {
+        let shelf = Self::new();
+        let served = ServedEngine::start(shelf.setup()).await;
+        (shelf, served)
     }
 
     pub fn setup(&self) -> Setup {
