@@ -41,11 +41,17 @@ pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
 }
 
 /// Asks the user for missing arguments, in the user's language if it is supported. `missing` names
-/// properties of the JSON Schema `parameters`.
-pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], language: &str) -> String {
+/// properties of the JSON Schema `parameters`. `before_18` words it as the rules before revision 18 do.
+pub fn question_for_missing_arguments(
+    parameters: &Value,
+    missing: &[&str],
+    language: &str,
+    before_18: bool,
+) -> String {
     let fields = schema::fields(parameters);
     let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
-    questions::ask_for_missing(&missing, Lang::of(language))
+    let ask = if before_18 { questions::ask_for_missing_before_18 } else { questions::ask_for_missing };
+    ask(&missing, Lang::of(language))
 }
 
 /// Returns whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or

@@ -1,17 +1,28 @@
 //! Questions to the user, worded from the argument schemas.
 
+mod labels;
+mod labels_before_18;
+
 use serde_json::Value;
 
 use super::Lang;
 use super::dates::RangeRole;
-use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::text;
 
 /// Asks for missing arguments.
 pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String {
-    let labels: Vec<String> = missing.iter().map(|f| label(f, lang)).collect();
-    let list = join_list(&labels, lang);
+    ask_for(&labels::of(missing, lang), lang)
+}
+
+/// Asks for missing arguments as the rules before revision 18 do.
+pub(crate) fn ask_for_missing_before_18(missing: &[&ArgumentField], lang: Lang) -> String {
+    let labels: Vec<String> = missing.iter().map(|field| labels_before_18::label(field, lang)).collect();
+    ask_for(&labels, lang)
+}
+
+fn ask_for(labels: &[String], lang: Lang) -> String {
+    let list = join_list(labels, lang);
     let lead = lang.pick([
         "Per procedere mi serve ancora sapere:",
         "To go on I still need to know:",
@@ -139,45 +150,15 @@ pub(crate) fn no_tool_notice(lang: Lang) -> String {
 
 /// Joins a list as in "a, b e c".
 pub(crate) fn join_list(parts: &[String], lang: Lang) -> String {
-    let and = lang.pick([" e ", " and ", " et ", " und ", " y "]);
+    join_list_with(parts, lang.pick([" e ", " and ", " et ", " und ", " y "]))
+}
+
+fn join_list_with(parts: &[String], and: &str) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),
         [head @ .., last] => format!("{}{and}{last}", head.join(", ")),
     }
-}
-
-/// The label of an argument: its everyday name, with the schema's description if that is in the user's
-/// language.
-fn label(field: &ArgumentField, lang: Lang) -> String {
-    let common = common_label(field, lang);
-    let description = first_sentence(&field.description);
-    let written_in = super::detect(&description).map_or(lang, Lang::of);
-    let mut label = match common {
-        Some(common) if written_in == lang && !description.is_empty() && field.kind != ArgumentKind::Date => {
-            format!("{common} ({description})")
-        }
-        Some(common) => common.to_owned(),
-        None if !description.is_empty() && written_in == lang => description,
-        None if !description.is_empty() => format!("{} ({description})", translated_name(field, lang)),
-        None => translated_name(field, lang),
-    };
-    if let ArgumentKind::Enum(choices) = &field.kind {
-        let values: Vec<String> = choices
-            .iter()
-            .take(8)
-            .map(|c| c.value.as_str().map_or_else(|| c.value.to_string(), str::to_owned))
-            .collect();
-        label.push_str(&format!(" ({})", values.join(", ")));
-    }
-    label
-}
-
-/// The first sentence of a description, without format hints.
-fn first_sentence(description: &str) -> String {
-    let first = description.split(['.', ';', '\n', '(']).next().unwrap_or_default();
-    let first = first.split(", YYYY").next().unwrap_or(first).replace("YYYY-MM-DD", "").replace("HH:MM", "");
-    text::shorten(text::one_line(&first).trim_end_matches([',', ' ', ':']), 80).to_owned()
 }
 
 /// The everyday label of an argument, if there is one.
@@ -262,22 +243,4 @@ fn time_labels(role: RangeRole) -> [&'static str; 5] {
         RangeRole::To => ["l'ora di fine", "the end time", "l'heure de fin", "die Endzeit", "la hora de fin"],
         RangeRole::Single => ["l'ora", "the time", "l'heure", "die Uhrzeit", "la hora"],
     }
-}
-
-/// The words of the argument's name, each in the user's language if the dictionary has it.
-fn translated_name(field: &ArgumentField, lang: Lang) -> String {
-    let words: Vec<String> = text::name_words(&field.name)
-        .iter()
-        .map(|word| {
-            if lang != Lang::It {
-                return word.clone();
-            }
-            let known = text::features(word);
-            let row = known.concepts.first().map(|c| lexicon::concept_words(*c)).unwrap_or_default();
-            let italian =
-                row.iter().find(|w| super::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
-            italian.map_or_else(|| word.clone(), |w| (*w).to_owned())
-        })
-        .collect();
-    words.join(" ")
 }

@@ -275,7 +275,12 @@ pub(super) fn question_for(
 ) -> Option<Question> {
     let language = state.language().unwrap_or_default();
     (!missing.is_empty()).then(|| Question {
-        text: language::question_for_missing_arguments(&tool.parameters, missing, language),
+        text: language::question_for_missing_arguments(
+            &tool.parameters,
+            missing,
+            language,
+            !state.settings().has_rules(18),
+        ),
         tool: Some(tool.name.clone()),
         missing: missing.iter().map(|name| (*name).to_owned()).collect(),
         known: Value::Object(given.clone()),

@@ -128,7 +128,7 @@ pub struct Settings {
 /// | 15 | a word in a write's arguments with letters or digits that look like others (Greek or Cyrillic beside Latin, fullwidth) is confirmed unless it was said or found so; a write that differs from one that was done only by optional arguments that say nothing, or by a flag, is a repetition; a write that no word names is confirmed where the request only asks to be told something; an answer that denies nothing names the reads of steps without a result |
 /// | 16 | days with short names of months in Italian, French and Spanish have a source in the words that say them: "15 gen"; a write for one day is confirmed where the request asks for several |
 /// | 17 | days that several words name ("pasado mañana"), and more names of holidays ("Heiligabend", "Año Nuevo"), have a source in these words; a plan for approval whose calls have their arguments as text is read, where the text is an object; an answer of a dry run that denies nothing says that nothing was changed |
-/// | 18 | a run whose answer no model could word, without steps, fails with what kept the model from it, such as `budget.exceeded`, and not with `llm.no_answer`; a result that is null is told in words |
+/// | 18 | a run whose answer no model could word, without steps, fails with what kept the model from it, such as `budget.exceeded`, and not with `llm.no_answer`; a result that is null is told in words; questions for missing values have no formats and lists of values of descriptions, and name values in the user's language; where the answer may tell what can be done, its prompt has what scenes say about themselves in the user's language |
 pub const RULES_REVISION: u16 = 18;
 
 /// Which calls a plan prepares (`planning.prepare`).
