@@ -177,6 +177,15 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
     )
 }
 
+/// What a scene can do: what it says about itself in the user's language, or its description.
+fn capability(state: &RunState, scene: &Scene) -> String {
+    let language = state.language().filter(|_| state.settings().has_rules(18));
+    match language.and_then(|language| scene.about.get(language)) {
+        Some(about) => json!({"scene": scene.name, "about": about}).to_string(),
+        None => json!({"scene": scene.name, "description": scene.description}).to_string(),
+    }
+}
+
 fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     let mode = match (state.plan().is_some_and(|p| p.plan.needs_execution), state.settings().out_of_scope) {
         // A later version without steps still reports what earlier ones did.
@@ -184,10 +193,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
         (_, OutOfScope::Answer) => "out_of_scope",
         (_, OutOfScope::Decline) => "decline",
     };
-    let capabilities: Vec<String> = catalogue
-        .iter()
-        .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
-        .collect();
+    let capabilities: Vec<String> = catalogue.iter().map(|scene| capability(state, scene)).collect();
     let mut data = String::new();
     let stable_first = state.settings().has_rules(3);
     if stable_first {

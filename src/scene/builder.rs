@@ -62,6 +62,12 @@ impl SceneBuilder {
         self
     }
 
+    /// What users read of it in one language (such as `it`) where they ask what can be done; the description by default.
+    pub fn about(mut self, language: &str, text: &str) -> Self {
+        self.draft.about.insert(language.to_owned(), Located::without_line(text.to_owned()));
+        self
+    }
+
     /// Adds an example request that one of its tools serves. Requests are routed by examples, so give
     /// several, in the users' languages.
     pub fn example(mut self, say: &str, tool: &str) -> Self {

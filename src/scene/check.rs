@@ -11,7 +11,7 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::policies::{self, PolicySubject};
-use super::sentences;
+use super::sentences::{self, checked_about};
 use super::{
     Scene, SceneExample, SceneTool, ToolApproval, ToolExpectations, expectations, parameters, python,
     summary_tool, tables, undo,
@@ -97,6 +97,7 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
         "they are all that the scene's model is told",
         report,
     );
+    let about = checked_about(std::mem::take(&mut draft.about), report);
     check_summarises(&draft, report);
     let max_writes = draft
         .max_writes
@@ -123,6 +124,7 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
         table_tools,
         name,
         description: draft.description?.value.trim().to_owned(),
+        about,
         instructions: draft.instructions?.value.trim().to_owned(),
         examples,
         concurrency,

@@ -310,7 +310,7 @@ impl<'a> TableReader<'a> {
         let mut texts = BTreeMap::new();
         let path = format!("{}{key}.", self.path);
         let DeValue::Table(table) = value.get_ref() else {
-            let name = if matches!(key, "say" | "confirm") { "en" } else { "name" };
+            let name = if matches!(key, "say" | "confirm" | "about") { "en" } else { "name" };
             self.wrong_type::<()>(key, value.get_ref(), &format!("a table, such as {{ {name} = \"…\" }}"));
             return texts;
         };

@@ -18,6 +18,7 @@ use crate::tools::{Tool, http};
 pub(super) struct SceneDraft {
     pub(super) name: Option<Located<String>>,
     pub(super) description: Option<Located<String>>,
+    pub(super) about: LocatedTexts,
     pub(super) instructions: Option<Located<String>>,
     pub(super) concurrency: Option<Located<u64>>,
     pub(super) mailbox: Option<Located<u64>>,

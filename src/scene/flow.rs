@@ -12,7 +12,7 @@ use super::document::{Located, LocatedTexts, Presence, TableReader, read_toml};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::parse::LEVEL_KEYWORDS;
-use super::sentences::check_sentence;
+use super::sentences::{check_sentence, checked_about};
 use super::{Scene, SceneExample, SceneTool};
 use crate::adapt::ExecutionLevel;
 use crate::flow::{
@@ -90,6 +90,7 @@ pub(super) struct FlowDraft {
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
     pub(super) level: Option<ExecutionLevel>,
+    pub(super) about: LocatedTexts,
 }
 
 /// Parses a `flow.toml`. Returns `None` if the text is not TOML. Faults are reported.
@@ -104,6 +105,7 @@ fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
     }
     let name = fields.string("name", Presence::Required);
     let description = fields.string("description", Presence::Required);
+    let about = fields.texts("about");
     let inputs = names(fields.strings("inputs"));
     let entries = fields.strings("entries");
     let most = fields.number("max_node_steps");
@@ -134,7 +136,7 @@ fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
             .map_or(DEFAULT_MAX_NODE_STEPS, |most| u32::try_from(most.value).unwrap_or(u32::MAX)),
         invariants,
     });
-    FlowDraft { name, lines, flow, tools, settings, schema_sql: None, level }
+    FlowDraft { name, lines, flow, tools, settings, schema_sql: None, level, about }
 }
 
 fn names(located: Vec<Located<String>>) -> Vec<String> {
@@ -429,6 +431,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
         let remedy = "fill it in: the planner chooses flows by it";
         report.error(draft.lines.of(None, "description"), "empty", "`description` is empty", remedy);
     }
+    let about = checked_about(draft.about, report);
     for problem in flow::check(&flow) {
         let line = draft.lines.of(problem.node.as_deref(), problem.key);
         report.error_as(line, problem.code, problem.message, problem.remedy);
@@ -444,6 +447,7 @@ pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultR
     Some(Scene {
         name: flow.name.clone(),
         description: flow.description.clone(),
+        about,
         instructions: String::new(),
         examples: flow.examples.iter().take(SHOWN_EXAMPLES).map(example).collect(),
         concurrency: super::check::DEFAULT_CONCURRENCY,

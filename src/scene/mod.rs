@@ -65,6 +65,10 @@ pub struct Scene {
     pub name: String,
     /// Its purpose, as the planner reads it.
     pub description: String,
+    /// What users read of it where they ask what can be done, by language. It decides nothing, so it is not part of the
+    /// definition that is hashed.
+    #[serde(skip)]
+    pub about: BTreeMap<String, String>,
     /// The instructions for its model.
     pub instructions: String,
     /// Example requests that it serves, in several languages.

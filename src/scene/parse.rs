@@ -45,6 +45,7 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
     let draft = SceneDraft {
         name: fields.string("name", Presence::Required),
         description: fields.string("description", Presence::Required),
+        about: fields.texts("about"),
         instructions: fields.string("instructions", Presence::Required),
         concurrency: fields.number("concurrency"),
         mailbox: fields.number("mailbox"),
@@ -79,7 +80,8 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
 const TOOL_KEYS: [&str; 8] = ["effect", "parameters", "native", "http", "kind", "say", "undo", "timeout_ms"];
 
 /// Keys that only a scene has: below `[[tools]]`, they would be those of the tool.
-const SCENE_KEYS: [&str; 11] = [
+const SCENE_KEYS: [&str; 12] = [
+    "about",
     "instructions",
     "examples",
     "settings",

@@ -1,6 +1,6 @@
 //! Checks the sentences of tools: about results, before writes, and about what a back end answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -10,12 +10,23 @@ use super::parameters;
 use crate::nearest::did_you_mean;
 use crate::tools::phrase;
 
-/// Checks one sentence of `tool`, whatever it sees: its language, its syntax and its filters.
-pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
+/// Checks the language that a text is declared for.
+fn check_language(language: &str, line: Option<u32>, report: &FaultReport) {
     if !phrase::is_language(language) {
         let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
-        report.error(template.line, "say_language", format!("{language:?} is not a language code"), remedy);
+        report.error(line, "say_language", format!("{language:?} is not a language code"), remedy);
     }
+}
+
+/// What a scene or flow says about itself, by language.
+pub(super) fn checked_about(texts: LocatedTexts, report: &FaultReport) -> BTreeMap<String, String> {
+    texts.iter().for_each(|(language, text)| check_language(language, text.line, report));
+    texts.into_iter().map(|(language, text)| (language, text.value.trim().to_owned())).collect()
+}
+
+/// Checks one sentence of `tool`, whatever it sees: its language, its syntax and its filters.
+pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
+    check_language(language, template.line, report);
     if let Err(error) = phrase::check_template(&template.value) {
         let message = format!("the sentence of {tool} in {language:?} cannot be used: {error}");
         report.error(

@@ -21,6 +21,8 @@ use super::text_task;
 struct Capability {
     scene: String,
     description: String,
+    /// What the scene says about itself in the user's language.
+    about: String,
 }
 
 /// Answers a request.
@@ -52,7 +54,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
         Talk::Recap => recap::recap(&conversation, lang),
         Talk::Greeting => {
             let hello = lang.pick(["Ciao!", "Hello!", "Bonjour !", "Hallo!", "¡Hola!"]);
-            format!("{hello} {can}").trim().to_owned()
+            format!("{hello} {}{can}", languages_notice(&prompt.language_code())).trim().to_owned()
         }
         Talk::Thanks => lang
             .pick(["Prego!", "You are welcome!", "Je vous en prie !", "Gern geschehen!", "¡De nada!"])
@@ -66,7 +68,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
                 "De acuerdo, no hago nada.",
             ])
             .to_owned(),
-        Talk::Help => can,
+        Talk::Help => format!("{}{can}", languages_notice(&prompt.language_code())),
         Talk::Other => {
             let sorry = lang.pick([
                 "Mi dispiace, non posso aiutarti con questa richiesta.",
@@ -75,7 +77,24 @@ pub(super) fn answer(prompt: &PromptText) -> String {
                 "Es tut mir leid, dabei kann ich nicht helfen.",
                 "Lo siento, no puedo ayudar con esta petición.",
             ]);
-            format!("{sorry} {can}").trim().to_owned()
+            format!("{}{sorry} {can}", languages_notice(&prompt.language_code())).trim().to_owned()
+        }
+    }
+}
+
+/// Says which languages are understood, to who writes in another one; in that language where it has a sentence, and in
+/// English otherwise.
+fn languages_notice(language: &str) -> &'static str {
+    match language.get(..2).unwrap_or_default() {
+        "" | "it" | "en" | "fr" | "de" | "es" => "",
+        "pt" => {
+            "Entendo pedidos em italiano, inglês, francês, alemão e espanhol; aos outros respondo em inglês.\n"
+        }
+        "nl" => {
+            "Ik begrijp verzoeken in het Italiaans, Engels, Frans, Duits en Spaans; op andere antwoord ik in het Engels.\n"
+        }
+        _ => {
+            "I understand requests in Italian, English, French, German and Spanish, and answer others in English.\n"
         }
     }
 }
@@ -128,6 +147,9 @@ fn capabilities(prompt: &PromptText, lang: Lang) -> String {
         .filter(|c| !c.scene.is_empty())
         .take(30)
         .map(|c| {
+            if !c.about.is_empty() {
+                return format!("- {}", text::one_line(&c.about));
+            }
             let about = text::one_line(&c.description);
             if about.is_empty() {
                 format!("- {}", c.scene)

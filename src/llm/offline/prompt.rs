@@ -230,14 +230,17 @@ impl PromptText {
         })
     }
 
-    /// The user's language: from the prompt, else detected.
+    /// The language of the sentences for the user.
     pub fn language(&self) -> Lang {
-        let code = self.get("language");
-        let code = code.trim();
-        if !code.is_empty() {
-            return Lang::of(code);
+        Lang::of(&self.language_code())
+    }
+
+    /// The user's language, ISO 639-1: from the prompt, else detected, else English.
+    pub fn language_code(&self) -> String {
+        match self.get("language").trim() {
+            "" => crate::language::detect(&self.request()).unwrap_or("en").to_owned(),
+            code => code.to_owned(),
         }
-        Lang::of(crate::language::detect(&self.request()).unwrap_or("en"))
     }
 
     /// The pending question, if there is one.

@@ -250,4 +250,12 @@ fn answers_use_the_users_language() {
         let text = send(Purpose::Answer, vec![user], Vec::new(), ToolChoice::None).text;
         assert!(text.contains(sorry) && text.contains("Weather: Forecasts"), "{text}");
     }
+    for (language, notice) in [("pt", "Entendo"), ("nl", "Ik begrijp"), ("sv", "I understand"), ("en", "")] {
+        let about = json!({"scene": "Weather", "about": "Weather: of a city."}).to_string();
+        let parts = [("language", language), ("mode", "out_of_scope"), ("request", "help")];
+        let user = prompt(&[&parts[..], &[("capabilities", about.as_str())]].concat());
+        let text = send(Purpose::Answer, vec![user], Vec::new(), ToolChoice::None).text;
+        assert!(text.starts_with(notice) && text.contains("\n- Weather: of a city."), "{text}");
+        assert!(!notice.is_empty() || text.starts_with("Here"), "{text}");
+    }
 }
