@@ -30,7 +30,11 @@ quello quella mio mia miei mie tuo tua oggi domani dopodomani ieri vorrei voglio
 poi prima dopo infine inoltre giorno giorni settimana giugno luglio gennaio febbraio marzo aprile maggio agosto settembre ottobre novembre \
 dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì \
 numero rinnova prestito ordine annulla cancella prenota richiesta cerca aggiungi elimina città ad ed vendi richiedi chiedi \
-magazzino prezzo libro lascia",
+magazzino prezzo libro lascia \
+l i c adesso subito stasera sera mattina pomeriggio mese anno mostra elenca dammi manda invia apri chiudi blocca sblocca sposta disdici \
+riporta restituisci presta ordina compra paga ricarica segnala togli metti prendi fammi aiutami aiuto anticipa posticipa rimanda libera \
+conferma controlla trova scrivi buonasera sto sta stanno accordo va bene niente tutto tutti tutte conto saldo carta macchina auto visita \
+medico libri prestiti sala riunione richieste festivi piove nevica freddo caldo danno costa mancano restano malato soldi",
     ),
     (
         "en",
@@ -38,31 +42,54 @@ magazzino prezzo libro lascia",
 many much this that these those do does did can could would should will please thanks thank hello hi want need like tell show give get then \
 also after before first finally today tomorrow yesterday day days week june july january february march april may august september october \
 november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any \
-weather forecast number order cancel renew book loan find add city request as take move change",
+weather forecast number order cancel renew book loan find add city request as take move change \
+his her its all no never mind back up out down good morning evening afternoon night help stop agreed right list send lend return block \
+unblock sell buy pay report open close lock unlock bring put keep set leave holidays public requests left account balance card car room \
+meeting doctor visit price stock restock sales overdue books loans rain raining snow cold warm sunny sick free everything nothing only \
+more im don cost",
     ),
     (
         "fr",
         "le la les l un une des de du au aux et est dans pour que qui ne pas sur je tu il elle nous vous mon ma mes quel quelle quels combien où \
 avec ce cette ces demain aujourd hui bonjour merci puis ensuite aussi jours semaine juin juillet janvier lundi mardi mercredi jeudi vendredi \
-samedi dimanche voudrais veux fait temps suis j à être oui non congés congé annule annulez demande demandez météo février août aide résume résumez quelles",
+samedi dimanche voudrais veux fait temps suis j à être oui non congés congé annule annulez demande demandez météo février août aide résume résumez quelles \
+en a ai as ont y ou se sa son ses leur nos vos votre notre mais si te toi moi plaît tout rien maintenant accord montre liste donne donnez \
+envoie ouvre ferme bloque débloque déplace réserve rends rapporte prête prolonge commande achète vends paie recharge signale prends laisse \
+aidez bonsoir bonne soir matin journée salle réunion voiture livre livres carte compte solde médecin retard malade pluie pleut neige froid \
+chaud prix demandes fériés férié besoin mois année",
     ),
     (
         "de",
         "der die das den dem des ein eine einen einem und ist in zu für mit auf von vom bis im am ich du er sie es wir ihr mein meine nicht wie was \
 wer wo wann welche viele heute morgen bitte danke hallo dann danach auch juni juli montag dienstag mittwoch donnerstag freitag samstag sonntag \
 möchte will kann tage woche wetter nach über ja nein urlaub urlaubsantrag beantrage beantragen storniere stornieren antrag kannst \
-könntest können märz februar hilfe",
+könntest können märz februar hilfe \
+an aus bei um zum zur beim mir dir uns euch meinen meinem meiner alles nichts jetzt noch gibt gib bring zeig zeige sende schick öffne \
+schließ sperre entsperre buche verschiebe verkaufe kaufe bestelle überweise lade melde leihe verlängere liste lösche nimm mach hilf guten \
+abend tag vielen dank einverstanden vergiss frei krank regnet schneit kalt warm sonnig konto kontostand karte auto buch bücher arzt termin \
+raum anträge feiertag feiertage resturlaub brauche soll sollte muss habe hat haben kostet preis wird raus zurück monat jahr",
     ),
     (
         "es",
         "el la los las un una de del al y o en para que con por no es está son yo tú mi mis tu qué quién cuál cuántos cuántas dónde cuándo cómo \
 hoy mañana hola gracias luego después también días semana junio julio enero lunes martes miércoles jueves viernes sábado domingo quiero \
-quisiera puedo tiempo hace a desde hasta sí vacaciones solicitud solicita solicitar pide pedir cancela número puedes podrías febrero ayuda",
+quisiera puedo tiempo hace a desde hasta sí vacaciones solicitud solicita solicitar pide pedir cancela número puedes podrías febrero ayuda \
+me te se lo le su sus he has ha hemos ahora nada todo todos hay tengo tiene necesito estoy muestra lista dame envía manda abre cierra \
+bloquea desbloquea reserva mueve anula vende compra paga recarga informa presta renueva devuelve quita borra adelanta ayúdame buenos \
+buenas noches tardes olvídalo acuerdo llueve nieva frío calor enfermo tarjeta cuenta saldo coche libro libros médico cita visita sala \
+reunión precio festivos perfil solicitudes quedan cuesta cuánto dime mes año",
     ),
     (
         "pt",
         "o a os as um uma de do da dos das no na em para que com por não é está são eu você meu minha e ou qual quem onde quando como quantos \
-hoje amanhã olá obrigado obrigada depois também dias semana junho julho segunda terça quarta quinta sexta quero queria posso tempo até ao",
+hoje amanhã olá obrigado obrigada depois também dias semana junho julho segunda terça quarta quinta sexta quero queria posso tempo até ao \
+bom boa noite tarde pode pedido férias tenho cancele meus minhas estou custa",
+    ),
+    (
+        "nl",
+        "de het een ik je jij wij u niet en of van voor naar met op aan is zijn heb hebt heeft kun kunt kan wil wilt moet morgen vandaag \
+weer hoeveel wat wie waar wanneer hoe welke mijn nog goed goedemorgen goedenavond dag dagen dank bedankt graag alstublieft annuleer aanvraag \
+vakantie vrij doen in",
     ),
 ];
 
@@ -71,7 +98,7 @@ const SURE: &[(&str, &str)] = &[
     (
         "it",
         "è che gli della delle dei nel nella sono vorrei voglio dimmi oggi domani giugno luglio ferie poi perché più chi anche dal alle qual quanti quante \
-rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao grazie ho buongiorno perfetto mi sì vendi richiedi lascia",
+rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao grazie ho buongiorno perfetto sì vendi richiedi lascia",
     ),
     (
         "en",
@@ -90,7 +117,12 @@ rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao
         "el y los las qué hoy mañana hola gracias luego quiero está cuántos cómo sí vacaciones solicitud pide podrías",
     ),
     ("pt", "não você obrigado obrigada hoje amanhã olá quero os um uma meu minha em é"),
+    ("nl", "het een ik niet voor mijn hoeveel wat goedemorgen bedankt alstublieft kun vandaag"),
 ];
+
+/// Letters and signs of only these languages, of those with lists.
+const LETTERS: &[(&str, &str)] =
+    &[("it", "òì"), ("fr", "œîûùëçê"), ("de", "äöüß"), ("es", "¿¡ñíóúá"), ("pt", "ãõçíóú")];
 
 /// Maximum number of words of a short request, in which one listed word decides.
 const MAX_SHORT: usize = 8;
@@ -105,7 +137,7 @@ pub fn of_request<'t>(
     let mut around = earlier.filter_map(detect).map(str::to_owned).chain(configured.map(str::to_owned));
     let lower = lower_start(request);
     let words = words_of(&lower);
-    let scores = word_scores(&words);
+    let scores = scores_of(request, &words);
     let Some(detected) = detect_by(request, &words, &scores) else { return around.next() };
     let possible = best_fits(&scores);
     if possible.len() < 2 {
@@ -120,6 +152,14 @@ fn best_fits(scores: &[(&'static str, u32)]) -> Vec<&'static str> {
     scores.iter().filter(|(_, score)| most > 0 && *score == most).map(|(code, _)| *code).collect()
 }
 
+/// The start of a text without the words that may be names: those with a capital, but for the first.
+fn plain_letters(text: &str) -> String {
+    let start: String = text.chars().take(2000).collect();
+    let mut words = start.split_whitespace();
+    let first = words.next().unwrap_or_default().to_lowercase();
+    words.filter(|word| !word.contains(char::is_uppercase)).fold(first, |all, word| all + " " + word)
+}
+
 /// The start of a text, in lower case.
 fn lower_start(text: &str) -> String {
     text.chars().take(2000).collect::<String>().to_lowercase()
@@ -129,12 +169,18 @@ fn words_of(lower: &str) -> Vec<&str> {
     words(lower).take(300).collect()
 }
 
-/// Each language with the weight of its words, the highest first.
-fn word_scores(words: &[&str]) -> Vec<(&'static str, u32)> {
+/// Each language with the weight of its words and letters, the highest first.
+fn scores_of(text: &str, words: &[&str]) -> Vec<(&'static str, u32)> {
     let mut scores: Vec<(&'static str, u32)> = WORDS.iter().map(|(code, _)| (*code, 0)).collect();
     for weights in words.iter().filter_map(|word| INDEX.get(word)) {
         for ((_, score), worth) in scores.iter_mut().zip(weights) {
             *score += worth;
+        }
+    }
+    let letters = plain_letters(text);
+    for (code, list) in LETTERS {
+        if letters.chars().any(|letter| list.contains(letter)) {
+            scores.iter_mut().filter(|(of, _)| of == code).for_each(|(_, score)| *score += 2);
         }
     }
     // Stable: of two equal scores, the order of the list decides.
@@ -147,7 +193,7 @@ fn word_scores(words: &[&str]) -> Vec<(&'static str, u32)> {
 pub fn detect(text: &str) -> Option<&'static str> {
     let lower = lower_start(text);
     let words = words_of(&lower);
-    detect_by(text, &words, &word_scores(&words))
+    detect_by(text, &words, &scores_of(text, &words))
 }
 
 /// The language of a text, given its words and their weights.
@@ -159,28 +205,35 @@ fn detect_by(text: &str, words: &[&str], scores: &[(&'static str, u32)]) -> Opti
         [best, second, ..] => (*best, *second),
         _ => return None,
     };
-    // By its letters, which is slow: only if the words do not decide.
-    let by_letters = || {
-        let info = Some(text).filter(|text| text.chars().count() >= 12).and_then(whatlang::detect)?;
-        Some((iso(info.lang())?, info.is_reliable()))
-    };
-    let surely = || by_letters().filter(|(_, is_reliable)| *is_reliable).map(|(code, _)| code);
     if best.1 > second.1 && (best.1 >= 2 || words.len() <= 2 || best.1 * 3 >= words.len() as u32) {
         // A text in a language without a list shares a few short words with the listed ones.
         let covered = best.1 as usize * 4 >= words.len();
-        return if covered { Some(best.0) } else { surely().or(Some(best.0)) };
+        return if covered { Some(best.0) } else { surely(text).or(Some(best.0)) };
     }
     if best.1 > 0 && best.1 == second.1 {
-        let code = by_letters().map(|(code, _)| code);
-        if let Some(code) = code.filter(|c| scores.iter().any(|s| s.0 == *c && s.1 == best.1)) {
-            // Counting letters misjudges short texts; there the list's order is the better guess.
-            return if words.len() <= 3 { Some(best.0) } else { Some(code) };
-        }
-        return Some(best.0).filter(|_| best.1 >= 2);
+        // Which of the languages that fit equally: by the letters, or else by the order of the list.
+        let by_letters = by_letters(text, &best_fits(scores));
+        return by_letters.or(Some(best.0)).filter(|_| best.1 >= 2 || by_letters.is_some());
     }
     // A short request with words of only one language.
     let only = Some(best.0).filter(|_| best.1 > 0 && second.1 == 0 && words.len() <= MAX_SHORT);
-    surely().or(only)
+    surely(text).or(only)
+}
+
+/// The language of a text by its letters among all that are known, if it is long enough to be certain. It is slow: only
+/// where the words do not decide.
+fn surely(text: &str) -> Option<&'static str> {
+    let info = Some(text).filter(|text| text.chars().count() >= 12).and_then(whatlang::detect)?;
+    iso(info.lang()).filter(|_| info.is_reliable())
+}
+
+/// The language among `codes` whose letters a text fits best, of those that have built-in sentences.
+fn by_letters(text: &str, codes: &[&str]) -> Option<&'static str> {
+    use whatlang::Lang;
+    let listed = [Lang::Ita, Lang::Eng, Lang::Fra, Lang::Deu, Lang::Spa];
+    let allowed =
+        listed.into_iter().filter(|lang| iso(*lang).is_some_and(|code| codes.contains(&code))).collect();
+    iso(whatlang::Detector::with_allowlist(allowed).detect(text)?.lang())
 }
 
 fn iso(lang: whatlang::Lang) -> Option<&'static str> {
@@ -254,6 +307,42 @@ mod tests {
         ] {
             assert_eq!(detect(text), Some(code), "{text}");
         }
+    }
+
+    #[test]
+    fn language_of_a_few_words_is_detected() {
+        let texts = [
+            (
+                "it",
+                "Riporta l'auto|Blocca la carta|Disdici l'appuntamento|Piove a Genova?|Va bene|Aiuto|Apri la macchina|Elenca i prestiti|Segnala un danno",
+            ),
+            (
+                "en",
+                "Bring back Dune|Public holidays|Never mind|List loans|Overdue books|Good evening|I'm late|Wind in Trieste",
+            ),
+            (
+                "fr",
+                "Rends la voiture|Bloque la carte|Déplace la visite|D'accord|Ouvre un compte|Livres en retard|Salle libre ?|J'ai perdu ma clé",
+            ),
+            (
+                "de",
+                "Feiertage|Hilf mir|Guten Abend|Verlängere Dune|Nimm mir Heiligabend frei|Lösche alles|Raum frei?|Drei Nächte in Venedig",
+            ),
+            (
+                "es",
+                "Bloquea la tarjeta|Reserva un coche|¿Necesito un paraguas?|Mi perfil|Anula la cita|Ahora no|¿Hay sala libre?|Envía 50 euros a Marco",
+            ),
+            ("pt", "Cancele o meu pedido de férias|Quero pedir férias|Bom dia"),
+            ("nl", "Wat is het weer in Amsterdam?|Ik wil morgen vrij|Hoeveel vakantiedagen heb ik nog?"),
+        ];
+        for (code, list) in texts {
+            for text in list.split('|') {
+                assert_eq!(detect(text), Some(code), "{text}");
+            }
+        }
+        // Letters of names say nothing.
+        assert_eq!(detect("Weather in München"), Some("en"));
+        assert_eq!(detect("Il meteo a Córdoba"), Some("it"));
     }
 
     #[test]
