@@ -24,6 +24,8 @@ const WORD_PAIRS: &[(&str, &str, &str)] = &[
     ("bank", "holidays", "holidays"),
     ("public", "holiday", "holidays"),
     ("bank", "holiday", "holidays"),
+    ("jour", "ferie", "holidays"),
+    ("jours", "feries", "holidays"),
     ("nota", "spese", "expense"),
     ("sign", "up", "enroll"),
     ("sign", "me", "enroll"),

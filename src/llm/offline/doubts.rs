@@ -268,6 +268,15 @@ pub(super) fn holds_back(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> bo
     strip_fillers(lead).first().is_some_and(|verb| verb.among(HOLDING_VERBS) && !is_tools(verb))
 }
 
+/// Whether the opening verb is an act that the tool does not do, by `is_tools`: "order 5 teapots" is no sale.
+pub(super) fn opens_another_act(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> bool {
+    let tokens = text::tokens(purpose);
+    let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
+    let lead = super::index::polite_lead(&words).unwrap_or(&words);
+    let is_act = |verb: &Token| lexicon::is_action(&verb.features().concepts) && !is_tools(verb);
+    strip_fillers(lead).first().is_some_and(|verb| is_act(verb))
+}
+
 /// Whether words in a language of which few words are known open with something else than a verb or noun of the tool, by
 /// `is_tools`: "évite de demander …", "prefiero no …".
 pub(super) fn opens_unread(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> bool {

@@ -193,6 +193,7 @@ impl OfflinePlanner {
         };
         let is_tools = |token: &Token| known.iter().any(|own| is_like(own, &token.features()));
         doubts::holds_back(&draft.purpose, is_tools)
+            || doubts::opens_another_act(&draft.purpose, is_tools)
             || self.reserves_a_book(draft)
             || doubts::opens_unread(&draft.purpose, is_tools)
             || doubts::names_unread(&draft.purpose, &self.filled(draft.hit, &draft.purpose).used, is_tools)
@@ -282,7 +283,7 @@ impl OfflinePlanner {
                 self.place_clause(drafts, clause, Some((read, purpose)), false);
                 return;
             }
-            if past || speech::asks_what(&clause.text) {
+            if past || speech::asks_what(&clause.text) || speech::asks_advice(&clause.text) {
                 drafts.unserved.push(clause.text.clone());
                 return;
             }

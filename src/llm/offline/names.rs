@@ -10,6 +10,7 @@ use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
+use super::text::{Features, features};
 use crate::language::function_words::{ARTICLES, OR};
 
 /// Maximum number of further names in a list.
@@ -485,7 +486,7 @@ fn unknown_object(source: &SourceText, verbs: &[String], fields: &[ArgumentField
                 && !super::candidates::is_amount(&t.norm)
                 && super::numbers::word(&t.norm).is_none()
                 && !fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
-                && !verbs.iter().any(|v| super::text::features(v).similarity(&t.features()) > 0.8)
+                && !verbs.iter().any(|v| features(v).similarity(&t.features()) > 0.8)
         })
     };
     // A known word is a common noun and no name.
@@ -511,17 +512,27 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
     let opening = opening.map(|i| source.tokens[i].norm.to_string());
     let verbs: Vec<String> = verbs.iter().cloned().chain(opening).collect();
     let (first, last) = super::free_text::remaining_text(source, &verbs, fields)?;
-    let last = noun_phrase_end(source, first, last);
-    let noun = &source.tokens[last];
+    let mut last = noun_phrase_end(source, first, last);
+    let is_like = |i: usize, word: &Features| word.similarity(&source.tokens[i].features()) > 0.8;
     // A word of the tool's arguments is the kind of thing and not the thing itself.
-    let own = |f: &ArgumentField| {
-        let sampled =
-            ["e.g", "like ", "such as", "esempio", "come "].iter().any(|w| f.description.contains(w));
-        f.hints.iter().any(|h| !sampled && h.similarity(&noun.features()) > 0.8)
+    let is_kind = |i: usize| {
+        let own = |f: &ArgumentField| {
+            let sampled =
+                ["e.g", "like ", "such as", "esempio", "come "].iter().any(|w| f.description.contains(w));
+            f.hints.iter().any(|h| !sampled && is_like(i, h))
+        };
+        fields.iter().any(own)
     };
+    // "The teapot price": what is asked for stands behind the thing.
+    let is_asked = |i: usize| is_kind(i) || verbs.iter().any(|verb| is_like(i, &features(verb)));
+    while last > first && is_asked(last) {
+        last -= 1;
+    }
+    let noun = &source.tokens[last];
     let amount = super::candidates::is_amount(&noun.norm)
         || super::candidates::is_verb(&noun.norm)
-        || fields.iter().any(own);
+        || lexicon::is_stop_word(&noun.norm)
+        || is_kind(last);
     // The noun must follow the verb, the count or the question word.
     let before = (0..first).rev().find(|i| source.tokens[*i].word);
     let placed = before.is_none_or(|i| {
@@ -530,7 +541,7 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
             || lexicon::is_question_word(&token.norm)
             || lexicon::may_be_action(&token.features().concepts)
             // "Quanto costano le penne?": a word of the tool's name.
-            || verbs.iter().any(|v| super::text::features(v).similarity(&token.features()) > 0.8)
+            || verbs.iter().any(|v| features(v).similarity(&token.features()) > 0.8)
             || token.is(&[
                 "of", "di", "del", "dell", "della", "dello", "some", "a", "an", "un", "una", "dei", "delle",
                 "degli", "the", "il", "la", "i", "le", "gli", "any", "new", "me", "mi", "my",

@@ -1,5 +1,6 @@
 //! Orders to change or to undo something that is there, and the tools that do so.
 
+use super::lexicon;
 use super::text::Token;
 
 /// An act on something that is there, by the verb that opens a clause.
@@ -9,12 +10,24 @@ pub(super) enum OpeningAct {
     Undo,
     /// To give something back.
     Return,
+    /// To take something back: what was given, or what was asked for.
+    TakeBack,
 }
 
 impl OpeningAct {
-    /// The act that a verb orders.
-    pub fn of(verb: &Token) -> Option<Self> {
+    /// The act that the verb at the beginning of `words` orders.
+    pub fn of(words: &[Token]) -> Option<Self> {
+        let (verb, rest) = words.split_first()?;
+        // "Give the car back", and not "give me back pain relief".
+        let is_back = || {
+            let after = |token: &Token| !token.word || lexicon::is_stop_word(&token.norm) || token.digit();
+            rest.iter()
+                .position(|token| token.is(&["back"]))
+                .is_some_and(|at| at == 0 || rest.get(at + 1).is_none_or(after))
+        };
         match () {
+            () if verb.is(&["take"]) && is_back() => Some(Self::TakeBack),
+            () if verb.is(&["give", "bring", "hand"]) && is_back() => Some(Self::Return),
             () if verb.among(CHANGE_VERBS) => Some(Self::Change),
             () if verb.among(UNDO_VERBS) => Some(Self::Undo),
             () if verb.among(RETURN_VERBS) => Some(Self::Return),
@@ -24,12 +37,13 @@ impl OpeningAct {
 
     /// Whether a tool whose name begins with this verb does it.
     pub fn is_done_by(self, verb: &str) -> bool {
-        let verbs = match self {
-            Self::Change => CHANGING_TOOLS,
-            Self::Undo => UNDOING_TOOLS,
-            Self::Return => RETURNING_TOOLS,
+        let verbs: &[&str] = match self {
+            Self::Change => &[CHANGING_TOOLS],
+            Self::Undo => &[UNDOING_TOOLS],
+            Self::Return => &[RETURNING_TOOLS],
+            Self::TakeBack => &[RETURNING_TOOLS, UNDOING_TOOLS],
         };
-        verbs.split_whitespace().any(|own| own == verb)
+        verbs.iter().flat_map(|verbs| verbs.split_whitespace()).any(|own| own == verb)
     }
 }
 

@@ -4,14 +4,14 @@ use super::index::{CatalogueIndex, IndexedTool, Slot, WordKind};
 use super::opening_act::OpeningAct;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::scored_clause::{ContentWord, ScoredClause};
-use super::text;
+use super::text::{self, Features};
 use super::weights::{self, SURE_MATCH};
 
 impl CatalogueIndex {
     /// What the score of a tool loses because another one does what the clause says. `None` if the tool does something else than
     /// what the clause orders.
     pub(super) fn adjustment_to_others(&self, clause: &ScoredClause, entry: &IndexedTool) -> Option<f64> {
-        if self.does_another_act(clause, entry) {
+        if self.does_another_act(clause, entry) || needs_what_is_asked(clause, entry) {
             return None;
         }
         let is_for_another = self.names_another_read(clause, entry)
@@ -142,4 +142,14 @@ impl CatalogueIndex {
         };
         !clause.words.iter().any(is_own_verb) && clause.words.iter().any(is_of_other)
     }
+}
+
+/// Whether a clause asks which thing is the first of its kind, and the tool has to be given one: "which is the warmest city in
+/// Italy?" is not for `CityExists`.
+fn needs_what_is_asked(clause: &ScoredClause, entry: &IndexedTool) -> bool {
+    let is_needed = |noun: &Features| {
+        let of_field = |field: &ArgumentField| field.cues.iter().any(|cue| cue.similarity(noun) > SURE_MATCH);
+        entry.fields.iter().any(|field| field.required && of_field(field))
+    };
+    clause.asked_first.as_ref().is_some_and(|noun| is_needed(noun))
 }

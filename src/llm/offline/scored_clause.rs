@@ -67,6 +67,8 @@ pub(super) struct ScoredClause {
     pub asks_which: bool,
     /// Indices of the words that name things, and no person: "the customers", "all orders".
     pub things: Vec<usize>,
+    /// The noun of which it asks for the one that is first in something: "which is the warmest city?"
+    pub asked_first: Option<Rc<Features>>,
     /// Whether it asks who belongs to something: "who works in Sales?"
     pub asks_members: bool,
     /// Whether it opens with an order to change or to undo something that is there: "move", "annulla".
@@ -137,12 +139,13 @@ impl CatalogueIndex {
             asks_count: asks_how_many(&tokens)
                 && !reader.words.iter().any(|word| word.kind == WordKind::Action),
             asks_which: asks_which(&tokens),
+            asked_first: asked_first(&tokens).filter(|_| wh_question),
             asks_members: asks_members(&tokens),
             things: reader.things(),
             opens_with: reader
                 .lead
                 .and_then(|n| reader.places.get(n))
-                .and_then(|at| OpeningAct::of(&tokens[*at])),
+                .and_then(|at| OpeningAct::of(&tokens[*at..])),
             lead: reader.lead,
             lead_is_lookup: reader.lead_is_lookup,
             words: reader.words,
@@ -179,6 +182,10 @@ fn asks_who_speaks(tokens: &[Token]) -> bool {
         .ends(own, 0)
         .any(|end| end == own.len())
 }
+
+/// Groups of people to whom who asks may belong.
+const OTHERS: &str = "colleagues coworkers team teammates employees colleghi colleghe squadra collegues equipe kollegen \
+kolleginnen companeros companeras equipo";
 
 /// English words before a noun.
 const ENGLISH_LEADS: &[&str] =
@@ -435,8 +442,8 @@ impl<'a> ContentReader<'a> {
         }
     }
 
-    /// Indices of the words that name things, and no person: nouns behind an article or a word for all, which no name has. None if
-    /// some are of who asks.
+    /// Indices of the words that name things, and no person: nouns behind an article or a word for all, which no name has. If some
+    /// are of who asks, only those for a group of people.
     fn things(&self) -> Vec<usize> {
         const OWN: &[&str] =
             &["my", "our", "mio", "mia", "miei", "mie", "nostro", "nostra", "mon", "mes", "notre"];
@@ -444,10 +451,13 @@ impl<'a> ContentReader<'a> {
             "the", "all", "every", "tutti", "tutte", "gli", "le", "les", "tous", "toutes", "los", "las",
             "todos", "todas",
         ];
-        if self.tokens.iter().any(|token| token.is(OWN)) {
-            return Vec::new();
-        }
+        let is_own = self.tokens.iter().any(|token| token.is(OWN));
+        // "My colleagues" are others, whoever has them.
+        let are_others = |at: usize| self.tokens[at].among(OTHERS);
         let is_thing = |at: usize| {
+            if is_own {
+                return are_others(at);
+            }
             let is_led = at.checked_sub(1).is_some_and(|before| self.tokens[before].is(ALL));
             let next = self.tokens.get(at + 1);
             let ends = next.is_none_or(|token| !token.word || lexicon::is_stop_word(&token.norm));
@@ -523,6 +533,25 @@ fn asks_which(tokens: &[Token]) -> bool {
         .next()
         .is_some_and(|t| t.is(&["which", "what", "quali", "welche", "quelles", "quels", "cuales"]));
     asks && !words.any(|t| t.capital() || t.digit())
+}
+
+/// The noun beside a superlative: "the warmest city", "la città più calda", "die wärmste Stadt".
+fn asked_first(tokens: &[Token]) -> Option<Rc<Features>> {
+    const NO_SUPERLATIVES: &str = "request forest guest interest test rest contest harvest protest latest";
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let noun = |at: usize| words.get(at).filter(|t| !lexicon::is_stop_word(&t.norm)).map(|t| t.features());
+    let is_led =
+        |at: usize| at.checked_sub(1).is_some_and(|before| words[before].is(&["the", "die", "der", "das"]));
+    words.iter().enumerate().find_map(|(at, word)| {
+        let ends = ["est", "ste"].iter().any(|end| word.norm.len() > 5 && word.norm.ends_with(end));
+        match () {
+            () if ends && is_led(at) && !word.among(NO_SUPERLATIVES) => noun(at + 1),
+            () if word.is(&["most", "least"]) && is_led(at) => noun(at + 2),
+            () if word.is(&["piu", "meno", "mas"]) => at.checked_sub(1).and_then(noun),
+            () if word.is(&["plus", "moins"]) => at.checked_sub(2).and_then(noun),
+            () => None,
+        }
+    })
 }
 
 /// Whether a text asks who belongs to something.

@@ -5,7 +5,7 @@
 
 use super::entities;
 use super::mood::{self, ClauseMood};
-use super::pattern::{any, is_infinitive, is_verb, strip_fillers};
+use super::pattern::{any, is_infinitive, is_verb, patterns, strip_fillers};
 use super::phrases::{PREAMBLES, SAY_AFTER_ME, TEXTS};
 use super::pronouns;
 use super::text::{self, Token};
@@ -234,6 +234,20 @@ pub(super) fn asks_what(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     mood::opens_with_question_word(&words)
+}
+
+/// Whether a question asks for advice about an act, and not that it be done: "should I …?"
+pub(super) fn asks_advice(clause: &str) -> bool {
+    let tokens = text::tokens(clause);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let asks = patterns![
+        "should i/we",
+        "devo/dovrei/dobbiamo/dovremmo/conviene",
+        "dois-je/devrais-je/devons-nous",
+        "soll/sollte/sollen/sollten ich/wir",
+        "debo/deberia/debemos/deberiamos",
+    ];
+    any(strip_fillers(&words), 0, asks).is_some()
 }
 
 /// Whether a question is about a past action.

@@ -302,7 +302,9 @@ fn question_who_belongs_to_something_is_not_about_who_asks() {
     for request in ["Show me the emails of all customers", "List the customers and their emails"] {
         assert_eq!((answered(request).calls, answered(request).question), (Vec::new(), None), "{request}");
     }
-    assert_eq!(answered("Show me the phone numbers of all customers").calls, []);
+    for request in ["Show me the phone numbers of all customers", "Show me the emails of all my colleagues"] {
+        assert_eq!(answered(request).calls, [], "{request}");
+    }
     assert_eq!(answered("Who is my manager?").tools(), ["get_user_profile"]);
 }
 
@@ -421,6 +423,57 @@ fn what_is_given_back_is_neither_booked_nor_cancelled() {
     let mut library = World::of(&[include_str!("../../../../scenes/lending/library/scene.toml")]);
     let outcome = library.ask("Return Dune", &mut |_, _| json!({"outcome": "ok", "result": {}}));
     assert_eq!(calls_of(&outcome), json!([["TakeBack", {"title": "Dune"}]]));
+    for request in ["Take the car back", "Bring the car back", "Give back the car"] {
+        let outcome = world.ask(request, &mut |_, _| json!({"outcome": "ok", "result": {}}));
+        assert_eq!(calls_of(&outcome), json!([]), "{request}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_taken_back_by_a_cancellation() {
+    for request in ["Take back my vacation request", "Take my vacation request back"] {
+        let outcome = answered(request);
+        assert!(!outcome.plan.to_string().contains("MakeRequest"), "{request}: {}", outcome.plan);
+        assert!(outcome.plan.to_string().contains("CancelRequest"), "{request}: {}", outcome.plan);
+    }
+    let back = answered("Take back 2 teapots");
+    assert_eq!(calls_of(&back), json!([["ReturnItems", {"items": "2 teapots"}]]));
+}
+
+#[test]
+fn act_that_no_tool_does_is_not_done_by_another_one() {
+    for request in ["Order 5 teapots", "Ordina 5 teiere", "Buy 3 espresso cups", "Donate 2 teapots"] {
+        let outcome = answered(request);
+        assert_eq!(calls_of(&outcome), json!([]), "{request}: {}", outcome.plan);
+    }
+    for (request, tool) in [("Sell 5 teapots", "SellItems"), ("Restock 5 teapots", "RestockItems")] {
+        assert_eq!(answered(request).tools(), [tool], "{request}");
+    }
+}
+
+#[test]
+fn thing_stands_before_what_is_asked_of_it() {
+    let wrong = wrong_calls(&[
+        ("Set the teapot price to 25 euros", json!([["ChangePrice", {"item": "teapot", "price": 25}]])),
+        ("What is the teapot price?", json!([["GetPrice", {"item": "teapot"}]])),
+        ("What does the milk jug cost?", json!([["GetPrice", {"item": "milk jug"}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn advice_and_the_first_of_a_kind_are_no_orders() {
+    for request in [
+        "Should I take a jacket to Berlin?",
+        "Dovrei prendere ferie?",
+        "What's the warmest city in Italy?",
+        "Qual è la città più calda d'Italia?",
+        "Quelle est la ville la plus chaude d'Italie ?",
+    ] {
+        let outcome = answered(request);
+        let (calls, question) = (calls_of(&outcome), outcome.question.as_ref());
+        assert!(calls == json!([]) && question.is_none(), "{request}: {calls} {question:?} {}", outcome.plan);
+    }
 }
 
 #[test]

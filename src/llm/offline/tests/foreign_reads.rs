@@ -49,3 +49,18 @@ fn city_that_is_to_be_added_is_not_merely_looked_up() {
         assert!(!outcome.tools().contains(&"CityExists"), "{request}: {:?}", outcome.calls);
     }
 }
+
+#[test]
+fn public_holidays_are_no_vacation_in_any_language() {
+    for request in [
+        "Quels sont les jours fériés ?",
+        "Le lundi de Pâques est-il un jour férié ?",
+        "Welche Feiertage gibt es?",
+        "Wann sind die Feiertage?",
+        "¿Qué días festivos hay?",
+        "Quali sono i giorni festivi?",
+    ] {
+        let outcome = answered(request);
+        assert_eq!(outcome.tools(), ["GetHolidays"], "{request}: {:?} {}", outcome.question, outcome.plan);
+    }
+}
