@@ -43,7 +43,7 @@ many much this that these those do does did can could would should will please t
 also after before first finally today tomorrow yesterday day days week june july january february march april may august september october \
 november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any \
 weather forecast number order cancel renew book loan find add city request as take move change \
-his her its all no never mind back up out down good morning evening afternoon night help stop agreed right list send lend return block \
+his her its all never mind back up out down good morning evening afternoon night help stop agreed right list send lend return block \
 unblock sell buy pay report open close lock unlock bring put keep set leave holidays public requests left account balance card car room \
 meeting doctor visit price stock restock sales overdue books loans rain raining snow cold warm sunny sick free everything nothing only \
 more im don cost",
@@ -212,7 +212,7 @@ fn detect_by(text: &str, words: &[&str], scores: &[(&'static str, u32)]) -> Opti
     }
     if best.1 > 0 && best.1 == second.1 {
         // Which of the languages that fit equally: by the letters, or else by the order of the list.
-        let by_letters = by_letters(text, &best_fits(scores));
+        let by_letters = by_letters(text, &best_fits(scores)).filter(|_| words.len() > 1);
         return by_letters.or(Some(best.0)).filter(|_| best.1 >= 2 || by_letters.is_some());
     }
     // A short request with words of only one language.

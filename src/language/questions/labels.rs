@@ -98,7 +98,8 @@ fn first_word(about: &str) -> String {
 /// The label with the values that the user can choose among.
 fn with_values(label: String, field: &ArgumentField, lang: Lang) -> String {
     let ArgumentKind::Enum(choices) = &field.kind else { return label };
-    let mut values: Vec<String> = choices.iter().take(MAX_VALUES).map(|value| shown(value, lang)).collect();
+    let mut values: Vec<String> =
+        choices.iter().take(MAX_VALUES).map(|value| shown(value, field, lang)).collect();
     if choices.len() > MAX_VALUES {
         return format!("{label} ({}, …)", values.join(", "));
     }
@@ -107,12 +108,19 @@ fn with_values(label: String, field: &ArgumentField, lang: Lang) -> String {
     format!("{label} ({})", join_list_with(&values, or))
 }
 
-/// A value of a choice as users read it: in Italian by the words of its description that look Italian.
-fn shown(value: &EnumValue, lang: Lang) -> String {
+/// A value of a choice as users read it: in Italian by a part of the description that means it and looks Italian.
+fn shown(value: &EnumValue, field: &ArgumentField, lang: Lang) -> String {
     let is_italian =
         |words: &&Vec<String>| words.iter().all(|word| word.ends_with(['a', 'e', 'i', 'o', 'à']));
     let gloss = value.words.iter().find(is_italian).filter(|_| lang == Lang::It);
-    gloss.map_or_else(|| plain(value).replace('_', " "), |words| words.join(" "))
+    // "carta di credito": the words of a gloss are without the small ones.
+    let is_gloss = |part: &&str, gloss: &[String]| {
+        let words: Vec<String> = text::norms(part).collect();
+        (words.first(), words.last()) == (gloss.first(), gloss.last())
+    };
+    let parts = || field.description.split([',', '(', ')', '=', ':']).map(str::trim);
+    let said = gloss.and_then(|gloss| parts().find(|part| is_gloss(part, gloss)));
+    said.map_or_else(|| plain(value).replace('_', " "), str::to_owned)
 }
 
 fn plain(value: &EnumValue) -> String {

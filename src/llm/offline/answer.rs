@@ -25,6 +25,13 @@ struct Capability {
     about: String,
 }
 
+/// Answers a request in its plan, unless the answer lists what can be done: the prompt for answers has that in the user's language.
+pub(super) fn answer_in_plan(prompt: &PromptText) -> Option<String> {
+    let answer = answer(prompt);
+    let list = capabilities(prompt, prompt.language());
+    (list.is_empty() || !answer.ends_with(&list)).then_some(answer)
+}
+
 /// Answers a request.
 pub(super) fn answer(prompt: &PromptText) -> String {
     let lang = prompt.language();

@@ -8,7 +8,7 @@ use super::lexicon;
 use super::mood;
 use super::pattern::{Patterns, any, find, is_infinitive, is_participle, is_verb, patterns, strip_fillers};
 use super::speech::{self, Act, ConditionPart, Speech};
-use super::text::{self, Token};
+use super::text::{self, Features, Token};
 use crate::language;
 use foreign::has_foreign_cue;
 pub(super) use foreign::{asks_to_act, is_foreign_lead};
@@ -185,6 +185,10 @@ delay defer avoid plan simulate pretend rifiuta rifiutare salta saltare impedisc
 vieta vietare ferma fermare sospendi sospendere blocca bloccare rimanda rimandare rinvia rinviare posticipa posticipare evita \
 evitare pianifica pianificare simula simulare annulla annullare cancella elimina cancel delete remove";
 
+/// Verbs of everything that can be made or changed, whatever it is.
+const MAKING_VERBS: [&str; 11] =
+    ["add", "book", "open", "request", "submit", "set", "start", "plan", "enroll", "change", "send"];
+
 /// Conditions and exceptions that leave a write open whatever the clause around them is.
 static ANYWHERE: &Patterns = patterns![
     "only if/when/once/after",
@@ -273,7 +277,13 @@ pub(super) fn opens_another_act(purpose: &str, is_tools: impl Fn(&Token) -> bool
     let tokens = text::tokens(purpose);
     let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
     let lead = super::index::polite_lead(&words).unwrap_or(&words);
-    let is_act = |verb: &Token| lexicon::is_action(&verb.features().concepts) && !is_tools(verb);
+    // "Insert a request", "plan a visit": these make whatever there is to make.
+    let makes =
+        |word: &Features| MAKING_VERBS.iter().any(|verb| word.similarity(&text::features(verb)) > 0.8);
+    let is_act = |verb: &Token| {
+        let word = verb.features();
+        lexicon::is_action(&word.concepts) && !makes(&word) && !is_tools(verb)
+    };
     strip_fillers(lead).first().is_some_and(|verb| is_act(verb))
 }
 

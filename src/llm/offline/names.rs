@@ -512,7 +512,8 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
     let opening = opening.map(|i| source.tokens[i].norm.to_string());
     let verbs: Vec<String> = verbs.iter().cloned().chain(opening).collect();
     let (first, last) = super::free_text::remaining_text(source, &verbs, fields)?;
-    let mut last = noun_phrase_end(source, first, last);
+    let end = noun_phrase_end(source, first, last);
+    let mut last = end;
     let is_like = |i: usize, word: &Features| word.similarity(&source.tokens[i].features()) > 0.8;
     // A word of the tool's arguments is the kind of thing and not the thing itself.
     let is_kind = |i: usize| {
@@ -540,6 +541,7 @@ fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
         source.found.numbers.iter().any(|n| n.last == i)
             || lexicon::is_question_word(&token.norm)
             || lexicon::may_be_action(&token.features().concepts)
+            || last < end && token.is(&["is", "are", "s", "does", "do"])
             // "Quanto costano le penne?": a word of the tool's name.
             || verbs.iter().any(|v| features(v).similarity(&token.features()) > 0.8)
             || token.is(&[

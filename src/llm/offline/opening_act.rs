@@ -10,6 +10,8 @@ pub(super) enum OpeningAct {
     Undo,
     /// To give something back.
     Return,
+    /// To give something back, by a verb that says so only with "back".
+    GiveBack,
     /// To take something back: what was given, or what was asked for.
     TakeBack,
 }
@@ -27,7 +29,7 @@ impl OpeningAct {
         };
         match () {
             () if verb.is(&["take"]) && is_back() => Some(Self::TakeBack),
-            () if verb.is(&["give", "bring", "hand"]) && is_back() => Some(Self::Return),
+            () if verb.is(&["give", "bring", "hand"]) && is_back() => Some(Self::GiveBack),
             () if verb.among(CHANGE_VERBS) => Some(Self::Change),
             () if verb.among(UNDO_VERBS) => Some(Self::Undo),
             () if verb.among(RETURN_VERBS) => Some(Self::Return),
@@ -35,12 +37,17 @@ impl OpeningAct {
         }
     }
 
+    /// Whether the verb alone says what the act is.
+    pub fn is_in_verb(self) -> bool {
+        !matches!(self, Self::GiveBack | Self::TakeBack)
+    }
+
     /// Whether a tool whose name begins with this verb does it.
     pub fn is_done_by(self, verb: &str) -> bool {
         let verbs: &[&str] = match self {
             Self::Change => &[CHANGING_TOOLS],
             Self::Undo => &[UNDOING_TOOLS],
-            Self::Return => &[RETURNING_TOOLS],
+            Self::Return | Self::GiveBack => &[RETURNING_TOOLS],
             Self::TakeBack => &[RETURNING_TOOLS, UNDOING_TOOLS],
         };
         verbs.iter().flat_map(|verbs| verbs.split_whitespace()).any(|own| own == verb)

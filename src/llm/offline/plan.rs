@@ -59,8 +59,12 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     };
     prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
     // What the request itself forbids is told as it is.
-    if plan["needs_execution"] == false && plan["unserved"].is_null() && may_answer(request) {
-        plan["answer"] = json!(answer::answer(prompt));
+    if plan["needs_execution"] == false
+        && plan["unserved"].is_null()
+        && may_answer(request)
+        && let Some(answer) = answer::answer_in_plan(prompt)
+    {
+        plan["answer"] = json!(answer);
     }
     plan
 }

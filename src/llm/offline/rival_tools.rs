@@ -11,7 +11,8 @@ impl CatalogueIndex {
     /// What the score of a tool loses because another one does what the clause says. `None` if the tool does something else than
     /// what the clause orders.
     pub(super) fn adjustment_to_others(&self, clause: &ScoredClause, entry: &IndexedTool) -> Option<f64> {
-        if self.does_another_act(clause, entry) || needs_what_is_asked(clause, entry) {
+        let tool = &self.scenes[entry.scene].tools[entry.tool];
+        if self.does_another_act(clause, entry) || ranks_nothing(clause, entry, &tool.name) {
             return None;
         }
         let is_for_another = self.names_another_read(clause, entry)
@@ -33,7 +34,8 @@ impl CatalogueIndex {
         let Some(act) = clause.opens_with else { return false };
         let does = || text::name_words(&tool.name).first().is_some_and(|verb| act.is_done_by(verb));
         let lead = || clause.lead.and_then(|n| clause.words.get(n));
-        let has_verb = || lead().is_some_and(|word| word.sure().any(|id| entry.has_own_word(id)));
+        let has_verb =
+            || act.is_in_verb() && lead().is_some_and(|word| word.sure().any(|id| entry.has_own_word(id)));
         // "Undo the cancellation of request 5" cancels nothing.
         let is_verb = |(n, word): (usize, &ContentWord)| {
             clause.lead != Some(n) && word.sure().any(|id| entry.verb == Some(id))
@@ -144,12 +146,14 @@ impl CatalogueIndex {
     }
 }
 
-/// Whether a clause asks which thing is the first of its kind, and the tool has to be given one: "which is the warmest city in
-/// Italy?" is not for `CityExists`.
-fn needs_what_is_asked(clause: &ScoredClause, entry: &IndexedTool) -> bool {
-    let is_needed = |noun: &Features| {
+/// Whether a clause asks which thing is the first of its kind, and the tool has to be given one or only lists them: "which is the
+/// warmest city in Italy?" is neither for `CityExists` nor for `ListCities`.
+fn ranks_nothing(clause: &ScoredClause, entry: &IndexedTool, name: &str) -> bool {
+    let is_about = |noun: &Features| {
         let of_field = |field: &ArgumentField| field.cues.iter().any(|cue| cue.similarity(noun) > SURE_MATCH);
+        let mut words = text::name_words(name).into_iter().skip(1);
         entry.fields.iter().any(|field| field.required && of_field(field))
+            || words.any(|word| text::features(&word).similarity(noun) > SURE_MATCH)
     };
-    clause.asked_first.as_ref().is_some_and(|noun| is_needed(noun))
+    clause.asked_first.as_ref().is_some_and(|noun| is_about(noun))
 }

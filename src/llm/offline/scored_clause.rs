@@ -69,7 +69,7 @@ pub(super) struct ScoredClause {
     pub things: Vec<usize>,
     /// The noun of which it asks for the one that is first in something: "which is the warmest city?"
     pub asked_first: Option<Rc<Features>>,
-    /// Whether it asks who belongs to something: "who works in Sales?"
+    /// Whether it asks who belongs to something, or about a group of people: "who works in Sales?", "the emails of my colleagues"
     pub asks_members: bool,
     /// Whether it opens with an order to change or to undo something that is there: "move", "annulla".
     pub opens_with: Option<OpeningAct>,
@@ -442,8 +442,8 @@ impl<'a> ContentReader<'a> {
         }
     }
 
-    /// Indices of the words that name things, and no person: nouns behind an article or a word for all, which no name has. If some
-    /// are of who asks, only those for a group of people.
+    /// Indices of the words that name things, and no person: nouns behind an article or a word for all, which no name has. None if
+    /// some are of who asks.
     fn things(&self) -> Vec<usize> {
         const OWN: &[&str] =
             &["my", "our", "mio", "mia", "miei", "mie", "nostro", "nostra", "mon", "mes", "notre"];
@@ -451,13 +451,10 @@ impl<'a> ContentReader<'a> {
             "the", "all", "every", "tutti", "tutte", "gli", "le", "les", "tous", "toutes", "los", "las",
             "todos", "todas",
         ];
-        let is_own = self.tokens.iter().any(|token| token.is(OWN));
-        // "My colleagues" are others, whoever has them.
-        let are_others = |at: usize| self.tokens[at].among(OTHERS);
+        if self.tokens.iter().any(|token| token.is(OWN)) {
+            return Vec::new();
+        }
         let is_thing = |at: usize| {
-            if is_own {
-                return are_others(at);
-            }
             let is_led = at.checked_sub(1).is_some_and(|before| self.tokens[before].is(ALL));
             let next = self.tokens.get(at + 1);
             let ends = next.is_none_or(|token| !token.word || lexicon::is_stop_word(&token.norm));
@@ -554,7 +551,7 @@ fn asked_first(tokens: &[Token]) -> Option<Rc<Features>> {
     })
 }
 
-/// Whether a text asks who belongs to something.
+/// Whether a text asks who belongs to something, or speaks of a group of people.
 fn asks_members(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let asks = patterns![
@@ -564,7 +561,8 @@ fn asks_members(tokens: &[Token]) -> bool {
         "qui travaille/est dans/au/en",
         "quien/quienes trabaja/trabajan/esta/estan en",
     ];
-    asks.ends(&words, 0).next().is_some() && !is_about_speaker(tokens)
+    let asks_who = asks.ends(&words, 0).next().is_some() && !is_about_speaker(tokens);
+    asks_who || words.iter().skip(1).any(|word| word.among(OTHERS) && !word.capital())
 }
 
 /// Whether a text begins by asking how many there are: "how many …", "quante …".

@@ -30,7 +30,7 @@ const NEGATIONS: &[&str] = &["ne", "n", "pas", "nicht", "no"];
 const LEADS: &str = "s il te vous plait svp peux pouvez pourriez voudrais veux aimerais faudrait devrais devriez oublie oubliez hesite hesitez pourquoi besoin \
 souhaite bonjour salut merci bitte kannst konnen konnten konntest mochte mochten will wollen brauche wurde wurden vergiss zogere warum \
 nicht hallo guten wurdest solltest hatte gern puedes puede podrias quiero quisiera queria necesito favor olvides olvide dudes dude hola buenos buenas gustaria no ne n \
-pas por que en me nous uns mir se lo la nos stp tu vous du sie dass mal eben einmal kurz porfa usted veuillez voulez";
+pas por que en me nous uns mir se lo la nos stp tu vous du sie dass mal eben einmal kurz porfa usted veuillez voulez gibt hay";
 
 /// Whether one of the words leaves a write in doubt, in a request of `language`.
 pub(super) fn has_foreign_cue(words: &[&Token], language: Option<&str>) -> bool {
