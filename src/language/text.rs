@@ -185,7 +185,10 @@ pub(crate) fn stems(norm: &str) -> (String, String) {
     }
     // "Guidatrice" is the feminine of "guidatore".
     let agent = norm.strip_suffix("trice").or_else(|| norm.strip_suffix("trici"));
-    let italian = agent.map_or_else(|| norm.to_owned(), |stem| format!("{stem}tore"));
+    // "Ricaricare" and "ricarica": the stemmer takes the end of the imperative for a suffix.
+    let order = || norm.strip_suffix("re").filter(|verb| verb.len() > 4 && verb.ends_with('a'));
+    let italian = agent.map(|stem| format!("{stem}tore")).or_else(|| order().map(str::to_owned));
+    let italian = italian.unwrap_or_else(|| norm.to_owned());
     STEMMERS.with(|(it, en)| (it.stem(&italian).into_owned(), en.stem(norm).into_owned()))
 }
 

@@ -16,22 +16,39 @@ use crate::llm::ToolSpec;
 
 /// Light verbs without a meaning of their own: "make a booking", "take three days off".
 const LIGHT_VERBS: &str = "\
-make take get have keep hold tieni tenere tenete do put give go going let help would love prefer wish hope plan planning try see use \
+make take get have keep hold tieni tenere tenete do put give go going let help would love prefer wish hope try \
 looking arrange start starting happen proceed ahead fare faccia faresti prendere prendo prendi avere mettere \
 metti dare desidero desidererei gradirei piacerebbe intendo andare aiutami aiutarmi procedi riesci \
-riusciresti occupati potrei gonna wanna partire beginning ending possible possibile listen listening hear read reading watch watching eat drink drive wear ascoltare sentire leggere \
-guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami mettimi vado vai inizia iniziano comincia cominciano starts begins fai fammi";
+riusciresti occupati potrei gonna wanna partire beginning ending possible possibile fate fatemi facciamo mettimi vado vai inizia iniziano comincia cominciano starts begins fai fammi";
+
+/// What people do with what they ask for: "a book to read", "the car to drive to Rome".
+const ACTIVITIES: &str = "\
+plan planning see use listen listening hear read reading watch watching eat drink drive wear sign ascoltare sentire leggere guardare vedere mangiare bere \
+guidare usare";
+
+/// Words around a request: "one question", "a hand with this", "it would be appreciated".
+const WORDS_ABOUT_REQUESTS: &str = "\
+mano hand aiuto domanda question assistant assistente bot appreciate appreciated appreciation";
+
+/// Verbs that carry out what a noun names: "record the sale of 2 jugs", "create a request".
+const CARRYING_OUT_VERBS: &str = "\
+record register enter file submit place process perform execute carry complete create schedule arrange organize organise registra \
+registrare registrami inserisci inserire effettua effettuare esegui eseguire inoltra inoltrare compila crea creare fissa fissare \
+organizza organizzare enregistre enregistrer effectue effectuer erfasse erfassen efectua efectuar registrar";
+
+/// Verbs that note something, which may not be there yet: "segna 2 teiere".
+const NOTING_VERBS: &str = "note log mark segna segnare segnami annota annotare annotami";
 
 /// Words of manner, urgency and praise: they do not change the action.
 const MANNER_WORDS: &str = "\
-asap mano hand aiuto domanda question now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
+asap now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
 velocemente fretta hurry kindly gentilmente cortesemente cortese possible possibile again nuovamente nuovo \
 nuova right away straight directly direttamente nice good great lovely wonderful perfect bel bella bello \
 buon buona buono ottimo ottima really very actually simply quietly much lot lots advance anticipo tante \
 mille infinite well finally semplicemente davvero proprio intanto magari soltanto solo only nur seulement solamente uniquement whole intero \
 interi intera total totale following seguente seguenti exactly esattamente precisely necessary necessario \
-kind gentile assistant assistente bot sir madam dear caro cara everyone folks guys morning welcome \
-appreciate appreciated appreciation cheers thx pls plz grazie cortesia favore anticipatamente regards saluti \
+kind gentile sir madam dear caro cara everyone folks guys morning welcome \
+cheers thx pls plz grazie cortesia favore anticipatamente regards saluti \
 cordiali max circa";
 
 /// Containers and units by which things are counted.
@@ -320,6 +337,25 @@ fn is_other_beneficiary(source: &SourceText, i: usize) -> bool {
     is_group && is_led && ends
 }
 
+/// Whether a word says nothing of what is ordered: a light verb, or a word of manner.
+pub(super) fn is_light(norm: &str) -> bool {
+    is_among(norm, LIGHT_VERBS) || is_among(norm, MANNER_WORDS)
+}
+
+/// Whether a word is a verb that only carries out what a noun names.
+pub(super) fn is_carrying_out(norm: &str) -> bool {
+    is_among(norm, CARRYING_OUT_VERBS)
+}
+
+/// Whether a word is a verb that notes something.
+pub(super) fn is_noting(norm: &str) -> bool {
+    is_among(norm, NOTING_VERBS)
+}
+
+fn is_among(norm: &str, words: &str) -> bool {
+    words.split_whitespace().any(|word| word == norm)
+}
+
 fn is_plain_word(token: &Token) -> bool {
     lexicon::is_stop_word(&token.norm)
         || lexicon::is_pleasantry(&token.norm)
@@ -363,6 +399,7 @@ potresti can could would mi ci me";
     head.is_some_and(|t| !lexicon::is_stop_word(&t.norm) && (!own.mentions(t) || verb(t)) && !t.digit())
         || words.any(|t| {
             t.among(LIGHT_VERBS)
+                || t.among(ACTIVITIES)
                 || t.among(WISH)
                 || lexicon::may_be_action(&t.features().concepts)
                 || super::pronouns::is_suffixed(&t.norm)
@@ -401,8 +438,11 @@ fn is_neutral_word(source: &SourceText, i: usize, own: &ToolVocabulary) -> bool 
     // "A copy of the book": a counter noun.
     let counted =
         token.among(COUNTER_NOUNS) && source.is(i + 1, &["of", "di", "del", "dei", "della", "delle"]);
-    token.among(LIGHT_VERBS)
-        || token.among(MANNER_WORDS)
+    let says_nothing =
+        [LIGHT_VERBS, ACTIVITIES, CARRYING_OUT_VERBS, NOTING_VERBS, MANNER_WORDS, WORDS_ABOUT_REQUESTS]
+            .iter()
+            .any(|words| token.among(words));
+    says_nothing
         || counted
         || (mine && kin)
         || occasion

@@ -8,7 +8,7 @@ use super::lexicon;
 use super::mood;
 use super::pattern::{Patterns, any, find, is_infinitive, is_participle, is_verb, patterns, strip_fillers};
 use super::speech::{self, Act, ConditionPart, Speech};
-use super::text::{self, Features, Token};
+use super::text::{self, Token};
 use crate::language;
 use foreign::has_foreign_cue;
 pub(super) use foreign::{asks_to_act, is_foreign_lead};
@@ -179,16 +179,6 @@ const VAGUE: &[&str] = &[
     "max",
 ];
 
-/// Verbs that hold an act back or are about it, in English and Italian.
-const HOLDING_VERBS: &str = "refuse decline reject skip undo revert prevent forbid prohibit stop halt abort suspend pause block postpone \
-delay defer avoid plan simulate pretend rifiuta rifiutare salta saltare impedisci impedire \
-vieta vietare ferma fermare sospendi sospendere blocca bloccare rimanda rimandare rinvia rinviare posticipa posticipare evita \
-evitare pianifica pianificare simula simulare annulla annullare cancella elimina cancel delete remove";
-
-/// Verbs of everything that can be made or changed, whatever it is.
-const MAKING_VERBS: [&str; 11] =
-    ["add", "book", "open", "request", "submit", "set", "start", "plan", "enroll", "change", "send"];
-
 /// Conditions and exceptions that leave a write open whatever the clause around them is.
 static ANYWHERE: &Patterns = patterns![
     "only if/when/once/after",
@@ -264,33 +254,15 @@ fn is_example(request: &str) -> bool {
     ["e.g.", "i.e.", "p.es.", "z.b.", "p.ej."].iter().any(|mark| begins.starts_with(mark))
 }
 
-/// Whether an opening verb holds an act back, where the tool is about something else by `is_tools`: "cancel the sale".
-pub(super) fn holds_back(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> bool {
-    let tokens = text::tokens(purpose);
-    let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
-    let lead = super::index::polite_lead(&words).unwrap_or(&words);
-    strip_fillers(lead).first().is_some_and(|verb| verb.among(HOLDING_VERBS) && !is_tools(verb))
-}
-
-/// Whether the opening verb is an act that the tool does not do, by `is_tools`: "order 5 teapots" is no sale.
-pub(super) fn opens_another_act(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> bool {
-    let tokens = text::tokens(purpose);
-    let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
-    let lead = super::index::polite_lead(&words).unwrap_or(&words);
-    // "Insert a request", "plan a visit": these make whatever there is to make.
-    let makes =
-        |word: &Features| MAKING_VERBS.iter().any(|verb| word.similarity(&text::features(verb)) > 0.8);
-    let is_act = |verb: &Token| {
-        let word = verb.features();
-        lexicon::is_action(&word.concepts) && !makes(&word) && !is_tools(verb)
-    };
-    strip_fillers(lead).first().is_some_and(|verb| is_act(verb))
+/// Whether words are in a language of which the rules know few.
+pub(super) fn is_little_known(words: &str) -> bool {
+    matches!(language::detect(words), Some("fr" | "de" | "es" | "pt"))
 }
 
 /// Whether words in a language of which few words are known open with something else than a verb or noun of the tool, by
 /// `is_tools`: "évite de demander …", "prefiero no …".
 pub(super) fn opens_unread(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> bool {
-    if !matches!(language::detect(purpose), Some("fr" | "de" | "es" | "pt")) {
+    if !is_little_known(purpose) {
         return false;
     }
     let tokens = text::tokens(purpose);
@@ -305,7 +277,7 @@ pub(super) fn opens_unread(purpose: &str, is_tools: impl Fn(&Token) -> bool) -> 
 /// Whether the noun between verb and value, in such a language, is none of the tool's, by `is_tools`: "Sperre Konto B3". `used`
 /// says of each word whether it is a value.
 pub(super) fn names_unread(purpose: &str, used: &[bool], is_tools: impl Fn(&Token) -> bool) -> bool {
-    if !matches!(language::detect(purpose), Some("fr" | "de" | "es" | "pt")) {
+    if !is_little_known(purpose) {
         return false;
     }
     let tokens = text::tokens(purpose);

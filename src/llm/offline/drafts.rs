@@ -1,7 +1,5 @@
 //! Drafts the steps of a plan: routes each clause of a request to a tool according to its speech act.
 
-use std::rc::Rc;
-
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter as _};
 use super::doubts;
 use super::followup;
@@ -16,7 +14,7 @@ use super::routing::Hit;
 use super::schema::ArgumentKind;
 use super::small_talk::{self, Talk};
 use super::speech::{self, Act, ConditionPart, act_of};
-use super::text::{self, Features, Token};
+use super::text::{self, Token};
 use super::weights::{self, FITS, STRONG, SURE_MATCH};
 
 /// A step without a number.
@@ -175,28 +173,6 @@ impl OfflinePlanner {
         for draft in list.iter_mut().filter(|draft| self.writes(draft.hit)) {
             draft.unclear |= is_open || self.opens_otherwise(draft);
         }
-    }
-
-    /// Whether a step's words open with a verb that is not one of its tool: "cancel the sale" is no sale. In languages of which
-    /// the rules know only a few words, any other word before the verb counts.
-    fn opens_otherwise(&self, draft: &StepDraft) -> bool {
-        let tool = self.tool_name(draft.hit);
-        let scene = &self.index.scenes[draft.hit.scene];
-        let examples = scene.examples.iter().filter(|example| example.tool.as_deref() == Some(tool));
-        let texts = examples.map(|example| example.say.as_str());
-        let texts = texts.chain([scene.tools[draft.hit.tool].description.as_str()]);
-        let mut norms: Vec<String> = texts.flat_map(text::norms).collect();
-        norms.extend(text::name_words(tool));
-        let known: Vec<Rc<Features>> = norms.iter().map(|norm| text::features(norm)).collect();
-        let is_like = |own: &Features, word: &Features| {
-            own.similarity(word) > SURE_MATCH || own.shares_foreign_stem(word)
-        };
-        let is_tools = |token: &Token| known.iter().any(|own| is_like(own, &token.features()));
-        doubts::holds_back(&draft.purpose, is_tools)
-            || doubts::opens_another_act(&draft.purpose, is_tools)
-            || self.reserves_a_book(draft)
-            || doubts::opens_unread(&draft.purpose, is_tools)
-            || doubts::names_unread(&draft.purpose, &self.filled(draft.hit, &draft.purpose).used, is_tools)
     }
 
     /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.

@@ -35,6 +35,7 @@ mod names;
 mod number_arguments;
 mod opening_act;
 mod options;
+mod order_verbs;
 mod periods;
 mod phrases;
 mod plan;

@@ -12,6 +12,14 @@ const ENDINGS: &[&str] = &[
     "lo", "la", "li", "le",
 ];
 
+/// Pronouns that Italian appends to a verb for whom something is done.
+const PERSONS: &[&str] = &["mi", "ti", "ci", "gli"];
+
+/// A word without such a pronoun at its end: "prenotami" → "prenota".
+pub(super) fn without_person(norm: &str) -> Option<&str> {
+    PERSONS.iter().find_map(|person| norm.strip_suffix(person)).filter(|verb| verb.len() >= 4)
+}
+
 /// Whether a word is a verb with a suffixed object pronoun: "prenotarlo", "prestarmelo", "prenotali".
 pub(super) fn is_suffixed(norm: &str) -> bool {
     if norm.len() < 6 {
