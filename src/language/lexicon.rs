@@ -46,7 +46,7 @@ tutto un una uno va vi solo soltanto solamente voglio vogliamo vorrei vorremmo v
 devo deve dobbiamo puo potete dopo ora adesso allora quindi inoltre infine ecco salve ciao buongiorno buonasera ok va bene perfetto finora avere avrei avremmo sarebbe fosse stata stato \
 fara farai faranno sara saranno avra avro ci c ce the an and or of to for from by on at with is are was were be been am i you he she it we they me my mine your his her its our their this that these those there here \
 do does did doing have has had can could would should will shall may might must d s t ll re ve m not no yes if then than so as too also but please thanks thank hello hi hey \
-want wanted like need needs tell give let know get got make made us just only some any into about over up out off after before what which how \
+want wanted pending like need needs tell give let know get got make made us just only some any into about over up out off after before what which how \
 le les des du et ou je tu il nous vous mon ma mes est avec pour dans sur que qui quel quelle fait-il fera-t-il \
 wird noch viele wieviele meinen meiner meinem habe hab kann muss nummer sagen sag decir dime abbiamo \
 der die das und oder ich du er wir ihr ein eine einen einem mit fur von zu im ist bitte mein meine wie was \

@@ -225,6 +225,8 @@ impl OfflinePlanner {
     fn draft_asked(&self, drafts: &mut Drafts, clause: &Clause, act: Act, near: Option<usize>) {
         let hit = self.route(clause, near, drafts.previous.as_ref());
         let hit = hit.or_else(|| self.read_of_other_value(drafts, clause));
+        let tells = |hit| self.index.telling_state(hit, &clause.text, self.today());
+        let hit = hit.map(|(hit, purpose)| (tells(hit), purpose));
         if !drafts.pending_answered
             && act != Act::Condition
             && let Some(draft) = self.draft_for_reply(clause, hit.as_ref().map(|h| h.0))

@@ -30,10 +30,11 @@ static THOSE_DAYS: &Patterns = patterns![
 /// that of the last call of the conversation which has one. `None` if there are no such words or no such day.
 pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &Zoned) -> Option<String> {
     let tokens = text::tokens(request);
-    let (first, last) = those_days(&tokens)?;
+    let (first, last) = those_days(&tokens).or_else(|| then_at_the_end(&tokens))?;
     let named = Entities::in_tokens(&tokens[..first], now.date()).days;
     let words = |from: usize, to: usize| request.get(tokens[from].start..tokens[to].end).map(str::to_owned);
     let days = match named.as_slice() {
+        [] if tokens[first].is(&["then"]) => return None,
         [] => match days_of_last_call(conversation)? {
             (from, to) if from == to => from.to_string(),
             (from, to) => format!("from {from} to {to}"),
@@ -45,10 +46,18 @@ pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &
         _ => return None,
     };
     let is_led = |day: &DateSpan| tokens[day.first].is(&["on"]);
-    let needs_lead = tokens[first].is(&["on", "for"]) && matches!(named.as_slice(), [day] if !is_led(day));
+    let needs_lead =
+        tokens[first].is(&["on", "for", "then"]) && matches!(named.as_slice(), [day] if !is_led(day));
     let lead = if needs_lead { "on " } else { "" };
     let before = request.get(..tokens[first].start)?;
     Some(format!("{before}{lead}{days}{}", request.get(tokens[last].end..)?))
+}
+
+/// The place of the word at the end of "I need Friday off; what is the weather in Milan then?".
+fn then_at_the_end(tokens: &[Token]) -> Option<(usize, usize)> {
+    let last = tokens.iter().rposition(|token| token.word)?;
+    let asks = tokens.last().is_some_and(|end| end.raw == "?");
+    (asks && tokens[last].is(&["then"])).then_some((last, last))
 }
 
 /// The first and last token of words for days that were named before.

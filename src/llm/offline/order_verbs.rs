@@ -43,7 +43,7 @@ struct OwnWords {
     makes: bool,
     /// Those of its name, of its examples, and the word that its description opens with.
     said: Vec<Rc<Features>>,
-    /// The other ones of its description.
+    /// The other ones of its description that name no act.
     described: Vec<Rc<Features>>,
     /// What it does: the verb of its name, and the nouns that its examples have carried out ("fai un bonifico").
     acts: Vec<Rc<Features>>,
@@ -55,13 +55,15 @@ impl OwnWords {
         let name = text::name_words(name);
         let description: Vec<String> = text::norms(description).collect();
         let opening = description.first();
+        // "… which then waits for approval": what others do.
+        let is_act = |word: &Rc<Features>| lexicon::is_action(&word.concepts);
         let norms = name.iter().chain(opening).cloned().chain(examples.clone().flat_map(text::norms));
         let is_verb = |word: &&String| !clarity::is_light(word) && !clarity::is_carrying_out(word);
         let named = name.iter().find(is_verb).or(name.first()).map(features);
         Self {
             makes: name.first().is_some_and(|verb| MAKING_TOOLS.contains(&verb.as_str())),
             said: norms.map(|norm| text::features(&norm)).collect(),
-            described: description.iter().skip(1).map(features).collect(),
+            described: description.iter().skip(1).map(features).filter(|word| !is_act(word)).collect(),
             acts: named.into_iter().chain(examples.filter_map(carried_out)).collect(),
         }
     }
@@ -114,7 +116,8 @@ fn opens_with_another_verb(source: &SourceText, used: &[bool], own: &OwnWords) -
     let Some((at, verb)) = order.iter().enumerate().find(|(_, token)| !is_empty(token)) else { return false };
     let carries_out = clarity::is_carrying_out(&verb.norm);
     if (carries_out || clarity::is_noting(&verb.norm)) && !own.is_act(verb) {
-        return !(carries_out && own.makes) && !order[at..].iter().any(|word| own.is_act(word));
+        let is_done = carries_out && own.makes || order[at..].iter().any(|word| own.is_act(word));
+        return !is_done;
     }
     let Some(place) = source.tokens.iter().position(|token| token.start == verb.start) else { return false };
     let is = |marks: &[bool]| marks.get(place) == Some(&true);

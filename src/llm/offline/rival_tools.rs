@@ -1,9 +1,14 @@
 //! Tools that serve a clause better than the one that is compared with it: what it says is what they do.
 
+use jiff::civil::Date;
+
+use super::entities::Entities;
 use super::index::{CatalogueIndex, IndexedTool, Slot, WordKind};
 use super::opening_act::OpeningAct;
+use super::routing::Hit;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::scored_clause::{ContentWord, ScoredClause};
+use super::speech;
 use super::text::{self, Features};
 use super::weights::{self, SURE_MATCH};
 
@@ -115,6 +120,36 @@ impl CatalogueIndex {
             tool.scene == entry.scene && !known.writes() && !tool.fields.iter().any(|field| field.required)
         };
         clause.asks_which && needs_name(entry) && self.tools.iter().any(lists)
+    }
+
+    /// The read that tells the state of what is the speaker's, for a question that was routed to a tool beside it which neither does
+    /// so nor takes the day that is asked about: "is my vacation approved?" is not for `GetApprovers`, but for `ListRequests`.
+    pub(super) fn telling_state(&self, hit: Hit, clause: &str, today: Date) -> Hit {
+        let tokens = text::tokens(clause);
+        let has_day = !Entities::in_tokens(&tokens, today).days.is_empty();
+        let takes_day = |tool: &IndexedTool| tool.fields.iter().any(|field| field.kind == ArgumentKind::Date);
+        let tools = || self.tools.iter().filter(|tool| tool.scene == hit.scene);
+        let tells = |tool: &IndexedTool| {
+            self.lists_what_is_written(tool)
+                || takes_day(tool) && !self.scenes[tool.scene].tools[tool.tool].writes()
+        };
+        if !speech::asks_state(&tokens, has_day) || tools().any(|tool| tool.tool == hit.tool && tells(tool)) {
+            return hit;
+        }
+        let listing = tools().find(|tool| self.lists_what_is_written(tool));
+        listing.map_or(hit, |tool| Hit { tool: tool.tool, ..hit })
+    }
+
+    /// Whether a tool is a read that needs no value and is named after what a write of its scene is: `ListRequests` beside
+    /// `MakeRequest`.
+    fn lists_what_is_written(&self, entry: &IndexedTool) -> bool {
+        let tools = &self.scenes[entry.scene].tools;
+        let noun = |name: &str| text::name_words(name).last().map(|noun| text::features(noun));
+        let Some(listed) = noun(&tools[entry.tool].name) else { return false };
+        let is_written = |name: &str| noun(name).is_some_and(|noun| noun.similarity(&listed) > SURE_MATCH);
+        !tools[entry.tool].writes()
+            && !entry.fields.iter().any(|field| field.required)
+            && tools.iter().any(|tool| tool.writes() && is_written(&tool.name))
     }
 
     /// Whether an order opens as the examples of another write of the scene do, and not as one of this tool's, nor with its verb:

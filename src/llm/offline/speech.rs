@@ -5,7 +5,7 @@
 
 use super::entities;
 use super::mood::{self, ClauseMood};
-use super::pattern::{any, is_infinitive, is_verb, patterns, strip_fillers};
+use super::pattern::{Patterns, any, is_infinitive, is_verb, patterns, strip_fillers};
 use super::phrases::{PREAMBLES, SAY_AFTER_ME, TEXTS};
 use super::pronouns;
 use super::text::{self, Token};
@@ -248,6 +248,50 @@ pub(super) fn asks_advice(clause: &str) -> bool {
         "debo/deberia/debemos/deberiamos",
     ];
     any(strip_fillers(&words), 0, asks).is_some()
+}
+
+/// Questions for the state of what is the speaker's: "am I on vacation on 15 December?", "is my request approved?"
+static ASKS_STATE: &Patterns = patterns![
+    "am/are i/we",
+    "do i/we have",
+    "have/did i/we",
+    "is/are/was/were/has/have my/our",
+    "sono/siamo in",
+    "ho/abbiamo",
+    "e/sono stata/stato/state/stati",
+    "il/la/i/le mio/mia/miei/mie",
+    "mon/ma/mes * est-il/est-elle/sont-ils/sont-elles",
+    "suis-je/ai-je/avons-nous/sommes-nous",
+    "est-ce que je/j/nous/mon/ma/mes",
+    "ist/sind/wurde/wurden mein/meine/unser/unsere",
+    "bin/habe/sind/haben ich/wir",
+    "estoy/estamos",
+    "tengo/tenemos",
+    "esta/estan/fue/fueron *? mi/mis",
+    "han aprobado/confirmado/aceptado/rechazado",
+];
+
+/// Words for what remains or suffices.
+const LEFT_OR_ENOUGH: &str = "\
+left remaining enough restano rimangono rimasti rimaste rimanenti abbastanza reste restent assez ubrig genug quedan suficientes";
+
+/// What is said of a request that was decided.
+const DECIDED: &str = "\
+approved confirmed accepted granted rejected refused denied declined approvata approvate approvato approvati confermata confermate \
+confermato confermati accettata accettate accettato accettati rifiutata rifiutate rifiutato rifiutati approuvee approuvees approuve \
+approuves acceptee acceptees accepte acceptes refusee refusees refuse refuses genehmigt bestatigt abgelehnt angenommen aprobada aprobadas \
+aprobado aprobados confirmada confirmadas confirmado confirmados aceptada aceptadas rechazada rechazadas";
+
+/// Whether a question asks for the state of what is the speaker's, on a day or whether that was decided, and for nothing to be done.
+pub(super) fn asks_state(tokens: &[Token], has_day: bool) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let is_question = tokens.last().is_some_and(|last| last.raw == "?");
+    let is_decided = || words.iter().any(|word| word.among(DECIDED));
+    let asks_how_much = || words.iter().any(|word| word.among(LEFT_OR_ENOUGH));
+    is_question
+        && any(strip_fillers(&words), 0, ASKS_STATE).is_some()
+        && (has_day || is_decided())
+        && !asks_how_much()
 }
 
 /// Whether a question is about a past action.

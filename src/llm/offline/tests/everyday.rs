@@ -522,3 +522,39 @@ fn range_of_a_reply_takes_the_place_of_the_one_that_was_asked_about() {
         );
     }
 }
+
+#[test]
+fn question_for_the_state_of_what_was_asked_lists_it() {
+    for request in [
+        "Am I on vacation on 15 December?",
+        "Is my vacation approved?",
+        "Sono in ferie il 15 dicembre?",
+        "Le mie ferie sono state approvate?",
+        "Suis-je en congé le 15 décembre ?",
+        "Ist mein Urlaub genehmigt?",
+        "¿Estoy de vacaciones el 15 de diciembre?",
+        "Show me my pending requests",
+    ] {
+        let outcome = answered(request);
+        assert_eq!(outcome.tools(), ["ListRequests"], "{request}: {:?} {}", outcome.question, outcome.plan);
+    }
+    for (request, tool) in [
+        ("Do I have any vacation days left on 15 December?", "GetBalance"),
+        ("Who approves my vacation?", "GetApprovers"),
+        ("Is it cold in Berlin on 15 December?", "WeatherForecast_Get"),
+    ] {
+        assert_eq!(answered(request).tools(), [tool], "{request}");
+    }
+}
+
+#[test]
+fn then_at_the_end_of_a_question_is_the_day_before_it() {
+    let outcome = answered("I'd like a day off on 14 December, what's the weather in Milan then?");
+    assert_eq!(
+        calls_of(&outcome),
+        json!([
+            ["MakeRequest", {"from": "2026-12-14", "to": "2026-12-14"}],
+            ["WeatherForecast_Get", {"city": "Milan", "date": "2026-12-14"}],
+        ])
+    );
+}
