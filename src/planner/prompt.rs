@@ -180,7 +180,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
 /// What a scene can do: what it says about itself in the user's language, or its description.
 fn capability(state: &RunState, scene: &Scene) -> String {
     let language = state.language().filter(|_| state.settings().has_rules(18));
-    match language.and_then(|language| scene.about.get(language)) {
+    match language.and_then(|language| scene.about.get(language).or_else(|| scene.about.get("en"))) {
         Some(about) => json!({"scene": scene.name, "about": about}).to_string(),
         None => json!({"scene": scene.name, "description": scene.description}).to_string(),
     }
