@@ -227,6 +227,7 @@ impl OfflinePlanner {
         let hit = hit.or_else(|| self.read_of_other_value(drafts, clause));
         let tells = |hit| self.index.telling_state(hit, &clause.text, self.today());
         let hit = hit.map(|(hit, purpose)| (tells(hit), purpose));
+        let hit = hit.filter(|(hit, _)| !self.undoes_something_else(*hit, &clause.text));
         if !drafts.pending_answered
             && act != Act::Condition
             && let Some(draft) = self.draft_for_reply(clause, hit.as_ref().map(|h| h.0))

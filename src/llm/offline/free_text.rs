@@ -416,5 +416,22 @@ pub(super) fn remaining_text(
     while last > first && (!tokens[last].word || source.is_taken(last) || tokens[last].is(LEAD_WORDS)) {
         last -= 1;
     }
+    // "How many teapots do we have?", "quante teiere ci sono?"
+    let asks = !verbs.is_empty() && tokens.last().is_some_and(|end| end.raw == "?");
+    let ends_question = |token: &Token| {
+        lexicon::is_stop_word(&token.norm)
+            || token.is(&[
+                "left",
+                "available",
+                "remaining",
+                "rimaste",
+                "rimasti",
+                "disponibili",
+                "disponibile",
+            ])
+    };
+    while asks && last > first && ends_question(&tokens[last]) && !source.found.quoted[last] {
+        last -= 1;
+    }
     trim_text(source, first, last, fields)
 }

@@ -12,9 +12,9 @@ use super::text::{self, Token};
 
 /// Words for days that were named before.
 static THOSE_DAYS: &Patterns = patterns![
-    "on/in/for/during those days",
+    "on/in/for/during? those days",
     "on/for these days",
-    "on/for that day",
+    "on/for? that day",
     "in/per? quei giorni",
     "in/per? quel giorno",
     "in quel periodo",

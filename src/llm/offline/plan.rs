@@ -42,7 +42,10 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let section = if prompt.get("shortlist").is_empty() { "scenes" } else { "shortlist" };
     let asked = AskedPlan::of(request, prompt);
     let planner = OfflinePlanner::of(prompt, section, &asked);
-    let is_known = |word: &str| !planner.index.similar_words(&text::features(word)).is_empty();
+    let is_known = |word: &str| {
+        let similar = planner.index.similar_words(&text::features(word));
+        similar.iter().any(|(_, similarity)| *similarity >= SURE_MATCH)
+    };
     let own_words = with_named_days(&asked.words, &planner.conversation, &planner.now)
         .or_else(|| pronouns::with_own_pronoun(&asked.words, is_known))
         .or_else(|| without_exclusion(&asked.words, |verb| !planner.index.has_verb(&verb.features())));

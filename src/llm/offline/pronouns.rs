@@ -55,6 +55,18 @@ pub(super) fn with_own_pronoun(words: &str, is_known: impl Fn(&str) -> bool) -> 
     Some(format!("{}{verb} {pronoun}{}", words.get(..order.start)?, words.get(order.end..)?))
 }
 
+/// Whether words end with an order and its object, a pronoun: "annulla la", "puoi annullarla?"
+pub(super) fn ends_with_object(tokens: &[Token]) -> bool {
+    let is_polite = |token: &&Token| lexicon::is_pleasantry(&token.norm) && !token.is(JOINED);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let asked = words.len() - words.iter().rev().take_while(|token| is_polite(token)).count();
+    match &words[..asked] {
+        [.., order, pronoun] if pronoun.is(JOINED) => lexicon::may_be_action(&order.features().concepts),
+        [.., order] => is_suffixed(&order.norm),
+        [] => false,
+    }
+}
+
 /// Which of several things somebody means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -114,7 +126,8 @@ pub(super) fn hands_back(tokens: &[Token]) -> bool {
         }
         if words[i].is(&["lo", "la", "li", "le"]) {
             // "Me lo tieni?", "lo puoi prenotare?", "la prenoti?"; not "la sala".
-            return before.is_some_and(|t| t.is(&["me", "te", "ce", "ve", "glie"]))
+            return ends_with_object(tokens)
+                || before.is_some_and(|t| t.is(&["me", "te", "ce", "ve", "glie"]))
                 || after.is_some_and(|t| t.is(&["puoi", "potete", "potresti", "potreste"]) || acts(t));
         }
         (words[i].first || !words[i].capital()) && is_suffixed(&words[i].norm)

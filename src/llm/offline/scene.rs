@@ -13,6 +13,7 @@ use super::dates;
 use super::lexicon;
 use super::memory;
 use super::prompt::{OpenQuestion, PromptText};
+use super::pronouns;
 use super::questions;
 use super::render;
 use super::schema::{self, ArgumentField, ArgumentKind};
@@ -211,9 +212,11 @@ impl<'a> OfflineStep<'a> {
         if let Some(pending) = &self.pending {
             self.fill_from_reply(&mut filled, pending);
         }
-        let refers_back = text::tokens(&self.purpose)
-            .iter()
-            .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora", "its", "suo", "sua"]));
+        let tokens = text::tokens(&self.purpose);
+        let refers_back = pronouns::ends_with_object(&tokens)
+            || tokens
+                .iter()
+                .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora", "its", "suo", "sua"]));
         if !filled.missing(&self.fields).is_empty() || !self.purpose_is_own_words() {
             let bare = filled.values == fill("", false).values;
             let said = match refers_back {
@@ -291,6 +294,12 @@ impl<'a> OfflineStep<'a> {
             {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
+        }
+        // "Who is mrossi?", "What is his e-mail?"
+        if let Some(person) = self.other_person(filled).filter(|_| !writes && !self.waits)
+            && let Some(value) = memory::recall(person, self.tool, self.prompt, &self.purpose, true)
+        {
+            filled.values.insert(person.name.clone(), value);
         }
     }
 
@@ -507,6 +516,11 @@ impl<'a> OfflineStep<'a> {
     /// The question for a person, if the words speak of another one ("what is her e-mail?"): without a name, who asks would stand
     /// in for that person.
     fn ask_for_person(&self, filled: &Filled) -> Option<StepReply> {
+        self.other_person(filled).map(|person| self.ask(filled, &[person]))
+    }
+
+    /// The argument for a person that the words speak of by a pronoun, if it is not filled.
+    fn other_person(&self, filled: &Filled) -> Option<&ArgumentField> {
         const OTHERS: &[&str] = &[
             "her", "his", "their", "she", "he", "him", "suo", "sua", "suoi", "sue", "lui", "seine", "seiner",
             "ses",
@@ -519,8 +533,7 @@ impl<'a> OfflineStep<'a> {
             return None;
         }
         let person = self.fields.iter().find(|field| field.kind == ArgumentKind::Person)?;
-        let is_open = !person.required && !filled.values.contains_key(&person.name);
-        is_open.then(|| self.ask(filled, &[person]))
+        (!person.required && !filled.values.contains_key(&person.name)).then_some(person)
     }
 
     /// The question for a day, if the words name one that does not exist, or speak of a time that is no day, such as "in May":

@@ -7,8 +7,10 @@ use super::clauses::Clause;
 use super::drafts::{StepDraft, opens_with_lookup};
 use super::index::polite_lead;
 use super::lexicon;
+use super::opening_act::OpeningAct;
 use super::pattern::strip_fillers;
 use super::plan::OfflinePlanner;
+use super::prompt::PriorCall;
 use super::routing::Hit;
 use super::schema::ArgumentKind;
 use super::source::SourceText;
@@ -120,6 +122,20 @@ impl OfflinePlanner {
         let like = |h: &&Hit| own(h).is_some_and(|o| o.similarity(&verb) > SURE_MATCH && !o.reverses(&verb));
         let other = others.iter().filter(|h| h.scene == hit.scene && self.writes(**h)).find(like);
         Some(other.map_or((hit, true), |other| (*other, false)))
+    }
+
+    /// Whether words only order to undo what was done last, and the tool is of another scene: "undo that" after a sale is not for
+    /// `CancelRequest` of vacation.
+    pub fn undoes_something_else(&self, hit: Hit, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let undoes = strip_fillers(&tokens.iter().filter(|t| t.word).collect::<Vec<_>>())
+            .first()
+            .is_some_and(|verb| OpeningAct::of(std::slice::from_ref(verb)) == Some(OpeningAct::Undo));
+        let done = self.conversation.turns.last().map_or(&[][..], |turn| &turn.calls);
+        let written =
+            |call: &PriorCall| self.index.named(&call.scene, &call.tool).filter(|hit| self.writes(*hit));
+        let mut scenes = done.iter().filter_map(written).map(|hit| hit.scene).peekable();
+        undoes && !names_subject(words) && scenes.peek().is_some() && scenes.all(|scene| scene != hit.scene)
     }
 
     /// Whether a step's words ask to reserve something, and of all that its tool says only the thing "book" means that: "reserve

@@ -558,3 +558,63 @@ fn then_at_the_end_of_a_question_is_the_day_before_it() {
         ])
     );
 }
+
+#[test]
+fn pronoun_at_the_end_of_an_order_is_what_was_asked_for_before() {
+    for (request, order) in [
+        ("Prenota ferie il 14 giugno", "Annullala"),
+        ("Prenota ferie il 14 giugno", "Cancellale, per favore"),
+        ("Prenota ferie il 14 giugno", "Puoi annullarla?"),
+        ("Réserve un congé le 14 juin", "Annule-le"),
+        ("Book 14 June off", "Cancel it"),
+    ] {
+        let mut world = world();
+        let tool = &mut |_: &str, _: &Value| json!({"outcome": "ok", "result": {"request_id": 7}});
+        world.ask(request, tool);
+        let outcome = world.ask(order, tool);
+        assert_eq!(stated(&outcome)["request_id"], 7, "{request} {order}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn person_of_the_turn_before_is_meant_by_a_pronoun() {
+    for (request, question) in
+        [("Who is mrossi?", "What is his email?"), ("Chi è mrossi?", "Qual è la sua email?")]
+    {
+        let mut world = world();
+        let tool = &mut |_: &str, _: &Value| json!({"outcome": "ok", "result": {"name": "Mario Rossi"}});
+        world.ask(request, tool);
+        let outcome = world.ask(question, tool);
+        assert_eq!(calls_of(&outcome), json!([["get_user_profile", {"username": "mrossi"}]]), "{question}");
+    }
+}
+
+#[test]
+fn that_day_is_the_day_of_the_turn_before() {
+    let mut world = world();
+    let tool = &mut |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
+    world.ask("What is the weather in Milan on 14 December?", tool);
+    let outcome = world.ask("Book that day off", tool);
+    assert_eq!(calls_of(&outcome), json!([["MakeRequest", {"from": "2026-12-14", "to": "2026-12-14"}]]));
+}
+
+#[test]
+fn what_was_done_last_is_not_undone_by_a_tool_for_something_else() {
+    for (request, order) in [("Sell 2 teapots", "Undo that"), ("Vendi una teiera", "Annulla")] {
+        let mut world = world();
+        let tool = &mut |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
+        world.ask(request, tool);
+        let outcome = world.ask(order, tool);
+        assert!(outcome.tools().is_empty() && outcome.question.is_none(), "{order}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn thing_of_a_question_ends_before_its_verb() {
+    let wrong = wrong_calls(&[
+        ("How many teapots do we have?", json!([["GetStock", {"item": "teapots"}]])),
+        ("How many teapots are left?", json!([["GetStock", {"item": "teapots"}]])),
+        ("Quante teiere ci sono?", json!([["GetStock", {"item": "teiere"}]])),
+    ]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
