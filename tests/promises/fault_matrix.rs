@@ -616,6 +616,8 @@ pub(super) async fn run_after_a_kill(
     let body = json!({"messages": [{"role": "user", "content": words}], "session_id": "s"});
     let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
     assert!(reply.is_err() || killed.has_ended(), "{place_of_kill} was not reached");
+    // Its connections end before it lets go of the data directory.
+    killed.kill();
     edit();
     let (_server, address) = serve(workspace, &[]);
     let mut run = Value::Null;

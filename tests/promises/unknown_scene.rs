@@ -394,9 +394,11 @@ async fn unserved_request_calls_no_tool_and_lists_abilities() {
         town.expect(words, "calls", finished.state.calls.len(), 0);
         town.expect(words, "requests to the library", reached, vec![]);
         for scene in town.test.engine.catalogue().iter() {
-            let begins: String = scene.description.chars().take(20).collect();
-            let told_of =
-                finished.answer.answer.contains(&scene.name) || finished.answer.answer.contains(&begins);
+            let mut texts = scene.about.values().chain([&scene.description]);
+            let told_of = texts.any(|text| {
+                let begins: String = text.chars().take(20).collect();
+                finished.answer.answer.contains(&begins)
+            });
             town.expect(
                 words,
                 &format!("mentions {}: {}", scene.name, finished.answer.answer),

@@ -342,6 +342,12 @@ pub(super) fn is_light(norm: &str) -> bool {
     is_among(norm, LIGHT_VERBS) || is_among(norm, MANNER_WORDS)
 }
 
+/// Whether the word at `at` only says how something is counted: "a copy of the book".
+pub(super) fn is_counter(words: &[&Token], at: usize) -> bool {
+    let is_of = |next: &&Token| next.is(&["of", "di", "del", "dei", "della", "delle"]);
+    words[at].among(COUNTER_NOUNS) && words.get(at + 1).is_some_and(is_of)
+}
+
 /// Whether a word is a verb that only carries out what a noun names.
 pub(super) fn is_carrying_out(norm: &str) -> bool {
     is_among(norm, CARRYING_OUT_VERBS)

@@ -112,8 +112,15 @@ fn opens_with_another_verb(source: &SourceText, used: &[bool], own: &OwnWords) -
     if !is_led && is_small(first) {
         return false;
     }
-    let is_empty = |token: &Token| clarity::is_light(&token.norm) || is_led && is_small(token);
-    let Some((at, verb)) = order.iter().enumerate().find(|(_, token)| !is_empty(token)) else { return false };
+    // "Keep a copy of the book"; not "make a copy of it".
+    let is_counted = is_led && !first.is(&["make", "do", "fai", "fare", "fammi"]);
+    let is_empty = |(at, token): (usize, &Token)| {
+        clarity::is_light(&token.norm)
+            || is_led && is_small(token)
+            || is_counted && clarity::is_counter(order, at)
+    };
+    let mut words = order.iter().copied().enumerate();
+    let Some((at, verb)) = words.find(|word| !is_empty(*word)) else { return false };
     let carries_out = clarity::is_carrying_out(&verb.norm);
     if (carries_out || clarity::is_noting(&verb.norm)) && !own.is_act(verb) {
         let is_done = carries_out && own.makes || order[at..].iter().any(|word| own.is_act(word));
@@ -192,6 +199,7 @@ mod tests {
             "Schedule vacation from 8 to 10 February",
             "Make a vacation request from 8 to 10 February",
             "Inoltra una richiesta di ferie dall'8 al 10 febbraio",
+            "Keep a day of vacation for me on 8 February",
         ] {
             assert!(!opens(said, &asks), "{said}");
         }

@@ -57,9 +57,10 @@ pub(super) fn with_own_pronoun(words: &str, is_known: impl Fn(&str) -> bool) -> 
 
 /// Whether words end with an order and its object, a pronoun: "annulla la", "puoi annullarla?"
 pub(super) fn ends_with_object(tokens: &[Token]) -> bool {
-    let is_polite = |token: &&Token| lexicon::is_pleasantry(&token.norm) && !token.is(JOINED);
+    let is_small = |token: &Token| lexicon::is_pleasantry(&token.norm) || lexicon::is_stop_word(&token.norm);
+    let says_nothing = |token: &&&Token| is_small(token) && !token.is(JOINED);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let asked = words.len() - words.iter().rev().take_while(|token| is_polite(token)).count();
+    let asked = words.len() - words.iter().rev().take_while(says_nothing).count();
     match &words[..asked] {
         [.., order, pronoun] if pronoun.is(JOINED) => lexicon::may_be_action(&order.features().concepts),
         [.., order] => is_suffixed(&order.norm),

@@ -117,7 +117,7 @@ fn order_that_opens_as_an_example_leads_to_its_tool() {
         ("Set the price of the moka pot to 30", price("moka pot", json!(30))),
         ("Set the price of teapots to 24.50", price("teapots", json!(24.5))),
         ("Porta il prezzo della lattiera a 12 euro", price("lattiera", json!(12))),
-        ("How many teapots are there?", json!([["GetStock", {"item": "teapots are there"}]])),
+        ("How many teapots are there?", json!([["GetStock", {"item": "teapots"}]])),
         ("How many teapots did we sell yesterday?", json!([["ListSales", {"day": "2026-05-03"}]])),
         ("What is the price of the milk jug?", json!([["GetPrice", {"item": "milk jug"}]])),
         (
