@@ -99,40 +99,45 @@ fn carried_out(example: &str) -> Option<Rc<Features>> {
     is_empty.then(|| noun.features())
 }
 
-/// Whether an order opens with a verb that is none of the tool's: "cancel the sale", "print my vacation from 8 to 10 February". A
-/// light verb says nothing of what is ordered: after it, the first word that is no value, by `used`, counts. One that carries
-/// out what a noun names needs an act of the tool, "record the sale", or a tool that makes something new, "enter a visit". In languages of which few words are known, see
-/// [`doubts::opens_unread`].
+/// Whether an order opens with a verb that is none of the tool's: "cancel the sale", "print my vacation from 8 to 10 February". One
+/// that only carries out what a noun names needs an act of the tool, "record the sale", or a tool that makes something new, "enter
+/// a visit". In languages of which few words are known, see [`doubts::opens_unread`].
 fn opens_with_another_verb(source: &SourceText, used: &[bool], own: &OwnWords) -> bool {
+    if doubts::is_little_known(source.text) {
+        return false;
+    }
+    let Some((verb, rest)) = verb_and_rest(source, used) else { return false };
+    let carries_out = clarity::is_carrying_out(&verb.norm);
+    if (carries_out || clarity::is_noting(&verb.norm)) && !own.is_act(verb) {
+        let is_done = carries_out && own.makes || rest.iter().any(|word| own.is_act(word));
+        return !is_done;
+    }
+    !own.says(verb)
+}
+
+/// The verb that an order opens with and the words after it. A light verb says nothing of what is ordered: after it, the first word
+/// that says something and is no value, by `used`, is in its place. `None` where something else is said first.
+fn verb_and_rest<'s>(source: &'s SourceText, used: &[bool]) -> Option<(&'s Token, Vec<&'s Token>)> {
     let words: Vec<&Token> = source.tokens.iter().filter(|token| token.word).collect();
     let asked = polite_lead(&words).unwrap_or(&words);
     let order = if looks_at(source, asked) { asked } else { strip_fillers(asked) };
-    let Some(first) = order.first().filter(|_| !doubts::is_little_known(source.text)) else { return false };
+    let first = order.first()?;
     let is_led = clarity::is_light(&first.norm);
-    if !is_led && is_small(first) {
-        return false;
-    }
     // "Keep a copy of the book"; not "make a copy of it".
     let is_counted = is_led && !first.is(&["make", "do", "fai", "fare", "fammi"]);
-    let is_empty = |(at, token): (usize, &Token)| {
+    let is_empty = |(at, token): &(usize, &&Token)| {
         clarity::is_light(&token.norm)
             || is_led && is_small(token)
-            || is_counted && clarity::is_counter(order, at)
+            || is_counted && clarity::is_counter(order, *at)
     };
-    let mut words = order.iter().copied().enumerate();
-    let Some((at, verb)) = words.find(|word| !is_empty(*word)) else { return false };
-    let carries_out = clarity::is_carrying_out(&verb.norm);
-    if (carries_out || clarity::is_noting(&verb.norm)) && !own.is_act(verb) {
-        let is_done = carries_out && own.makes || order[at..].iter().any(|word| own.is_act(word));
-        return !is_done;
-    }
-    let Some(place) = source.tokens.iter().position(|token| token.start == verb.start) else { return false };
+    let (at, verb) = order.iter().enumerate().find(|word| !is_empty(word))?;
+    let place = source.tokens.iter().position(|token| token.start == verb.start)?;
     let is = |marks: &[bool]| marks.get(place) == Some(&true);
     let is_number = source.found.numbers.iter().any(|number| (number.first..=number.last).contains(&place));
     let is_code = verb.norm.chars().any(|c| c.is_ascii_digit());
     let is_value =
         is(&source.found.taken) || is(&source.found.quoted) || is_number || is_code || is_led && is(used);
-    !is_value && !own.says(verb)
+    (!is_value && !is_small(verb)).then(|| (*verb, order[at + 1..].to_vec()))
 }
 
 /// Whether words open with an order to look at something, and not with a call for attention: "guarda la richiesta 4", not

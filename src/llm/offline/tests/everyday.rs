@@ -618,3 +618,28 @@ fn thing_of_a_question_ends_before_its_verb() {
     ]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn order_with_another_verb_writes_nothing() {
+    let orders = [
+        (
+            "Print/Confirm/Approve/Review/Copy/Archive/Export/Translate/Compare/Sign/Watch/Remember/Paint",
+            "my vacation from 8 to 10 February/vacation request 4/2 teapots/the book Dune",
+        ),
+        (
+            "Stampa/Conferma/Approva/Rivedi/Copia/Archivia/Esporta/Traduci/Confronta/Firma/Guarda/Annota",
+            "le mie ferie dall'8 al 10 febbraio/la richiesta di ferie 4/2 teiere/il libro Dune",
+        ),
+    ];
+    let reads = ["Get", "List", "get_", "find_", "Summarize", "WeatherForecast_Get"];
+    for (verbs, objects) in orders {
+        for verb in verbs.split('/') {
+            for object in objects.split('/') {
+                let request = format!("{verb} {object}");
+                let outcome = answered(&request);
+                let is_read = |tool: &&str| reads.iter().any(|read| tool.starts_with(read));
+                assert!(outcome.tools().iter().all(is_read), "{request}: {}", calls_of(&outcome));
+            }
+        }
+    }
+}
