@@ -139,8 +139,10 @@ pub const PROGRAM: &str = "PROGRAM";
 pub const SYNTHESIS: &str = "LLM";
 
 /// The kind of a step: what executes it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum StepKind {
     /// A scene, whose model calls the scene's tools.
     #[default]

@@ -3,9 +3,8 @@
 use strum::{IntoStaticStr, VariantArray};
 
 use super::grid::{Axis, axis};
-use crate::flow::PathMaker;
 use crate::plan::StepStatus;
-use crate::run::{PlanCause, RunStatus};
+use crate::run::RunStatus;
 
 /// A label with a closed list of values.
 pub(super) trait ClosedLabel: VariantArray + Copy + Into<&'static str> {
@@ -47,7 +46,6 @@ pub(super) enum RequestScope {
     Conversation,
 }
 
-/// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum StepOutcome {
@@ -77,17 +75,6 @@ pub(super) enum RatingLabel {
     Bad,
 }
 
-/// Why a plan replaced another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum ReplanCause {
-    Request,
-    Continuation,
-    Feedback,
-    Edit,
-    Adaptation,
-}
-
 /// Kinds of tokens; each token has exactly one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -106,7 +93,6 @@ pub(super) enum InFlightState {
     Waiting,
 }
 
-/// Kinds of plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum PlanKind {
@@ -117,7 +103,6 @@ pub(super) enum PlanKind {
     Program,
 }
 
-/// How a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum PlanOutcome {
@@ -130,23 +115,12 @@ pub(super) enum PlanOutcome {
     NotMade,
 }
 
-/// The kind of a person's edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum EditKind {
     Plan,
     Feedback,
     Arguments,
-}
-
-/// The maker of the path through a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum PathLabel {
-    Planner,
-    Rules,
-    Graph,
-    Learned,
 }
 
 /// Decisions on approvals.
@@ -184,29 +158,6 @@ impl From<RunStatus> for RunOutcome {
             RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
                 Self::Completed
             }
-        }
-    }
-}
-
-impl From<PlanCause> for ReplanCause {
-    fn from(cause: PlanCause) -> Self {
-        match cause {
-            PlanCause::Request => Self::Request,
-            PlanCause::Continuation => Self::Continuation,
-            PlanCause::Feedback => Self::Feedback,
-            PlanCause::Edit => Self::Edit,
-            PlanCause::Adaptation => Self::Adaptation,
-        }
-    }
-}
-
-impl From<PathMaker> for PathLabel {
-    fn from(maker: PathMaker) -> Self {
-        match maker {
-            PathMaker::Planner => Self::Planner,
-            PathMaker::Rules => Self::Rules,
-            PathMaker::Graph => Self::Graph,
-            PathMaker::Learned => Self::Learned,
         }
     }
 }

@@ -15,8 +15,7 @@ use tracing::Span;
 use self::calls::TrackedCall;
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PathLabel, PlanKind, PlanOutcome, RatingLabel, ReplanCause, RunOutcome,
-    StepOutcome,
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, RatingLabel, RunOutcome, StepOutcome,
 };
 use super::log_lines;
 use super::model_usage::record_attempts;
@@ -110,7 +109,6 @@ impl RunTracker {
         }
     }
 
-    /// Stops tracking the run.
     pub(super) fn stop_tracking(&mut self, to: MetricSink<'_>) {
         self.set_state(None, to);
     }
@@ -296,7 +294,7 @@ impl RunTracker {
                 // A person's edit resumes a waiting run; nothing else replans it while it waits.
                 self.resume(at, to);
                 if let Some(metrics) = to.metrics {
-                    metrics.plans.replans.inc([ReplanCause::from(made.cause) as usize]);
+                    metrics.plans.replans.inc([made.cause as usize]);
                 }
                 if let Some(last) = self.plans.last_mut() {
                     last.replanned = true;
@@ -324,7 +322,7 @@ impl RunTracker {
             }
             Event::FlowPlanned { step, maker, .. } => {
                 if let (Some(metrics), Some(step)) = (to.metrics, self.steps.get(step)) {
-                    metrics.steps.flow_paths.inc([step.scene, PathLabel::from(*maker) as usize]);
+                    metrics.steps.flow_paths.inc([step.scene, *maker as usize]);
                 }
             }
             Event::NodeStarted { step, parent, node, scene, .. } => {

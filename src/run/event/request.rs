@@ -176,8 +176,10 @@ impl RunStarted {
 }
 
 /// Why a plan is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum PlanCause {
     /// The request itself.
     Request,
@@ -192,10 +194,12 @@ pub enum PlanCause {
 }
 
 /// The maker of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum PlanMaker {
     /// The planner, with a configured model.
+    #[strum(serialize = "planner")]
     Deterministic,
     /// Earlier executions: the plan is proven for requests like this one.
     Learned,

@@ -6,12 +6,13 @@ use strum::{IntoEnumIterator, VariantArray};
 use super::registrar::MetricRegistrar;
 use crate::adapt::{ConsultationKind, ConsultationOutcome, PolicyAction};
 use crate::fault::FaultClass;
+use crate::flow::PathMaker;
 use crate::llm::{ErrorKind, Purpose};
-use crate::run::{Attempt, RecallOutcome};
+use crate::run::{Attempt, PlanCause, RecallOutcome};
 use crate::telemetry::grid::{Axis, Grid, axis};
 use crate::telemetry::labels::{
-    ClosedLabel, DecisionLabel, EditKind, PathLabel, PlanKind, PlanOutcome, RatingLabel, ReplanCause,
-    RequestScope, RunOutcome, StepOutcome, TokenKind, ToolOutcome,
+    ClosedLabel, DecisionLabel, EditKind, PlanKind, PlanOutcome, RatingLabel, RequestScope, RunOutcome,
+    StepOutcome, TokenKind, ToolOutcome,
 };
 use crate::telemetry::{LabelNames, buckets};
 
@@ -109,7 +110,7 @@ impl PlanMetrics {
                 "replans_total",
                 "Plans made after the first one of a run, by cause.",
                 ["cause"],
-                [ReplanCause::axis()],
+                [PlanCause::axis()],
             )?.with_all_series(),
             reuse: book.count(
                 "plan_reuse_total",
@@ -211,7 +212,7 @@ impl StepMetrics {
                 "Paths through flows, by what planned them (planner: a model; rules: the embedded rules; learned: earlier \
                  executions; graph: nothing, so the conditions of the graph decide).",
                 ["flow", "planned_by"],
-                [names.scene_axis.clone(), PathLabel::axis()],
+                [names.scene_axis.clone(), PathMaker::axis()],
             )?,
         })
     }
@@ -292,7 +293,6 @@ impl CallMetrics {
     }
 }
 
-/// Attempts at models.
 #[derive(Clone)]
 pub(in crate::telemetry) struct ModelMetrics {
     /// By model, purpose and outcome.
@@ -366,7 +366,6 @@ fn attempt_end() -> Axis {
     axis([Attempt::OK].into_iter().chain(ErrorKind::CLASSES).chain(["other"]))
 }
 
-/// The index of a purpose on its axis.
 pub(in crate::telemetry) fn purpose_index(name: &str) -> usize {
     Purpose::VARIANTS.iter().position(|purpose| purpose.name() == name).unwrap_or(Purpose::VARIANTS.len())
 }

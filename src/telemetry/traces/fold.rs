@@ -10,9 +10,8 @@ use super::options::TraceOptions;
 use super::span::{AttributeValue, FinishedSpan, OpenSpan, SpanAttribute};
 use crate::plan::{StepKind, StepStatus};
 use crate::run::{
-    Adaptation, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, PlanMaker,
-    ProgramStop, RequestedCall, RequiredApproval, RunQueued, RunStatus, Subject, UnexpectedSubject, Usage,
-    Verdict,
+    Adaptation, ApprovalSubject, Effect, Envelope, Event, Outcome, PlanMade, ProgramStop, RequestedCall,
+    RequiredApproval, RunQueued, RunStatus, Subject, UnexpectedSubject, Usage, Verdict,
 };
 use crate::trace_context::{RunTrace, SpanId, SpanKey};
 
@@ -58,7 +57,6 @@ struct TracedCall {
     tool: String,
     provider_id: String,
     effect: Effect,
-    /// The call that it undoes.
     undoes: Option<u32>,
     arguments: Option<AttributeValue>,
 }
@@ -209,7 +207,7 @@ impl TraceFold {
             }
             Event::Decided { approval, decision, .. } => {
                 self.end_hold(at);
-                self.end_wait(*approval, at, decision_name(decision));
+                self.end_wait(*approval, at, decision.name());
             }
             Event::ApprovalLapsed { approval, .. } => self.end_wait(*approval, at, "lapsed"),
             Event::RunWaiting {} if self.waits.is_empty() => self.begin_pause("held", None, seq, at),
@@ -340,8 +338,8 @@ impl TraceFold {
             self.planned.insert(step.step_number, (step.scene_name.clone(), step.kind));
         }
         self.end_plan(made.version, at, |span| {
-            span.set_word("proscenium.plan.maker", maker_name(made.maker));
-            span.set_word("proscenium.plan.cause", cause_name(made.cause));
+            span.set_word("proscenium.plan.maker", made.maker.into());
+            span.set_word("proscenium.plan.cause", made.cause.into());
             span.set("proscenium.plan.steps", AttributeValue::count(made.plan.steps.len() as u64));
         });
     }
@@ -352,7 +350,7 @@ impl TraceFold {
         span.set_word("gen_ai.operation.name", "invoke_agent");
         span.set_word("gen_ai.agent.name", &scene);
         span.set("proscenium.step", AttributeValue::count(step.into()));
-        span.set_word("proscenium.step.kind", kind_name(kind));
+        span.set_word("proscenium.step.kind", kind.into());
         self.steps.insert(step, span);
     }
 
@@ -362,7 +360,7 @@ impl TraceFold {
         span.set_word("gen_ai.agent.name", scene);
         span.set_word("proscenium.node", node);
         span.set("proscenium.step", AttributeValue::count(step.into()));
-        span.set_word("proscenium.step.kind", kind_name(StepKind::Node));
+        span.set_word("proscenium.step.kind", StepKind::Node.into());
         self.planned.insert(step, (scene.to_owned(), StepKind::Node));
         self.steps.insert(step, span);
     }
@@ -572,46 +570,4 @@ impl TraceFold {
 
 pub(super) fn usd(usage: Usage) -> f64 {
     usage.cost_nano_usd as f64 / 1e9
-}
-
-fn kind_name(kind: StepKind) -> &'static str {
-    match kind {
-        StepKind::Scene => "scene",
-        StepKind::Flow => "flow",
-        StepKind::Llm => "llm",
-        StepKind::Summary => "summary",
-        StepKind::Code => "code",
-        StepKind::Node => "node",
-    }
-}
-
-fn maker_name(maker: PlanMaker) -> &'static str {
-    match maker {
-        PlanMaker::Deterministic => "planner",
-        PlanMaker::Learned => "learned",
-        PlanMaker::Code => "code",
-        PlanMaker::Fallback => "fallback",
-        PlanMaker::Person => "person",
-    }
-}
-
-fn cause_name(cause: PlanCause) -> &'static str {
-    match cause {
-        PlanCause::Request => "request",
-        PlanCause::Continuation => "continuation",
-        PlanCause::Feedback => "feedback",
-        PlanCause::Edit => "edit",
-        PlanCause::Adaptation => "adaptation",
-    }
-}
-
-fn decision_name(decision: &Decision) -> &'static str {
-    match decision {
-        Decision::Yes { .. } => "yes",
-        Decision::No => "no",
-        Decision::Edited { .. } => "edited",
-        Decision::Done => "done",
-        Decision::NotDone => "not_done",
-        Decision::Again => "again",
-    }
 }
