@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use self::actor_system::{ActorSystem, run_services};
 use self::builder::{
@@ -45,10 +46,12 @@ use crate::fairness::Sharers;
 use crate::learning;
 use crate::llm::Gateway;
 use crate::nesting;
-use crate::plan;
+use crate::plan::{self, TaskId};
 use crate::planner::{Command, CommandAction};
 use crate::public::{EventId, PublicStream};
-use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, RunStatus, SessionId, TenantId};
+use crate::run::{
+    Envelope, Event, Fault, Idempotency, RunId, RunQueued, RunState, RunStatus, SessionId, TenantId,
+};
 use crate::scene::Catalogue;
 use crate::store::{self, Store};
 use crate::telemetry::{self, Exposition, ServerMetrics};
@@ -108,15 +111,10 @@ impl Engine {
         // Held until the request is in the journal, so that a question is answered only once.
         let found = pending_question::find_question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
-        let message = RequestMessage {
-            is_first,
-            message: request.message,
-            user: request.user,
-            no_own_approval: request.no_own_approval,
-            own_session: request.own_session,
+        let queued = RunQueued {
             plan_only: request.plan_only,
             idempotency,
-            fingerprint: request.fingerprint,
+            asked: request.fingerprint,
             trace_parent: request.trace_parent,
             history: request.history,
             instructions: request.instructions,
@@ -125,6 +123,13 @@ impl Engine {
             documents,
             plan: request.plan,
             pending: found.as_ref().map(|found| found.pending.clone()),
+            ..RunQueued::new(request.message, request.user, TaskId(Uuid::now_v7()))
+        };
+        let message = RequestMessage {
+            queued,
+            is_first,
+            no_own_approval: request.no_own_approval,
+            own_session: request.own_session,
             received,
             reply,
             waiting: None,

@@ -12,7 +12,6 @@ use crate::planner::{Command, CommandAction};
 use crate::run::{Fault, RequestIdentity, RunId};
 use crate::telemetry::Component;
 
-/// A caller that waits for something.
 pub(super) enum WaitingCaller {
     /// For its request to be accepted or refused.
     Request(Box<RequestMessage>),
@@ -39,7 +38,6 @@ pub(super) enum WaitingCaller {
 /// Receives what a run results in.
 pub(super) type AnswerSender = oneshot::Sender<Result<Answer, Fault>>;
 
-/// A caller with a command for a run.
 pub(super) struct CommandCaller {
     pub(super) command: RunCommand,
     /// Gets the run's answer when it ends or waits again.
@@ -160,9 +158,11 @@ impl SceneManager {
         let WordDecision { approval, choice, before } = decision;
         let action = CommandAction::Decide { approval: approval.approval, choice, hash: None };
         let (by, no_own_approval, is_authenticated) =
-            (request.user, request.no_own_approval, request.own_session);
-        let command = Command { by, note: Some(request.message), action, no_own_approval, is_authenticated };
-        let identity = RequestIdentity { idempotency: request.idempotency, asked: request.fingerprint };
+            (request.queued.user, request.no_own_approval, request.own_session);
+        let command =
+            Command { by, note: Some(request.queued.request), action, no_own_approval, is_authenticated };
+        let identity =
+            RequestIdentity { idempotency: request.queued.idempotency, asked: request.queued.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();

@@ -12,44 +12,20 @@ use super::callers::{CommandCaller, WaitingCaller};
 use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{FactStatement, IncomingRequest, Input, may_decide_by_words};
-use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
-use crate::run::{
-    Fault, Idempotency, NamedDocument, PendingQuestion, PlanGuidance, RequestOptions, RunId, Turn,
-};
+use crate::run::{Fault, RunId, RunQueued};
 use crate::telemetry::QueueGuard;
-use crate::trace_context::TraceParent;
 
 /// A request to a conversation.
 pub(crate) struct RequestMessage {
+    /// What its run begins with.
+    pub(crate) queued: RunQueued,
     /// The conversation was named just now: nothing of it can be in the store.
     pub(crate) is_first: bool,
-    pub(crate) message: String,
-    pub(crate) user: String,
-    pub(crate) plan_only: bool,
-    /// The client's idempotency key; the journal accepts each once.
-    pub(crate) idempotency: Option<Idempotency>,
-    /// A hash of what was requested, for a client that retries without a key.
-    pub(crate) fingerprint: Option<String>,
-    /// Its place in its client's trace.
-    pub(crate) trace_parent: Option<TraceParent>,
     /// Whether a yes may not approve what the same user requested.
     pub(crate) no_own_approval: bool,
     /// Whether the conversation must be its user's, or a new one.
     pub(crate) own_session: bool,
-    /// The conversation, if the client keeps it.
-    pub(crate) history: Option<Vec<Turn>>,
-    /// The chatbot's own instructions.
-    pub(crate) instructions: Option<String>,
-    pub(crate) options: RequestOptions,
-    /// Constraints of its plan, and the state of things as the caller knows it.
-    pub(crate) guidance: Option<Box<PlanGuidance>>,
-    /// The documents that it names.
-    pub(crate) documents: Vec<NamedDocument>,
-    /// The plan, made by a person.
-    pub(crate) plan: Option<Plan>,
-    /// The question that the client's own conversation ended with.
-    pub(crate) pending: Option<PendingQuestion>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Acceptance, Fault>>,
     /// Counts it as waiting until its run starts.
@@ -89,7 +65,6 @@ pub(crate) struct EraseMessage {
     pub(crate) reply: oneshot::Sender<Result<bool, Fault>>,
 }
 
-/// Holds the conversation.
 pub(crate) struct HoldMessage {
     /// Gets the hold: nothing happens in the conversation until it is dropped.
     pub(crate) reply: oneshot::Sender<Result<HeldConversation, Fault>>,
@@ -188,9 +163,10 @@ impl SceneManager {
         // The answer of a run may be read before its driver has left.
         let is_published = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.is_answer_published());
         let answered = self.state.current_run().filter(is_published);
-        let may_decide = may_decide_by_words(request.plan.is_some(), request.plan_only, request.options);
-        let words = may_decide.then(|| request.message.clone());
-        let (user, own_session) = (request.user.clone(), request.own_session);
+        let queued = &request.queued;
+        let may_decide = may_decide_by_words(queued.plan.is_some(), queued.plan_only, queued.options);
+        let words = may_decide.then(|| queued.request.clone());
+        let (user, own_session) = (queued.user.clone(), request.own_session);
         let caller = self.add_caller(WaitingCaller::Request(request));
         let run = RunId(Uuid::now_v7());
         Input::Request(IncomingRequest { caller, run, user, own_session, words, answered })

@@ -6,7 +6,6 @@ use actix::prelude::*;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
-use uuid::Uuid;
 
 use super::SceneManager;
 use super::callers::WaitingCaller;
@@ -14,8 +13,7 @@ use super::messages::{Acceptance, RequestMessage};
 use super::runs::RunEntry;
 use crate::conversation::{Input, NewRun};
 use crate::crash;
-use crate::plan::TaskId;
-use crate::run::{Envelope, Event, Fault, RunId, RunQueued};
+use crate::run::{Envelope, Event, Fault, RunId};
 use crate::store::{Record, SwitchKind};
 
 /// When a drained tenant's client may ask again.
@@ -35,7 +33,7 @@ impl SceneManager {
             let Some(WaitingCaller::Request(request)) = self.callers.remove(&caller) else { continue };
             // Only crash points look at them.
             let words = if cfg!(any(feature = "crash-points", debug_assertions)) {
-                request.message.clone()
+                request.queued.request.clone()
             } else {
                 String::new()
             };
@@ -65,21 +63,8 @@ impl SceneManager {
         request: RequestMessage,
         answers: Option<RunId>,
     ) -> (Record, WaitingCaller) {
-        let queued = RunQueued {
-            plan_only: request.plan_only,
-            idempotency: request.idempotency,
-            asked: request.fingerprint,
-            trace_parent: request.trace_parent,
-            history: request.history,
-            instructions: request.instructions,
-            options: request.options,
-            guidance: request.guidance,
-            documents: request.documents,
-            plan: request.plan,
-            answers: request.pending.as_ref().map_or(answers, |pending| pending.run),
-            pending: request.pending,
-            ..RunQueued::new(request.message, request.user, TaskId(Uuid::now_v7()))
-        };
+        let mut queued = request.queued;
+        queued.answers = queued.pending.as_ref().map_or(answers, |pending| pending.run);
         let (at, body) = (Timestamp::now(), Event::RunQueued(queued.clone()));
         let envelope = Envelope::of_run(run, &self.tenant, &self.session, 1, 0, at, body);
         let live = self.options.shared.load().live.clone();
