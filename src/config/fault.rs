@@ -36,7 +36,8 @@ impl fmt::Display for ValueOrigin {
 }
 
 /// An error, or (as a warning) a value that is probably unintended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: error[{code}]: {message}\n  help: {remedy}")]
 pub struct ConfigFault {
     /// Stable: `config.unknown_key`, `config.type`, `config.value`, `config.missing`,
     /// `config.syntax`, `config.file`, `config.unused`, `config.key`, `config.clock`,
@@ -63,26 +64,7 @@ impl ConfigFault {
     }
 }
 
-impl fmt::Display for ConfigFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: error[{}]: {}\n  help: {}", self.origin, self.code, self.message, self.remedy)
-    }
-}
-
 /// All faults of a configuration, in the order of the layers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigFaults(pub Vec<ConfigFault>);
-
-impl fmt::Display for ConfigFaults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            fault.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ConfigFaults {}

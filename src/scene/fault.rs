@@ -48,22 +48,9 @@ impl std::fmt::Display for SceneFault {
 }
 
 /// All faults of scenes that cannot be used. Shown, each is described with where it is and how to fix it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SceneFaults(pub Vec<SceneFault>);
-
-impl std::fmt::Display for SceneFaults {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            fault.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for SceneFaults {}
 
 /// Collects the faults of one file. Shared by the readers of its parts.
 pub(crate) struct FaultReport {
@@ -140,7 +127,6 @@ impl FaultReport {
         self.faults.borrow().iter().any(is_error)
     }
 
-    /// Returns whether any error was found.
     pub(crate) fn has_errors(&self) -> bool {
         self.faults.borrow().iter().any(|fault| fault.severity == Severity::Error)
     }

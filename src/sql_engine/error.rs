@@ -1,12 +1,12 @@
 //! Why a database could not be opened, or a statement not be executed.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The kinds of failures. [`SqlErrorCode::as_str`] is stable: it is in journals and answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::EnumIter)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, strum::Display, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(prefix = "sql.engine.", serialize_all = "snake_case")]
 pub enum SqlErrorCode {
     /// The settings of the database are wrong.
     Settings,
@@ -50,26 +50,7 @@ impl SqlErrorCode {
     /// The code: `sql.engine.…`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Settings => "sql.engine.settings",
-            Self::OwnDatabase => "sql.engine.own_database",
-            Self::Unreadable => "sql.engine.unreadable",
-            Self::Connection => "sql.engine.connection",
-            Self::Authentication => "sql.engine.authentication",
-            Self::Role => "sql.engine.role",
-            Self::Busy => "sql.engine.busy",
-            Self::Timeout => "sql.engine.timeout",
-            Self::Cancelled => "sql.engine.cancelled",
-            Self::TooExpensive => "sql.engine.too_expensive",
-            Self::Forbidden => "sql.engine.forbidden",
-            Self::Permission => "sql.engine.permission",
-            Self::Syntax => "sql.engine.syntax",
-            Self::UnknownName => "sql.engine.unknown_name",
-            Self::Type => "sql.engine.type",
-            Self::Data => "sql.engine.data",
-            Self::UnknownTable => "sql.engine.unknown_table",
-            Self::Internal => "sql.engine.internal",
-        }
+        self.into()
     }
 
     /// Returns whether another statement may succeed where this one failed, so that it is worth writing one.
@@ -98,15 +79,10 @@ impl SqlErrorCode {
     }
 }
 
-impl fmt::Display for SqlErrorCode {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
-
 /// A database could not be opened, or a statement not be executed. No text of it holds a value of the data or of the
 /// statement, a password or an address: it may be shown to a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}; {remedy} [{code}]")]
 pub struct SqlEngineError {
     /// The kind of failure.
     pub code: SqlErrorCode,
@@ -119,32 +95,5 @@ pub struct SqlEngineError {
 impl SqlEngineError {
     pub(super) fn new(code: SqlErrorCode, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: remedy.into() }
-    }
-}
-
-impl fmt::Display for SqlEngineError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}; {} [{}]", self.message, self.remedy, self.code)
-    }
-}
-
-impl std::error::Error for SqlEngineError {}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use strum::IntoEnumIterator as _;
-
-    use super::*;
-
-    #[test]
-    fn codes_are_distinct_and_named_like_their_variants() {
-        let codes: BTreeSet<_> = SqlErrorCode::iter().map(SqlErrorCode::as_str).collect();
-        assert_eq!(codes.len(), SqlErrorCode::iter().count());
-        for code in SqlErrorCode::iter() {
-            let serialised = serde_json::to_value(code).unwrap();
-            assert_eq!(format!("sql.engine.{}", serialised.as_str().unwrap()), code.as_str());
-        }
     }
 }
