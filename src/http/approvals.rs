@@ -57,14 +57,11 @@ pub(crate) struct DecisionBody {
     /// `yes` or `no`; for a write whose outcome is unknown: `done`, `not_done` or `again`.
     pub(crate) decision: DecisionChoice,
     /// With `yes` to a call: the arguments to call the tool with instead.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) arguments: Option<serde_json::Map<String, Value>>,
     /// The hash of what the approver saw. A `yes` to anything else is rejected.
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     /// The approver's reason; at most 8000 characters.
-    #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) note: Option<String>,
 }

@@ -28,42 +28,30 @@ pub(crate) struct ChatBody {
     #[schema(min_items = 1)]
     pub(crate) messages: Vec<ChatMessage>,
     /// Whether to plan. `false` is for a `flow` only: it follows its graph by its conditions, and no path is planned.
-    #[serde(default)]
     pub(crate) use_planning: Option<bool>,
     /// The flow that is executed, in place of a plan. `current_state` gives its inputs.
-    #[serde(default)]
     pub(crate) flow: Option<String>,
     /// The conversation that the server keeps: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
     /// Whether to reply with a stream of server-sent events.
-    #[serde(default)]
     pub(crate) stream: Option<bool>,
     /// Whether a person has to approve the plan first, regardless of the configuration.
-    #[serde(default)]
     pub(crate) require_approval: Option<bool>,
     /// Dry run: carries the plan out without writing, and reports what would have been written.
-    #[serde(default)]
     pub(crate) dry_run: Option<bool>,
     /// How to use the cache of model replies, if not as configured.
-    #[serde(default)]
     pub(crate) cache: Option<Mode>,
     /// How much may change when something unexpected happens; has an effect where it is lower than configured.
-    #[serde(default)]
     pub(crate) mode: Option<ExecutionMode>,
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
-    #[serde(default)]
     pub(crate) level: Option<ExecutionLevel>,
     /// Who makes the plan: `scenes`, `auto` or `code`; has an effect where it is narrower than configured, in this order.
-    #[serde(default)]
     pub(crate) maker: Option<PlanningMaker>,
     /// The constraints of the plan.
-    #[serde(default)]
     pub(crate) constraints: Option<PlanConstraints>,
     /// The state of things as the caller knows it, for the planner; at most 16 KiB of JSON. With the caller's own key, a
     /// write's values may come from it.
-    #[serde(default)]
     pub(crate) current_state: Option<Value>,
     /// Ids of the user's documents that the request is about; at most 16. Its tools can read these, and no others.
     #[serde(default)]

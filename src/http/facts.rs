@@ -45,7 +45,6 @@ pub(crate) struct FactBody {
     #[schema(min_length = 1, max_length = 400)]
     pub(crate) claim: String,
     /// The id of the fact that it takes the place of.
-    #[serde(default)]
     pub(crate) supersedes: Option<String>,
 }
 

@@ -20,10 +20,8 @@ pub(crate) struct PlanBody {
     #[schema(min_length = 1)]
     pub(crate) message: String,
     /// The flow that the plan consists of, in place of one that a model makes.
-    #[serde(default)]
     pub(crate) flow: Option<String>,
     /// The state of things as the client knows it; at most 16 KiB of JSON. Its fields give the inputs of flows.
-    #[serde(default)]
     pub(crate) current_state: Option<serde_json::Value>,
 }
 

@@ -37,30 +37,22 @@ pub(crate) struct CreatePlanBody {
     #[schema(min_length = 1)]
     pub(crate) message: String,
     /// Its conversation: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
     /// A supplied plan; without it the planner makes one.
-    #[serde(default)]
     pub(crate) plan: Option<Plan>,
     /// Dry run: carries the plan out at once without writing, and reports what would have been written.
-    #[serde(default)]
     pub(crate) dry_run: Option<bool>,
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
-    #[serde(default)]
     pub(crate) level: Option<ExecutionLevel>,
     /// How much may change when something unexpected happens; has an effect where it is lower than configured.
-    #[serde(default)]
     pub(crate) mode: Option<ExecutionMode>,
     /// The chatbot's instructions.
-    #[serde(default)]
     pub(crate) instructions: Option<String>,
     /// The constraints of the plan.
-    #[serde(default)]
     pub(crate) constraints: Option<PlanConstraints>,
     /// The state of things as the caller knows it, for the planner; at most 16 KiB of JSON. With the caller's own key, a
     /// write's values may come from it.
-    #[serde(default)]
     pub(crate) current_state: Option<Value>,
     /// Ids of the user's documents that the request is about; at most 16. Its tools can read these, and no others.
     #[serde(default)]
@@ -121,7 +113,6 @@ async fn authorized_run_of_plan(
     Ok(run)
 }
 
-/// The document of a run's plan.
 async fn document(app: &App, tenant: &TenantId, run: RunId) -> Result<PlanDocument, Problem> {
     let journalled = JournalledRun::read(app, tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::not_found("plan", &run.to_string()))?;

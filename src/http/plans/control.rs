@@ -30,17 +30,14 @@ const CANCEL_WAIT: Duration = Duration::from_secs(20);
 pub(crate) struct ApproveBody {
     /// The version that the approver saw; any other version is rejected. This or `hash` is required if the
     /// plan has more than one version.
-    #[serde(default)]
     pub(crate) version: Option<u32>,
     /// The hash of what the approver saw; anything else is rejected.
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     /// Whether to start the plan now. If false, it starts when it is approved again with `true`.
     #[serde(default = "yes")]
     #[schema(default = true)]
     pub(crate) execute: bool,
     /// The approver's reason; at most 8000 characters.
-    #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) note: Option<String>,
 }
@@ -54,17 +51,13 @@ fn yes() -> bool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModifyBody {
     /// The change that the planner should make; 1 to 8000 characters.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 8000)]
     pub(crate) feedback: Option<String>,
     /// The replacement.
-    #[serde(default)]
     pub(crate) plan: Option<Plan>,
     /// The version that the client saw; any other version is rejected.
-    #[serde(default)]
     pub(crate) version: Option<u32>,
     /// With `plan`: the reason; at most 8000 characters.
-    #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) why: Option<String>,
 }
@@ -74,7 +67,6 @@ pub(crate) struct ModifyBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelBody {
     /// The reason; at most 8000 characters.
-    #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) why: Option<String>,
 }
@@ -159,7 +151,6 @@ pub(crate) struct RatingBody {
     #[schema(value_type = i8, minimum = -1, maximum = 1)]
     pub(crate) score: PlanScore,
     /// The reason; at most 8000 characters.
-    #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) note: Option<String>,
 }
