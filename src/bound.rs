@@ -31,7 +31,6 @@ impl BoundComparison {
         }
     }
 
-    /// Its sign.
     pub(crate) fn sign(self) -> &'static str {
         COMPARISONS.iter().find(|(_, comparison)| *comparison == self).map_or("", |(sign, _)| sign)
     }

@@ -5,7 +5,6 @@ use http::uri::Authority;
 /// The entry of `server.allowed_hosts` that matches every name.
 pub(crate) const ANY_HOST: &str = "*";
 
-/// A host from a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Host {
     /// In lower case; an IPv6 address without its brackets.
@@ -28,7 +27,6 @@ impl Host {
         Some(Self { name, port })
     }
 
-    /// Its address, if it is one.
     pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
         self.name.parse().ok()
     }

@@ -78,7 +78,6 @@ mod tests {
 
     use super::*;
 
-    /// Nested lists of this depth.
     fn lists(depth: usize) -> Value {
         (1..depth).fold(json!([]), |inner, _| json!([inner]))
     }

@@ -71,7 +71,6 @@ impl ActiveRunTable {
         }
     }
 
-    /// A subscription to an active run of a session.
     fn watch_session(&self, session: &(TenantId, SessionId)) -> Option<RunWatch> {
         let run = self.sessions.get(session)?.first()?;
         self.runs.get(run).map(|entry| entry.watch(*run))
@@ -92,11 +91,9 @@ struct ActiveRunEntry {
 pub(crate) struct ActiveRun {
     run: RunId,
     runs: Arc<Mutex<ActiveRunTable>>,
-    /// Publishes its events.
     pub(crate) event_sender: broadcast::Sender<PublishedRunEvent>,
     /// Publishes its answer while it is generated.
     pub(crate) feed: Arc<AnswerFeed>,
-    /// The latest cancel request.
     pub(crate) cancel_requests: watch::Receiver<Option<CancelRequest>>,
     /// The receiver of its commands, until its driver takes it.
     commands: Mutex<Option<CommandReceiver>>,
@@ -233,7 +230,6 @@ impl ActiveRuns {
         }
     }
 
-    /// Waits until a session has no active run.
     pub(crate) async fn wait_until_session_idle(&self, tenant: &TenantId, session: &SessionId) {
         let session = (tenant.clone(), session.clone());
         loop {

@@ -91,13 +91,11 @@ pub(crate) struct FeedChunk {
 }
 
 impl AnswerFeed {
-    /// An empty feed.
     pub(crate) fn new() -> Self {
         let (readers, followers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { inner: Mutex::default(), changed: watch::Sender::new(()), readers, followers }
     }
 
-    /// Registers a reader.
     pub(crate) fn add_reader(self: &Arc<Self>) -> FeedReaderGuard {
         self.readers.fetch_add(1, Relaxed);
         FeedReaderGuard(self.clone())
@@ -114,12 +112,10 @@ impl AnswerFeed {
         self.has_readers() || self.followers.load(Relaxed) > 0
     }
 
-    /// Returns whether there is any reader.
     pub(crate) fn has_readers(&self) -> bool {
         self.readers.load(Relaxed) > 0
     }
 
-    /// A receiver that is notified of each change.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

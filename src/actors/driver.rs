@@ -86,7 +86,6 @@ pub(crate) struct RunServices {
     pub(crate) ranking: SceneRanking,
     /// Plans of earlier executions.
     pub(crate) learned: LearnedPlans,
-    /// The documents of users.
     pub(crate) documents: Documents,
     /// Room for the texts of those that are summarised.
     pub(crate) summary_room: SummaryRoom,

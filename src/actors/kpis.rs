@@ -295,7 +295,6 @@ impl KpisQuestion {
     }
 }
 
-/// A read from the store.
 #[derive(Debug, Clone)]
 pub(crate) enum StoreRead {
     /// Records that were missed.

@@ -40,7 +40,6 @@ struct GateState {
 pub(crate) enum GateOutcome {
     /// Drive the run, holding the permit until the driver leaves it.
     Drive(RunPermit),
-    /// Quarantine the run.
     Quarantine(RecoveryGate),
 }
 

@@ -153,7 +153,6 @@ enum CacheMessage {
     Advance(std::time::Duration),
 }
 
-/// A stored reply.
 #[derive(Clone)]
 struct StoredReply {
     reply: Arc<CachedReply>,

@@ -64,7 +64,6 @@ pub(crate) struct Options {
     pub(crate) server_metrics: ServerMetrics,
     /// Admits runs.
     pub(crate) gate: RecoveryGate,
-    /// Places for summaries.
     pub(crate) summary_places: SummaryPlaces,
     /// Whether this process resumes runs that an earlier one left unfinished.
     pub(crate) resumes_runs: Arc<AtomicBool>,

@@ -73,7 +73,6 @@ pub(crate) struct SceneRanking {
     vectors: SceneVectors,
     gateway: Gateway,
     catalogue: Arc<Catalogue>,
-    /// The tenant who pays for the vectors of scenes.
     payer: TenantId,
     /// The keys of the scenes' texts, in the order of the catalogue.
     keys: Arc<OnceLock<Vec<Key>>>,

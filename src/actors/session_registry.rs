@@ -174,7 +174,6 @@ pub(crate) struct SleepRequest {
     pub(crate) received: u64,
 }
 
-/// A conversation that is awake.
 struct AwakeSession {
     address: Addr<SceneManager>,
     generation: usize,

@@ -94,7 +94,6 @@ struct MailboxShared<B: Behavior> {
     /// How many notices wake a sleeping actor; fewer wait for the next question.
     lazy_notices: usize,
     queue: Mutex<MailboxState<B>>,
-    /// Wakes the actor.
     wake: Notify,
     runtime: OnceLock<runtime::Handle>,
     /// Makes the state of a new actor: `true` for the first one, `false` after a panic.

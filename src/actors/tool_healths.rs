@@ -59,7 +59,6 @@ impl EndedCall {
 pub(crate) struct ToolHealths(Arc<Mutex<HashMap<ToolKey, ToolHealth>>>);
 
 impl ToolHealths {
-    /// Records how a call ended.
     pub(crate) fn record(&self, ended: EndedCall, config: ToolBreakerConfig) {
         let EndedCall { key, report, took_ms, at } = ended;
         let mut all = self.lock();

@@ -13,10 +13,8 @@ pub const MAX_MAPPED_BYTES: usize = 64 * 1024;
 /// Most places of a mapping.
 pub const MAX_MAPPED_PLACES: usize = 64;
 
-/// Most places of a shape.
 const MAX_SHAPE_PLACES: usize = 160;
 
-/// The longest shape, in bytes.
 const MAX_SHAPE_BYTES: usize = 8 * 1024;
 
 /// Most names of one object in a shape.
@@ -28,7 +26,6 @@ const MAX_NAME: usize = 40;
 /// Most names in one place.
 const MAX_SEGMENTS: usize = 12;
 
-/// The longest place, in bytes.
 const MAX_PLACE_BYTES: usize = 400;
 
 /// The deepest value that a mapping makes.

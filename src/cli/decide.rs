@@ -20,7 +20,6 @@ const CHANGE: &str = "what is to change> ";
 
 /// The user's reply to one question.
 enum DecisionInput {
-    /// A command.
     Command(CommandAction),
     /// Not now.
     Later,

@@ -134,7 +134,6 @@ async fn state(
 }
 
 impl StoredRuns {
-    /// The facts of a conversation.
     async fn facts(&self, session: &SessionId) -> Result<FactLedger, Failure> {
         let events = self.session_events(session).await?;
         Ok(FactLedger::from_events(events.iter().map(|event| (event.seq, &event.body))))

@@ -110,7 +110,6 @@ fn unknown() -> Failure {
 struct Created<'k> {
     #[serde(flatten)]
     made: &'k ApiKey,
-    /// The whole key.
     #[serde(rename = "key")]
     whole: &'k str,
 }

@@ -27,7 +27,6 @@ pub const KEY: &str = "PROSCENIUM_API_KEY";
 pub const KEY_HELP: &str =
     "set PROSCENIUM_API_KEY to a key of this server; `proscenium keys create` makes one";
 
-/// Timeout of a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Timeout of a reply: a plan may be made again meanwhile, or a run may end.
 const REPLY: Duration = Duration::from_secs(600);

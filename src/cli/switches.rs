@@ -24,7 +24,6 @@ struct SwitchState {
     #[serde(skip_serializing_if = "String::is_empty")]
     about: String,
     off: bool,
-    /// The newest change.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<SwitchRow>,
 }

@@ -108,7 +108,6 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 impl<R: Read> NumberedLines<R> {
-    /// The next line that is not empty.
     fn next_line(&mut self) -> Result<Option<String>, Failure> {
         loop {
             let mut line = String::new();

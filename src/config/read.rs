@@ -15,7 +15,6 @@ use super::fault::{ConfigFault, ValueOrigin};
 use super::layers::{ConfigLayer, KeyPath, value_at};
 use crate::nearest::nearest;
 
-/// The merged layers.
 pub(super) struct MergedLayers {
     layers: Vec<ConfigLayer>,
     figment: Figment,

@@ -9,7 +9,6 @@ use crate::run::{ApprovalPolicy, PlanningMaker, RequestOptions, Settings};
 pub(crate) struct RunOffer {
     /// How many models are configured for decisions.
     pub(crate) decision_models: usize,
-    /// Whether programs can be executed.
     pub(crate) executes_programs: bool,
     /// How long scenes may be ranked by embeddings before a plan is made; 0 where they are not.
     pub(crate) embeddings_timeout_ms: u32,

@@ -92,7 +92,6 @@ const MAX_REPLY_BYTES: usize = 400;
 /// The documents that a reply names, where a question lists some.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ChosenDocuments {
-    /// The documents.
     pub(crate) named: Vec<NamedDocument>,
     /// Whether it names nothing but documents that do not exist any more.
     pub(crate) names_deleted: bool,

@@ -73,7 +73,6 @@ pub(crate) const MAX_PANICS: u32 = 5;
 /// The maximum number of commands that wait for one run, or for the conversation to be loaded.
 pub(crate) const MAX_COMMANDS: usize = 256;
 
-/// The bounds of a conversation.
 #[derive(Debug, Clone)]
 pub(crate) struct ConversationLimits {
     /// The maximum number of its requests that wait.
@@ -86,7 +85,6 @@ pub(crate) struct ConversationLimits {
     pub(crate) open: OpenHistories,
 }
 
-/// One conversation as a state machine.
 #[derive(Debug)]
 pub(crate) struct ConversationState {
     session: SessionId,

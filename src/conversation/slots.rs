@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use super::input::{CallerId, OpenDecisions};
 use crate::run::RunId;
 
-/// Where a run is.
 #[derive(Debug)]
 pub(super) enum RunSlot {
     /// It waits for its turn.
     Queued { place: u64, active: ScheduledRun },
     /// It is being read from its journal, to be driven. It still waits for a person if it did before.
     Reading { active: ScheduledRun, parked: Option<ParkedRun> },
-    /// It has a driver.
     Driven {
         active: ScheduledRun,
         /// Its sequence number when the conversation's last answer showed what it waits for, if it did.
@@ -74,7 +72,6 @@ impl ParkedRun {
     }
 }
 
-/// The slots of all runs.
 #[derive(Debug, Default)]
 pub(super) struct RunTable {
     slots: BTreeMap<RunId, RunSlot>,

@@ -13,11 +13,9 @@ use crate::run::{FactKind, FactSource, Fault, SessionEvent, StatedFact};
 /// A person's statement of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FactStatement {
-    /// The claim.
     pub(crate) claim: String,
     /// The fact that it takes the place of, by its id or the beginning of it.
     pub(crate) corrects: Option<String>,
-    /// The person.
     pub(crate) by: String,
     /// When, and where.
     pub(crate) at: Zoned,

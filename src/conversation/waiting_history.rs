@@ -135,7 +135,6 @@ pub(super) struct WaitingHistory {
 }
 
 impl WaitingHistory {
-    /// An empty one.
     pub(super) fn new(memory: Memory, open: OpenHistories) -> Self {
         let ledger = FactLedger::default();
         let history = RememberedHistory { memory, ledger };

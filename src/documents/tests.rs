@@ -45,7 +45,6 @@ fn oversized_version_history_is_read_page_by_page() {
     assert_eq!((alone.len(), before), (1, Some(2)));
 }
 
-/// An approval with this subject.
 fn approval(subject: SubjectDocument, decision: Option<ApprovalDecision>) -> ApprovalDocument {
     let id = "019e0000-0000-7000-8000-000000000001";
     ApprovalDocument {

@@ -95,7 +95,6 @@ pub(super) struct StartedActors {
     pub(super) services: Arc<ArcSwap<RunServices>>,
 }
 
-/// Starts all actors.
 pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, StartError> {
     let current = parts.current.load_full();
     let config = &current.config;
@@ -133,7 +132,6 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
 
-/// The threads of the actors.
 fn start_arbiters() -> Result<Arc<[ArbiterHandle]>, StartError> {
     let start = |_| {
         Arbiter::try_new()

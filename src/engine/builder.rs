@@ -321,7 +321,6 @@ pub(super) struct ActiveConfig {
     pub(super) config: Config,
     pub(super) gateway: Gateway,
     pub(super) catalogue: Arc<Catalogue>,
-    /// The HTTP client of the tools.
     pub(super) http: reqwest::Client,
     /// The webhook that is notified of pending approvals.
     pub(super) webhook: Option<WebhookTarget>,

@@ -55,7 +55,6 @@ impl GuardActors {
         }
     }
 
-    /// The gateway's guards.
     pub(super) fn guards(&self) -> Guards {
         let budget: Arc<dyn Budget> = Arc::new(self.budget.clone());
         Guards {

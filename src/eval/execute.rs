@@ -407,7 +407,6 @@ fn in_words(fault: &Fault) -> String {
     format!("{}: {}", fault.code, fault.message)
 }
 
-/// The tenant of a conversation.
 fn eval_tenant(number: usize) -> Result<TenantId, EvalError> {
     let tenant = TenantId::new(&format!("eval-{number}"));
     tenant.map_err(|error| EvalError::new("eval.tenant", error.to_string(), ""))

@@ -39,7 +39,6 @@ impl std::fmt::Debug for EvalFigure {
     }
 }
 
-/// What can be required.
 static FIGURES: [EvalFigure; 19] = [
     EvalFigure { name: "right", units: SHARE, value: |r| Some(r.right) },
     EvalFigure { name: "scenes_exact", units: SHARE, value: |r| r.counts.scenes.exact.share() },

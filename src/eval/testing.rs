@@ -61,7 +61,6 @@ fn labelled(number: usize, calls: &[(usize, usize)]) -> LabelledRequest {
     }
 }
 
-/// An execution that is exactly as labelled.
 pub(super) fn perfect(request: &LabelledRequest) -> ExecutedRequest {
     let schema = json!({"properties": {"city": {"type": "string"}}, "required": ["city"]});
     let scenes = request.scenes.iter().flatten();

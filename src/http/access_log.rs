@@ -55,7 +55,6 @@ struct NotedIds {
     session: Option<SessionId>,
 }
 
-/// Notes whose request it is.
 pub(super) fn note_tenant(request: &HttpRequest, tenant: &TenantId) {
     if let Some(notes) = request.extensions().get::<RequestNotes>() {
         notes.0.borrow_mut().tenant = Some(tenant.clone());

@@ -22,7 +22,6 @@ pub(crate) struct App {
     pub(crate) anonymous: AnonymousAccess,
     /// Recent runs of the OpenAI protocol, so that a client's retry finds its run.
     pub(crate) tries: RetryRegistry,
-    /// The use that each key makes of its limits.
     pub(crate) key_limits: KeyLimits,
     /// Counts requests by route and status.
     pub(crate) http_metrics: HttpMetrics,
@@ -42,7 +41,6 @@ pub(crate) enum AnonymousAccess {
     Always,
     /// Until the first key is created: the default on loopback.
     UntilKeys,
-    /// Never.
     Never,
 }
 

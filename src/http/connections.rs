@@ -19,7 +19,6 @@ use crate::mutex::lock;
 /// Maximum time between two checks.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection.
 pub(crate) struct Connection {
     /// A duplicate of the socket, because the framework does not expose its own.
     socket: Socket,
@@ -33,7 +32,6 @@ struct ConnectionState {
     idle_since: Instant,
 }
 
-/// All open connections.
 #[derive(Clone, Default)]
 pub(crate) struct Connections(Arc<Mutex<Vec<Weak<Connection>>>>);
 

@@ -37,7 +37,6 @@ impl ParsedChat {
     }
 }
 
-/// Parses a conversation's name.
 pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, Problem> {
     SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
 }
@@ -125,7 +124,6 @@ pub(crate) struct AcceptedRequest {
     pub(crate) after: EventId,
     /// Whether an earlier equal request had started the run.
     pub(crate) is_replay: bool,
-    /// Receives the answer.
     answer: oneshot::Receiver<Result<Answer, Fault>>,
     /// Of a request that will be streamed: has the answer streamed until somebody reads it.
     _follower: Option<FeedFollowerGuard>,

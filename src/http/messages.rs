@@ -4,28 +4,23 @@
 use super::problem::Problem;
 use crate::run::{RunStatus, Turn};
 
-/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageRole {
     /// The chatbot's instructions.
     System,
-    /// The user.
     User,
     /// An earlier answer.
     Assistant,
 }
 
-/// One text message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextMessage {
     pub(crate) role: MessageRole,
     pub(crate) text: String,
 }
 
-/// A parsed chat.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParsedChat {
-    /// The request.
     pub(crate) request: String,
     /// Earlier turns, oldest first: each is a message of the user with its answer.
     pub(crate) turns: Vec<Turn>,

@@ -25,16 +25,13 @@ use crate::trace_context::{TRACEPARENT, TraceParent};
 /// The alternative header for a key.
 const API_KEY: &str = "x-api-key";
 
-/// The principal of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestPrincipal {
     /// The tenant, which pays.
     pub(crate) tenant: TenantId,
-    /// The user.
     pub(crate) user: String,
     /// Whether the key must not approve its own user's requests.
     pub(crate) no_own_approval: bool,
-    /// The role.
     pub(crate) role: Role,
     /// Whether the server has keys. Without keys, every client is treated as the operator.
     pub(crate) keyed: bool,
@@ -174,7 +171,6 @@ impl RequestPrincipal {
         }
     }
 
-    /// Returns whether the principal may read everything of its tenant.
     pub(crate) fn reads_everything(&self) -> bool {
         may(self.role, AccessAction::Read, Ownership::Others) == AccessVerdict::Allowed
     }

@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 
 use super::body::wrong_field;
 
-/// The parameters of a query.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryParameters<T>(pub(crate) T);
 

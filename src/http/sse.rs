@@ -13,7 +13,6 @@ use super::problem::Problem;
 use crate::public::{PublicEvent, PublicStream};
 use crate::run::{Fault, RunId, SessionId};
 
-/// The media type of event streams.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
 /// One event of a stream. OpenAPI has no streams, so the document describes a single event.

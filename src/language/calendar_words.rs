@@ -38,21 +38,17 @@ const WEEKDAYS: [(&str, Weekday); 7] = [
 /// The words for days, in the singular and in the plural; grounding has its own.
 pub(crate) const DAYS: &[&str] =
     &["day", "days", "giorno", "giorni", "tag", "tage", "tagen", "jour", "jours", "dia", "dias"];
-/// The words for weeks.
 #[rustfmt::skip]
 pub(crate) const WEEKS: &[&str] = &[
     "week", "weeks", "settimana", "settimane", "woche", "wochen", "semaine", "semaines", "semana", "semanas",
 ];
-/// The words for one week.
 pub(crate) const WEEK: &[&str] = &["week", "settimana", "woche", "semaine", "semana"];
 /// The words for months as lengths of time.
 pub(crate) const MONTH_UNITS: &[&str] =
     &["month", "months", "mese", "mesi", "monat", "monate", "monaten", "mois", "mes", "meses"];
-/// The words for one month.
 pub(crate) const MONTH: &[&str] = &["month", "mese", "monat", "mois", "mes"];
 /// The words for the last of several days or weekdays.
 pub(crate) const LAST_OF_SEVERAL: &[&str] = &["last", "ultimo", "ultima", "letzter", "letzten", "dernier"];
-/// The words for midnight.
 pub(crate) const MIDNIGHT: &[&str] = &["midnight", "mezzanotte", "minuit", "mitternacht", "medianoche"];
 /// Words that join the ends of a range.
 pub(crate) const TO: &[&str] = &[
@@ -96,7 +92,6 @@ pub(crate) fn possible_month(norm: &str) -> Option<i8> {
     MONTHS_BY_NAME.get(norm).map(|(month, _)| *month)
 }
 
-/// The weekday that a word names.
 pub(crate) fn weekday(norm: &str) -> Option<Weekday> {
     WEEKDAYS_BY_NAME.get(norm).filter(|(_, is_usual)| *is_usual).map(|(day, _)| *day)
 }

@@ -150,7 +150,6 @@ const WEEK_OF: &[&str] = &[
     "in",
 ];
 const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "before"];
-/// Parts of a month.
 const MONTH_PARTS: &[&str] =
     &["end", "fine", "mid", "meta", "middle", "beginning", "start", "inizio", "inizi", "early", "late"];
 

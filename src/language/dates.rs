@@ -14,11 +14,9 @@ pub(crate) enum RangeRole {
     Single,
     /// The beginning.
     From,
-    /// The end.
     To,
 }
 
-/// A date with its token span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DateSpan {
     /// Index of its first token, including the preposition of a range.

@@ -27,7 +27,6 @@ const CLAUSE_ENDS: [&str; 14] = [".", "!", "?", ";", ":", ",", "\n", "—", "–
 /// Words that join clauses.
 const JOINS: &str = "and but e ed ma pero et mais und aber y";
 
-/// What ends a sentence.
 const SENTENCE_ENDS: [&str; 5] = [".", "!", "?", "\n", "…"];
 
 /// Forms of auxiliary verbs in which a finished act is told, in the same languages. What follows is not read, so that

@@ -160,7 +160,6 @@ fn plain_letters(text: &str) -> String {
     words.filter(|word| !word.contains(char::is_uppercase)).fold(first, |all, word| all + " " + word)
 }
 
-/// The start of a text, in lower case.
 fn lower_start(text: &str) -> String {
     text.chars().take(2000).collect::<String>().to_lowercase()
 }

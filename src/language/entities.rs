@@ -12,7 +12,6 @@ use super::numbers::{self, Number};
 use super::text::{self, Token, TokenCache};
 use super::times::{self, Hour};
 
-/// The entities of a text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Entities {
     /// Days, in order.

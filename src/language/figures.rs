@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-/// The figures of texts.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFigures(BTreeSet<String>);
 
 impl KnownFigures {
-    /// Adds the figures of a text.
     pub(crate) fn add(&mut self, text: &str) {
         for figure in figures(text) {
             if !self.0.contains(figure) {
@@ -65,7 +63,6 @@ fn figures(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Runs of digits.
 fn runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty())
 }

@@ -197,12 +197,10 @@ pub(crate) fn is_first_name(norm: &str) -> bool {
     FIRST_NAME_SET.contains(norm)
 }
 
-/// Returns whether the word is a function word.
 pub(crate) fn is_stop_word(norm: &str) -> bool {
     STOP_WORD_SET.contains(norm)
 }
 
-/// Returns whether the word is a question word.
 pub(crate) fn is_question_word(norm: &str) -> bool {
     QUESTION_WORD_SET.contains(norm)
 }
@@ -212,7 +210,6 @@ pub(crate) fn is_pleasantry(norm: &str) -> bool {
     PLEASANTRY_SET.contains(norm)
 }
 
-/// The words of a concept.
 pub(crate) fn concept_words(concept: u16) -> &'static [&'static str] {
     DICTIONARY.rows.get(concept as usize).map(Vec::as_slice).unwrap_or_default()
 }

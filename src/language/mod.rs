@@ -63,15 +63,10 @@ pub fn is_background_task(request: &str, instructions: &str) -> bool {
 /// The languages of built-in sentences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lang {
-    /// Italian.
     It,
-    /// English.
     En,
-    /// French.
     Fr,
-    /// German.
     De,
-    /// Spanish.
     Es,
 }
 

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use super::number_words;
 use super::text::Token;
 
-/// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Number {
     /// Index of its first token.

@@ -412,7 +412,6 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    /// A list of patterns as they are written.
     pub(crate) const fn new(written: &'static [&'static str]) -> Self {
         Self { written, read: OnceLock::new() }
     }
@@ -484,21 +483,16 @@ struct PatternPart {
 
 /// The words that fit a part of a pattern.
 enum WordClass {
-    /// Any word.
     Any,
     /// A verb of action.
     Verb,
-    /// An Italian infinitive.
     Infinitive,
     /// An English form that ends with "-ing".
     Ing,
     /// An English past form.
     Past,
-    /// An Italian gerund.
     Gerund,
-    /// An Italian participle.
     Participle,
-    /// A number.
     Number,
     /// "È", which must not match "e".
     AccentedE,

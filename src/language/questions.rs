@@ -10,7 +10,6 @@ use super::dates::RangeRole;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::text;
 
-/// Asks for missing arguments.
 pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String {
     ask_for(&labels::of(missing, lang), lang)
 }

@@ -98,7 +98,6 @@ const PASSED: &[&str] = &["vor", "hace"];
 const AGO: &[&str] = &["ago", "fa"];
 /// Words for one, besides the numbers.
 const ONE: &[&str] = &["a", "un", "una", "une", "ein", "einem", "einer", "einen"];
-/// Words for the coming one.
 const COMING: &[&str] = &[
     "next",
     "prossimo",
@@ -114,7 +113,6 @@ const COMING: &[&str] = &[
     "proximo",
     "proxima",
 ];
-/// Words for the last one.
 const LAST: &[&str] = &[
     "last",
     "scorso",

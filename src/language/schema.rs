@@ -11,20 +11,15 @@ use super::text::{self, Features, features, name_words};
 /// Maximum number of arguments of one tool; further ones are ignored.
 const MAX_FIELDS: usize = 40;
 
-/// The kind of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ArgumentKind {
     /// A calendar day.
     Date,
-    /// A day and a time.
     DateTime,
-    /// A time of day.
     Time,
     /// A number; `true` for an integer.
     Number(bool),
-    /// Yes or no.
     Bool,
-    /// One of these values.
     Enum(Vec<EnumValue>),
     /// An e-mail address.
     Email,
@@ -36,15 +31,12 @@ pub(crate) enum ArgumentKind {
     Person,
     /// A code or an identifier.
     Id,
-    /// Free text.
     Text,
     /// The name of a thing.
     Thing,
     /// A list of values of one kind.
     List(Box<ArgumentField>),
-    /// An object with nested arguments.
     Object(Vec<ArgumentField>),
-    /// A constant.
     Fixed(Value),
 }
 
@@ -57,7 +49,6 @@ pub(crate) struct EnumValue {
     pub words: Vec<Vec<String>>,
 }
 
-/// One argument.
 #[derive(Debug, Clone)]
 pub(crate) struct ArgumentField {
     /// Its name.

@@ -249,7 +249,6 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The words of a text in lower case.
 pub(crate) fn lower_words(text: &str) -> Vec<String> {
     words(text).map(str::to_lowercase).collect()
 }

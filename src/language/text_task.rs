@@ -4,7 +4,6 @@
 use super::pattern::{Patterns, any, find, patterns, strip_fillers};
 use super::text::{self, Token};
 
-/// A task on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextTask {
     /// Verb in the name of a tool dedicated to this task, if there is one.

@@ -28,7 +28,6 @@ pub(crate) struct PathTemplate {
     pub(crate) id: String,
     /// The words of the part, with placeholders.
     pub(crate) words: String,
-    /// The flow.
     pub(crate) flow: String,
     /// What the request asks for.
     ask: PlainAsk,
@@ -223,7 +222,6 @@ fn definitions(catalogue: &Catalogue, flow: &Flow) -> BTreeMap<String, String> {
 pub(crate) struct PathLookUp<'a> {
     pub(crate) state: &'a RunState,
     pub(crate) catalogue: &'a Catalogue,
-    /// The number of the step.
     pub(crate) step: u32,
     pub(crate) template: &'a PathTemplate,
 }

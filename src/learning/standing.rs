@@ -19,7 +19,6 @@ pub(crate) struct PlanHistory {
     /// How often it succeeded since it was learned or demoted.
     pub(crate) successes: u32,
     pub(crate) demoted: Option<Demotion>,
-    /// Until when it is suspended.
     pub(crate) suspended_until: Option<Timestamp>,
     /// Whether this user may profit from it: three users said such a request, or this one did.
     pub(crate) is_shared: bool,

@@ -17,7 +17,6 @@ use crate::run::{RunState, canonical_json};
 /// The longest request that has a template, in characters. Tokenising cuts longer texts, and their plans are rarely
 /// needed twice.
 const MAX_CHARS: usize = 400;
-/// The most words of a name.
 const MAX_NAME_WORDS: usize = 3;
 
 /// The template of one request, with the values that the request has in place of the placeholders.
@@ -29,7 +28,6 @@ pub(crate) struct RequestTemplate {
     pub(crate) elements: Vec<TemplateElement>,
     /// The values of the placeholders, in order; a range of days has two.
     pub(crate) spans: Vec<TemplateSpan>,
-    /// What the request asks for.
     pub(crate) ask: PlainAsk,
     request: String,
 }
@@ -59,11 +57,9 @@ pub(crate) struct TemplateSpan {
 /// The meaning of a placeholder's words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum SpanValue {
-    /// A day.
     Day(Date),
     /// A time of day.
     Time(Time),
-    /// A number.
     Number(f64),
     /// A name or a quotation; its case does not matter.
     Name,
@@ -155,7 +151,6 @@ fn joined(elements: &[TemplateElement]) -> String {
     words.join(" ")
 }
 
-/// Reads the template of one request.
 struct TemplateReader<'a> {
     request: &'a str,
     tokens: &'a [Token],

@@ -44,14 +44,12 @@ pub(super) struct Breaker {
     failures: u32,
     /// Until when the breaker is open.
     until: Option<Instant>,
-    /// A probe is in progress.
     probing: bool,
 }
 
 /// Permission for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pass {
-    /// Whether it is the probe.
     probe: bool,
 }
 
@@ -60,14 +58,12 @@ pub(super) struct Pass {
 pub(super) enum AttemptReport {
     /// The model responded, with a reply or a refusal.
     Works,
-    /// The model failed.
     Fails,
     /// Nothing: the attempt was abandoned.
     Nothing,
 }
 
 impl AttemptReport {
-    /// The report of a failed attempt.
     pub(super) fn by(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Connect { .. }

@@ -77,7 +77,6 @@ struct GatewayModel {
     handed_over: Arc<AtomicU64>,
 }
 
-/// One question in the gateway.
 struct GatewayCall<'a> {
     request: &'a Request,
     digest: &'a RequestDigest,

@@ -26,7 +26,6 @@ pub struct RunLedger {
     shared_runs: Vec<Uuid>,
 }
 
-/// The requests of one conversation.
 #[derive(Debug, Clone, Copy, Default)]
 struct LedgerConversation {
     /// Runs that replies named.

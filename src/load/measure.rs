@@ -49,7 +49,6 @@ pub struct LoadMeasure {
 
 /// Durations of which percentiles are measured.
 const FAMILIES: [&str; 5] = ["latency", "overhead", "server_overhead", "first_token", "lag"];
-/// The percentiles.
 const PERCENTILES: [&str; 7] = ["mean", "p50", "p90", "p95", "p99", "p999", "max"];
 /// How many durations each takes: of fewer it is their maximum, or nearly.
 pub(super) const LEAST: [u64; 7] = [1, 1, 10, 20, 100, 1000, 1];

@@ -26,7 +26,6 @@ pub const MAX_MIX_BYTES: usize = 4 * 1024 * 1024;
 const MAX_CONVERSATIONS: usize = 10_000;
 /// Most requests of a conversation.
 const MAX_TURNS: usize = 200;
-/// Largest weight.
 const MAX_WEIGHT: u32 = 1_000_000;
 
 /// Reads of the shipped scenes, which change nothing.

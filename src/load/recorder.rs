@@ -55,7 +55,6 @@ pub struct LoadRecorder {
     pub timeline: Timeline,
 }
 
-/// The record of the requests of one key.
 #[derive(Debug, Clone)]
 struct KeyRecord {
     name: String,

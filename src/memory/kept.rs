@@ -41,7 +41,6 @@ impl KeptTurn {
         Self { run, request: request.into(), answer: answer.into(), status, calls, size: size + 1 }
     }
 
-    /// The turn.
     pub(super) fn turn(&self) -> Turn {
         let call = |call: &KeptCall| TurnCall {
             scene: call.scene.to_string(),

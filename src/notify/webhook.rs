@@ -27,10 +27,8 @@ pub struct WebhookTarget {
     max_attempts: u32,
 }
 
-/// The outcome of one delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeliveryOutcome {
-    /// The message was delivered.
     Delivered,
     /// Delivery failed: retry after this time.
     Retry(Duration, String),

@@ -89,7 +89,6 @@ struct CutCall<'a> {
     tool: &'a str,
 }
 
-/// A call with its outcome.
 #[derive(Serialize)]
 struct CallLine<'a> {
     arguments: &'a Value,

@@ -396,7 +396,6 @@ pub(super) fn occurrence(
     (earlier.count() + together.count()) as u32
 }
 
-/// The chatbot's own instructions.
 fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
 }

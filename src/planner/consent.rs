@@ -34,7 +34,6 @@ pub(super) const YES: [&str; 30] = [
     "apruebo",
 ];
 
-/// Words for no.
 const NO: [&str; 22] = [
     "no",
     "n",

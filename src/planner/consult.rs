@@ -57,7 +57,6 @@ impl ChoiceReply {
     }
 }
 
-/// The question of a consultation.
 pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let consultation = state.consultations.get(&number);
     if let Some(ConsultationSubject::Adaptation { step }) =

@@ -134,7 +134,6 @@ pub(super) fn plain_words(text: &str) -> String {
     text.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ")
 }
 
-/// The values of a fact, if it has any.
 pub(super) fn values(evidence: &FactEvidence) -> Option<&Value> {
     Some(&evidence.values).filter(|values| !values.is_null())
 }

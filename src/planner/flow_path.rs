@@ -35,7 +35,6 @@ the execution takes the other edge by itself.";
 const HINTS: &str = "Paths that answered similar requests; words in braces stand for values. They are examples, not \
 instructions, and the request below may need another path.";
 
-/// The reply to the question for a path.
 #[derive(Debug, Deserialize)]
 struct PathReply {
     path: Vec<String>,

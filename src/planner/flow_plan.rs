@@ -64,7 +64,6 @@ pub fn path_writes(catalogue: &Catalogue, flow: &Flow, path: &[String]) -> bool 
     path.iter().filter_map(|name| flow.node(name)).any(|node| writes(&node.kind))
 }
 
-/// The flows of a plan, each once.
 fn names(plan: &Plan) -> BTreeSet<&str> {
     let flows = plan.steps.iter().filter(|step| step.kind == StepKind::Flow);
     flows.map(|step| step.scene_name.as_str()).collect()

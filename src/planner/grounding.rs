@@ -101,14 +101,12 @@ fn has_no_values(arguments: &Value) -> bool {
 /// were said as they are.
 struct Evidence<'a> {
     sources: &'a GroundingSources<'a>,
-    /// The arguments of the call.
     arguments: &'a Value,
     said: LiteralTexts<'a>,
     words: OnceCell<Words>,
     figures: OnceCell<Figures>,
 }
 
-/// The words of all sources.
 #[derive(Default)]
 struct Words {
     vocabulary: Vocabulary,
@@ -126,7 +124,6 @@ struct Figures {
     negatives: Vec<f64>,
 }
 
-/// The words of a source.
 fn source_words(text: &str, language: Option<&str>) -> Vec<words::SourceWord> {
     let mut words = words::words(text);
     if language == Some("en") {

@@ -92,10 +92,8 @@ fn pending_line(state: &RunState, state_of: &StepState) -> String {
 pub(crate) enum PatchReply {
     /// It stays as it is.
     Unchanged {
-        /// The model's reason.
         reason: String,
     },
-    /// The plan changes.
     Changed(Box<PlanMade>),
 }
 

@@ -81,7 +81,6 @@ answer_text = f\"I ordered {len(low)} lamps that were running out.\" if low else
 answer_rows = [{\"item\": item[\"name\"], \"ordered\": 5 - item[\"stock\"]} for item in low]
 </execute_python>";
 
-/// The modules that programs may import.
 const MODULES: [&str; 6] = ["math", "re", "json", "datetime", "collections", "functools"];
 
 /// The plan of a request that a program serves: one step, with all scenes that may take part. Where there are none, the request

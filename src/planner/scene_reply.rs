@@ -314,7 +314,6 @@ fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments
     Some(Fault::new("tool.other_days", message))
 }
 
-/// The day in an argument, if it is one.
 fn day_of(tool: &SceneTool, name: &str, value: &Value) -> Option<Date> {
     let schema = tool.parameters.get("properties").and_then(|all| all.get(name))?;
     value.as_str().filter(|_| schema["format"] == "date")?.parse().ok()

@@ -82,7 +82,6 @@ pub fn usable_learned_plan(
     plan_from_person(state, catalogue, plan, 1, PlanCause::Request).map(|made| made.plan)
 }
 
-/// All problems of a plan as one fault.
 pub(super) fn invalid_plan_fault(problems: &[PlanProblem]) -> Fault {
     let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
     Fault::new("plan.invalid", messages.join("; "))

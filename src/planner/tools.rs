@@ -195,7 +195,6 @@ fn program_step(catalogue: &Catalogue) -> Value {
     })
 }
 
-/// The schemas of the steps of the scenes, one for each.
 fn scene_steps(catalogue: &Catalogue, shape: PlanShape) -> Vec<Value> {
     catalogue
         .iter()
@@ -265,7 +264,6 @@ fn prepared_call(tool: &SceneTool) -> Value {
     })
 }
 
-/// The schema of a step of a scene with these tools.
 fn step_of(scene: &Value, tools: &[&str]) -> Value {
     json!({
         "type": "object",

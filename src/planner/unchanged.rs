@@ -116,7 +116,6 @@ fn untouched_steps(state: &RunState, catalogue: &Catalogue, answer: &str) -> Opt
     (!lines.is_empty() && !is_told()).then(|| lines.join("\n"))
 }
 
-/// A write of a scene.
 type Write<'a> = (&'a Scene, &'a SceneTool);
 
 /// The writes that a verb of the request names.

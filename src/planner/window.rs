@@ -107,7 +107,6 @@ fn shorten(outcome: &mut Value, most: usize) {
     }
 }
 
-/// Drops the examples of the scenes.
 fn drop_examples(request: &mut Request) {
     for name in SCENES {
         rewrite(request, name, |scene| {

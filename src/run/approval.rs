@@ -216,7 +216,6 @@ pub struct ApprovableLists {
 /// The state of an approval: whether the plan or the call may proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ApprovalGate {
-    /// It may proceed.
     Granted,
     /// The approval was not requested yet.
     Ask(RequiredApproval),
@@ -224,7 +223,6 @@ pub(super) enum ApprovalGate {
     Waits,
     /// A person refused it.
     Refused {
-        /// The person.
         by: String,
     },
 }

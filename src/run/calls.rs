@@ -25,7 +25,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds a call.
     pub(super) fn insert(&mut self, number: u32, call: CallState) {
         self.by_key.entry(call.requested.key.clone()).or_default().insert(number);
         if call.undoes.is_some() {
@@ -51,7 +50,6 @@ impl Calls {
         Some(changed)
     }
 
-    /// Changes the calls that have not ended.
     pub(super) fn change_open(&mut self, mut change: impl FnMut(&mut CallState)) {
         for number in self.open.clone() {
             self.change(number, &mut change);
@@ -75,7 +73,6 @@ impl Calls {
         self.get_all(Some(&self.open))
     }
 
-    /// Returns whether a call has not ended.
     pub(super) fn is_open(&self, number: u32) -> bool {
         self.open.contains(&number)
     }

@@ -37,7 +37,6 @@ impl CompactJson {
         self.value.get_or_init(|| Box::new(serde_json::from_str(self.text()).unwrap_or_default()))
     }
 
-    /// Changes the value.
     pub(crate) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut value = self.value().clone();
         change(&mut value);

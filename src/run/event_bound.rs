@@ -7,7 +7,6 @@ use super::state::RunState;
 /// Returned by [`RunState::bounded`]: what a driver does about the next action of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BoundedAction {
-    /// Performs the action.
     Perform,
     /// Starts nothing, and records the outcome of the write in flight.
     AwaitWrite,

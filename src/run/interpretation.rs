@@ -106,7 +106,6 @@ impl RunState {
 }
 
 impl ConsultationState {
-    /// The mapping that was chosen.
     fn mapping(&self) -> Option<&[MappedPlace]> {
         match &self.chosen {
             Some(ConsultationChoice::Interpretation { mapping }) => Some(mapping),

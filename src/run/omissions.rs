@@ -312,7 +312,6 @@ pub(crate) fn visible_text(answer: &str) -> String {
     shown
 }
 
-/// The sentences of a text.
 fn sentences_of(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(['.', '!', '?', '\n']).map(str::trim).filter(|sentence| !sentence.is_empty())
 }
@@ -330,7 +329,6 @@ fn disarm(answer: &str) -> String {
     out
 }
 
-/// Whether a text ends with these lines.
 fn ends_with_lines(text: &str, lines: &[String]) -> bool {
     let own = lines.join("\n");
     let before = text.strip_suffix(own.trim());

@@ -80,7 +80,6 @@ impl RunState {
         Some(Cow::Owned(Plan { steps, unserved, unavailable, ..made.plan.clone() }))
     }
 
-    /// The steps that have not begun.
     fn pending_steps(&self) -> impl Iterator<Item = &StepState> {
         self.steps.values().filter(|step| step.status == StepStatus::Pending)
     }

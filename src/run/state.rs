@@ -324,7 +324,6 @@ impl RunState {
         self.queued.as_ref().is_some_and(|q| q.plan_only)
     }
 
-    /// Returns whether an event is about a write.
     pub(crate) fn concerns_write(&self, event: &Event) -> bool {
         let call = match event {
             Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. } => Some(*call),

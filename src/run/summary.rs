@@ -156,7 +156,6 @@ impl RunState {
         if holds { Ok(()) } else { Err(why.to_owned()) }
     }
 
-    /// Whether a call of this step is in flight, and its summary is so.
     fn is_in_flight(&self, step: u32, call: u32, is_so: impl Fn(Option<&SummaryWork>) -> bool) -> bool {
         self.calls.get(&call).is_some_and(|call| {
             let is_begun = matches!(call.status, CallStatus::InFlight { .. });

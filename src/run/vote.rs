@@ -92,7 +92,6 @@ impl RunState {
         }
     }
 
-    /// Folds a vote.
     pub(super) fn fold_vote(&mut self, event: &Event) {
         let Event::Voted { consultation, voter, question, at, model, .. } = event else { return };
         self.use_reply_about(Subject::Vote { consultation: *consultation, voter: *voter });

@@ -30,7 +30,6 @@ const OUTCOMES: [&str; 14] = [
 pub struct ProgramCounts(Arc<[AtomicU64; OUTCOMES.len()]>);
 
 impl ProgramCounts {
-    /// Counts an execution.
     #[cfg(feature = "sandbox")]
     pub(crate) fn record(&self, ended: &Result<Stop, Unavailable>) {
         let outcome = match ended {

@@ -31,7 +31,6 @@ const ARGUMENTS: &str = "__arguments__";
 /// The depth of calls of functions within the program.
 const MAX_RECURSION: usize = 200;
 
-/// Executes a program until it stops.
 pub(super) fn execute(program: &Program) -> Stop {
     let mut printed = Printed::new(program.limits.printed_bytes);
     let mut execution = Execution { program, scenes: scenes(&program.functions), made: 0, is_entered: false };

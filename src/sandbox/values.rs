@@ -140,7 +140,6 @@ fn date_time_text(time: &MontyDateTime) -> String {
     format!("{}T{clock}{}", date_text(&date), offset_text(time.offset_seconds))
 }
 
-/// JSON as a value of the interpreter.
 pub(super) fn from_json(value: &Value) -> MontyObject {
     match value {
         Value::Null => MontyObject::None,

@@ -39,7 +39,6 @@ pub(super) struct WorkerProcess {
 pub(super) enum WorkerFailure {
     /// It did not reply in time.
     Late,
-    /// It ended.
     Ended(Option<ExitStatus>),
     /// It replied something else.
     Garbled,
@@ -52,7 +51,6 @@ pub(super) enum ExceededLimit {
     Time,
     /// Time of the processor.
     Processor,
-    /// Memory.
     Memory,
 }
 

@@ -12,7 +12,6 @@ use crate::nearest::{did_you_mean, name_list};
 /// Most characters of the criteria by which a model chooses.
 const MAX_CRITERIA: usize = 300;
 
-/// The alternatives of a tool as declared.
 pub(super) struct DeclaredAlternatives {
     pub(super) drafts: Vec<AlternativeDraft>,
     pub(super) choose_by: Option<Located<String>>,

@@ -87,7 +87,6 @@ impl SceneTool {
         Ok(CallEnd { outcome: Outcome::Failed { error }, notes, is_whole: true })
     }
 
-    /// The end of a call that the tool ended with an error.
     pub(crate) fn end_with_error(&self, error: ToolError) -> CallEnd {
         let fault = Fault::new(&error.code, error.message)
             .classed(error.class)

@@ -194,7 +194,6 @@ pub(super) fn check_flow_tool(
     check_tool(draft, None, ToolApproval::None, around, report)
 }
 
-/// Checks the name of a flow.
 pub(super) fn check_flow_name(name: &Located<String>, report: &FaultReport) {
     check_name("flow", name, report);
 }

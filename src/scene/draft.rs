@@ -117,9 +117,7 @@ pub(super) struct UndoDraft {
 pub(super) enum CallDraft {
     /// A native tool by its registered name.
     Native(Located<String>),
-    /// An HTTP request.
     Http(Box<HttpDraft>),
-    /// A function in Python.
     Python(PythonDraft),
     /// A summary of documents, which a run makes by itself.
     Summary {

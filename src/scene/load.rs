@@ -19,7 +19,6 @@ use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::python::TOOLS_FILE;
 
-/// The file that makes a folder a scene.
 const SCENE_FILE: &str = "scene.toml";
 /// The file that defines a flow, alone or beside a scene.
 const FLOW_FILE: &str = "flow.toml";

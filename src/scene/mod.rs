@@ -271,7 +271,6 @@ pub(crate) struct PlanShape {
 /// Which calls a plan prepares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlannedCalls {
-    /// None.
     None,
     /// Writes, for the person who approves the plan.
     Writes,

@@ -76,7 +76,6 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
     draft
 }
 
-/// Keys that only tools have.
 const TOOL_KEYS: [&str; 8] = ["effect", "parameters", "native", "http", "kind", "say", "undo", "timeout_ms"];
 
 /// Keys that only a scene has: below `[[tools]]`, they would be those of the tool.

@@ -36,7 +36,6 @@ pub(crate) struct SceneSearch {
 }
 
 impl SceneSearch {
-    /// Indexes the scenes of a catalogue.
     pub(super) fn of(catalogue: &Catalogue) -> Self {
         let counts: Vec<BTreeMap<Term, u32>> = catalogue.iter().map(counted_terms).collect();
         let lengths: Vec<f64> = counts.iter().map(|terms| terms.values().sum::<u32>().into()).collect();

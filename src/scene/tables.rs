@@ -19,13 +19,10 @@ use crate::tools::tables::{TableCommit, TableFunction};
 /// How much a read of a program may return, in bytes of JSON.
 const MAX_READ_BYTES: u64 = 64 * 1024;
 
-/// The most tables of a scene.
 const MOST_TABLES: usize = 16;
 
-/// The most columns of a table.
 const MOST_COLUMNS: usize = 40;
 
-/// The most rows that a table begins with.
 const MOST_ROWS: usize = 500;
 
 /// Columns that the host keeps by itself.
@@ -34,7 +31,6 @@ const HOST_COLUMNS: [&str; 2] = ["tenant", "row_version"];
 /// The host's own table of each scene.
 const COMMITS: &str = "commits";
 
-/// A table as written.
 pub(super) struct TableDraft {
     line: Option<u32>,
     name: Option<Located<String>>,
@@ -180,7 +176,6 @@ impl TableChecker<'_> {
         }
     }
 
-    /// One of the columns of a table.
     fn column_of<'t>(
         &self,
         table: &'t TableDefinition,

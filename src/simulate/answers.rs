@@ -34,7 +34,6 @@ const MAX_COUNTED: usize = 1_000_000;
 /// The reply to the question of a flow's node (`FLOW.NODE`) with this task; `None` where none is known.
 pub type NodeReply = fn(&str, &str) -> Option<Value>;
 
-/// The endpoint of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// `/v1/chat/completions`
@@ -48,7 +47,6 @@ pub(super) enum Endpoint {
 pub(super) struct Answered {
     /// The facts that the fate of the request depends on.
     pub(super) facts: QuestionFacts,
-    /// Whether the reply is streamed.
     pub(super) is_streamed: bool,
     /// Whether a stream ends with its usage.
     pub(super) with_usage: bool,
@@ -56,7 +54,6 @@ pub(super) struct Answered {
     pub(super) reply: Option<SimulatedReply>,
     /// The reply as it is sent: the events of a stream, or one piece.
     pub(super) pieces: Vec<ReplyPiece>,
-    /// Its tokens.
     pub(super) usage: SimulatedUsage,
 }
 

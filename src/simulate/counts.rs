@@ -98,7 +98,6 @@ pub struct SimulatorCounts {
     pub peak_in_flight: u64,
 }
 
-/// Registers metrics.
 struct MetricBook(Registry);
 
 impl MetricBook {
@@ -240,7 +239,6 @@ impl Counts {
         })
     }
 
-    /// As JSON.
     pub(super) fn document(&self) -> SimulatorCounts {
         let by = |counter: &IntCounterVec, names: &mut dyn Iterator<Item = &'static str>| {
             names.map(|name| (name.to_owned(), counter.with_label_values(&[name]).get())).collect()

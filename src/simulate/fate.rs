@@ -59,10 +59,8 @@ impl FaultKind {
     }
 }
 
-/// The fate of one request.
 #[derive(Debug)]
 pub(super) struct Fate {
-    /// The fault that it meets, if any.
     pub(super) fault: Option<FaultKind>,
     /// What its latencies are drawn from.
     pub(super) rng: ChaCha8Rng,

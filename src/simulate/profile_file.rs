@@ -15,7 +15,6 @@ use crate::scene::{FaultReport, Located, Presence, SceneFault, TableReader, read
 /// The most entries of a script.
 const MAX_SCRIPT: usize = 1_000;
 
-/// The shapes of distributions.
 const SHAPES: [(&str, LatencyShape); 3] = [
     ("fixed", LatencyShape::Fixed),
     ("normal", LatencyShape::Normal),

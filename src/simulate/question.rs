@@ -14,7 +14,6 @@ use crate::run::{Purpose, ReplyCall};
 /// The kind of a question that is none of this program's.
 pub(super) const OTHER: &str = "other";
 
-/// The name of a kind of question.
 pub(super) fn kind_name(kind: Option<Purpose>) -> &'static str {
     kind.map_or(OTHER, Purpose::name)
 }
@@ -66,7 +65,6 @@ pub(super) struct WireQuestion {
     pub(super) facts: QuestionFacts,
     /// The model's name, which replies repeat.
     pub(super) model: String,
-    /// Whether the reply is to be streamed.
     pub(super) is_streamed: bool,
     /// Whether a stream is to end with its usage.
     pub(super) with_usage: bool,
@@ -74,11 +72,9 @@ pub(super) struct WireQuestion {
     pub(super) max_tokens: Option<u64>,
     /// Whether the arguments of the forced function are the text of the reply (`response_format`).
     pub(super) as_text: bool,
-    /// Of a question for a node: which one it is, and its task.
     pub(super) node: Option<NodeTask>,
 }
 
-/// The task of a node of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeTask {
     /// `FLOW.NODE`.
@@ -90,9 +86,7 @@ pub(super) struct NodeTask {
 /// Why a request is not answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RefusedRequest {
-    /// The HTTP status.
     pub(super) status: u16,
-    /// The stable code.
     pub(super) code: &'static str,
     /// The problem, and the remedy.
     pub(super) message: String,

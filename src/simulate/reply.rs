@@ -10,14 +10,11 @@ use crate::run::{Reply, ReplyCall};
 /// The fewest bytes of a piece of text: about a token.
 const MIN_PIECE: usize = 4;
 
-/// Tokens of a reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SimulatedUsage {
-    /// Of the prompt.
     pub(super) prompt: u64,
     /// Of these, reported as cached.
     pub(super) cached: u64,
-    /// Of the reply.
     pub(super) completion: u64,
 }
 
@@ -31,16 +28,12 @@ impl SimulatedUsage {
 /// A part of a reply that is sent at once.
 #[derive(Debug, Clone)]
 pub(super) struct ReplyPiece {
-    /// The bytes on the wire.
     pub(super) bytes: Bytes,
-    /// The tokens in it.
     pub(super) tokens: u64,
 }
 
-/// A reply of the simulated model.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedReply {
-    /// Its id.
     pub(super) id: String,
     /// The model's name, as in the request.
     pub(super) model: String,
@@ -50,9 +43,7 @@ pub(super) struct SimulatedReply {
     pub(super) as_text: bool,
     /// Whether it was cut off at the most tokens that the request allows.
     pub(super) is_cut: bool,
-    /// Its tokens.
     pub(super) usage: SimulatedUsage,
-    /// Whether it reports them.
     pub(super) usage_reported: bool,
 }
 
@@ -122,7 +113,6 @@ impl SimulatedReply {
         }
     }
 
-    /// The reply as one body.
     pub(super) fn whole(&self) -> Bytes {
         let (text, calls) = self.sent();
         let calls: Vec<Value> = calls.iter().map(|call| whole_call(None, call)).collect();

@@ -271,7 +271,6 @@ impl ReplyInProgress {
         self.state.counts.replied(usage, self.begun.elapsed(), self.late);
     }
 
-    /// There is no reply.
     fn over(&mut self) {
         self.is_over = true;
     }

@@ -73,7 +73,6 @@ pub struct SqlDatabase {
 struct OpenDatabase {
     settings: SqlDatabaseSettings,
     engine: DatabaseEngine,
-    /// Places for statements.
     places: Arc<Semaphore>,
     schema: RwLock<Arc<DatabaseSchema>>,
 }

@@ -165,7 +165,6 @@ impl ReadBase {
     }
 }
 
-/// The error that a base is not as it was.
 pub(super) fn conflict(what: &str) -> StagedError {
     let message = format!("{what} changed since it was read; nothing was done");
     StagedError::new("staged.conflict", message)

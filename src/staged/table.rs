@@ -229,12 +229,10 @@ impl TableDefinition {
     }
 }
 
-/// A row in a message.
 fn shown(row: &TableRow) -> String {
     serde_json::to_string(row).unwrap_or_default()
 }
 
-/// A row in JSON.
 pub(super) fn row_json(row: &TableRow) -> Value {
     row.iter().map(|(name, cell)| (name.clone(), cell.to_json())).collect::<Map<_, _>>().into()
 }

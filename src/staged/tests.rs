@@ -99,7 +99,6 @@ impl Shelf {
         rows.map(|(_, row)| row.clone()).collect()
     }
 
-    /// What the store has for a call.
     fn read(&self, tables: &SceneTables, call: &TableCall) -> Vec<StoredRow> {
         match call.reading(tables) {
             Ok(TableReading::Range(table, filter)) => self.range(&table, &filter),

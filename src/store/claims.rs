@@ -60,7 +60,6 @@ impl Store {
     }
 }
 
-/// The run of a key.
 const TAKEN: &str = "SELECT run FROM idempotency WHERE tenant = ? AND user = ? AND key = ?";
 
 /// The idempotency keys of one transaction: those already taken, and those it claims.

@@ -39,7 +39,6 @@ pub(super) struct StreamHead {
 pub(super) struct HeadCache(HashMap<StreamId, StreamHead>);
 
 impl HeadCache {
-    /// Removes all cached heads.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -27,7 +27,6 @@ use crate::run::TenantId;
 const PREFIX: &str = "psk_";
 /// Random bytes of an id: enough to avoid collisions.
 const ID_BYTES: usize = 8;
-/// Random bytes of a secret.
 const SECRET_BYTES: usize = 32;
 /// Maximum length of a user name and of a label, in characters.
 const MAX_TEXT: usize = 128;

@@ -335,7 +335,6 @@ impl Store {
         self.journal_writer()?.lock().await.map_err(|e| Error::database(self.path(), doing, &e))
     }
 
-    /// The connections that write.
     fn journal_writer(&self) -> Result<&JournalWriter, Error> {
         self.inner.writer.as_ref().ok_or_else(|| {
             Error::new(

@@ -10,7 +10,6 @@ const OWN_FILE_NAMES: [&str; 4] = ["lock", "server", "server.new", "chat_history
 pub(super) const RESTORE_DIR: &str = "restoring";
 /// The prefix of directories that keep what was there before a restore.
 pub(super) const KEPT_PREFIX: &str = "before-restore-";
-/// The prefix of the reports of restores.
 pub(super) const REPORT_PREFIX: &str = "restored-";
 
 fn is_own(name: &str) -> bool {

@@ -243,7 +243,6 @@ impl PlanHead {
         Ok(Some(Self { new: None, plan_only: only_wanted, status, version, changed: None }))
     }
 
-    /// Marks the plan as written to the table.
     pub(super) fn mark_written(&mut self) {
         (self.new, self.changed) = (None, None);
     }
@@ -261,7 +260,6 @@ impl PlanHead {
 /// the change. Task and user are empty if the row already exists.
 pub(super) type PlanTuple<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
 
-/// Writes a row.
 pub(super) fn write_plan(connection: &Connection, plan: &PlanTuple<'_>) -> rusqlite::Result<()> {
     let mut write = connection.prepare_cached(
         "INSERT INTO plans (run, task, user, only_wanted, status, version, updated) VALUES (?, ?, ?, ?, ?, ?, ?) \

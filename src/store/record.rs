@@ -70,7 +70,6 @@ pub(crate) struct JournalRow {
 pub(crate) struct ListChange {
     /// The change of the run's status.
     pub(crate) status: Option<StatusChange>,
-    /// The excerpt of the request.
     pub(crate) request: Option<String>,
     /// Number of turns that ended.
     pub(crate) turns: u32,

@@ -93,7 +93,6 @@ pub(super) fn quota_error(tenant: &TenantId, used: u64, most: u64) -> Error {
     Error::new(ErrorCode::Quota, what)
 }
 
-/// Returns what a tenant has stored.
 pub(super) async fn stored(connection: &mut SqliteConnection, tenant: &TenantId) -> Result<u64, sqlx::Error> {
     let bytes: Option<i64> =
         sqlx::query_scalar(STORED).bind(tenant.as_str()).fetch_optional(connection).await?;

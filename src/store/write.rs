@@ -192,7 +192,6 @@ fn commit(
     Ok(())
 }
 
-/// Inserts the events.
 fn insert_events(connection: &Connection, rows: &[&JournalRow]) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

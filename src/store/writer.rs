@@ -141,7 +141,6 @@ impl WriterGuard<'_> {
         self.in_transaction = true;
     }
 
-    /// Marks the end of the transaction.
     pub(super) fn end_transaction(&mut self) {
         self.in_transaction = false;
     }

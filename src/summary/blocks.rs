@@ -55,7 +55,6 @@ struct OpenBlock {
     kind: BlockKind,
     /// Whether an empty line ended it: only further empty lines belong to it.
     ended: bool,
-    /// Whether it has one line.
     is_line: bool,
 }
 

@@ -79,11 +79,9 @@ pub fn quoted_text(sources: &[CitedText]) -> VerifiedText {
 
 struct Composer<'s> {
     sources: &'s [CitedText],
-    /// What each source states.
     stated: SourceFigures<'s>,
     /// Whether each source denies something, where that was asked.
     denies: Vec<Option<bool>>,
-    /// The language of the sources.
     language: Option<&'s str>,
     done: VerifiedText,
 }

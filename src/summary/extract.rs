@@ -23,7 +23,6 @@ struct Candidate {
     span: ByteSpan,
     /// The stems of its words that carry meaning, each once.
     stems: Vec<u32>,
-    /// Words in all.
     words: usize,
     has_digits: bool,
     place: SentencePlace,

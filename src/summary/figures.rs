@@ -19,11 +19,8 @@ const DATE_JOINTS: &[&str] = &["of", "the", "di", "de", "del", "dell"];
 pub(super) enum Unit {
     /// Per cent.
     Percent,
-    /// Euros.
     Euro,
-    /// Dollars.
     Dollar,
-    /// Pounds.
     Pound,
 }
 
@@ -43,10 +40,8 @@ impl Figure {
     }
 }
 
-/// The kind of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FigureKind {
-    /// A number.
     Number(NumberFigure),
     /// A date, or parts of one.
     Date(DateFigure),

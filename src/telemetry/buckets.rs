@@ -25,14 +25,11 @@ pub(super) const HTTP: &[f64] = &[
     0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0,
     300.0,
 ];
-/// A commit of the journal.
 pub(super) const JOURNAL: &[f64] =
     &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// Events in one commit.
 pub(super) const BATCH: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
-/// Steps of a plan.
 pub(super) const STEPS: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 50.0, 100.0];
-/// A ratio.
 pub(super) const RATIO: &[f64] = &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 /// Number of steps that a person changed.
 pub(super) const CHANGES: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0];

@@ -56,7 +56,6 @@ impl Exposition {
         self.family(name.to_owned(), help, MetricType::COUNTER, &[], series, set_counter);
     }
 
-    /// A gauge with such a name, if it has a value.
     pub(super) fn process_gauge(&mut self, name: &str, help: &str, value: Option<f64>) {
         let series = value.map(|value| (vec![], value));
         self.family(name.to_owned(), help, MetricType::GAUGE, &[], series, set_gauge);

@@ -13,9 +13,7 @@ pub(super) fn axis<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Axis {
     values.into_iter().map(|value| vec![value.as_ref().to_owned()]).collect()
 }
 
-/// A metric with labels.
 pub(super) trait LabelledMetric {
-    /// The type of one series.
     type Series;
 
     /// The series with these label values; `None` if their number is wrong.

@@ -55,7 +55,6 @@ impl LineFields {
         }
     }
 
-    /// Removes a field, and returns it if it is a text.
     pub(super) fn take_text(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(known, _)| *known == name)?;
         match self.0.remove(at).1 {
@@ -79,7 +78,6 @@ impl LineFields {
     }
 }
 
-/// One line.
 #[derive(Debug)]
 pub(super) struct LogLine<'l> {
     pub(super) at: Timestamp,

@@ -100,17 +100,14 @@ impl LabelNames {
         }
     }
 
-    /// The scene name at an index.
     pub(super) fn scene_name(&self, at: usize) -> &str {
         self.scene_axis.get(at).and_then(|row| row.first()).map_or(OTHER, String::as_str)
     }
 
-    /// The tool name at an index.
     pub(super) fn tool_name(&self, at: usize) -> &str {
         self.tool_axis.get(at).and_then(|row| row.last()).map_or(OTHER, String::as_str)
     }
 
-    /// The index of a flow's node.
     pub(super) fn node_index(&self, flow: &str, node: &str) -> usize {
         self.nodes.get(&(flow.to_owned(), node.to_owned())).copied().unwrap_or(OTHER_INDEX)
     }

@@ -6,7 +6,6 @@ use super::labels::{PlanKind, PlanOutcome, RequestScope, StepOutcome};
 use super::run_metrics::RunMetrics;
 use crate::run::{PlanMade, PlanMaker};
 
-/// A plan of a tracked run.
 #[derive(Debug)]
 pub(super) struct TrackedPlan {
     pub(super) kind: PlanKind,
@@ -29,7 +28,6 @@ pub(super) fn scope_of(plans: &[TrackedPlan]) -> Option<RequestScope> {
     })
 }
 
-/// How a step ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StepEnd {
     /// `None` if it did not end.
@@ -38,7 +36,6 @@ pub(super) struct StepEnd {
     pub(super) as_expected: bool,
 }
 
-/// How the run of the plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanEnd {
     Ran,

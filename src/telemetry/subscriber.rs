@@ -27,7 +27,6 @@ pub struct Subscriber {
     traces: Option<RunTraces>,
 }
 
-/// What is folded of one run.
 struct FoldedRun {
     tracker: RunTracker,
     /// Absent if the run has no spans.

@@ -370,7 +370,6 @@ fn invented_names_create_no_new_series() {
     book.shows(r#"llm_requests_total{model="other",outcome="other",purpose="other"} 1000"#);
 }
 
-/// A catalogue of these scenes with these tools.
 fn catalogue(scenes: &[(&str, &[&str])]) -> Catalogue {
     Catalogue::new(scenes.iter().map(|(name, tools)| {
         let scene = Scene::builder(name).description("Does it.").instructions("Do it.");

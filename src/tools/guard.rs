@@ -16,7 +16,6 @@ use reqwest::{Url, redirect};
 /// The maximum number of redirects followed for one request.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an idle connection is used again: less than the back ends keep one (gunicorn 2 s, node and uvicorn 5 s). A
 /// request on one that they are just closing is lost, and the outcome of a write is unknown then.

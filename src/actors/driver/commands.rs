@@ -8,7 +8,6 @@ use crate::planner::{self, Command, CommandAction};
 use crate::run::{Action, Event, Fault};
 
 impl Driver {
-    /// Handles the commands that have arrived.
     pub(super) async fn handle_pending_commands(&mut self) -> Result<(), Fault> {
         while let Some(command) = self.commands.as_mut().and_then(|commands| commands.try_recv().ok()) {
             self.handle_command(*command).await?;

@@ -13,7 +13,6 @@ use crate::tools::Principal;
 /// How long the store may take; after that, a planner is asked.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The learned plans of all tenants.
 #[derive(Clone)]
 pub(crate) struct LearnedPlans {
     pub(crate) store: Store,

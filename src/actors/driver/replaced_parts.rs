@@ -21,7 +21,6 @@ use crate::planner::{self, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN};
 use crate::run::{AskStatus, Fault, FaultClass, Outcome, Reply, ReplyCall, RunState, Subject};
 use crate::scene::CallEnd;
 
-/// A request to a replaced part.
 pub(super) struct PartRequest {
     part: PartCall,
     timeout: Duration,

@@ -30,7 +30,6 @@ pub(super) struct TimerDriver {
 }
 
 impl RunTimers {
-    /// The timer that fires first, and when.
     pub(super) fn first(
         &mut self,
         running: impl Iterator<Item = RunTimer>,

@@ -68,7 +68,6 @@ impl ExecutionsUnderWay {
         Some(ended)
     }
 
-    /// Returns whether the program of a step is executed.
     pub(super) fn is_executing(&self, step: u32) -> bool {
         self.steps.contains(&step)
     }

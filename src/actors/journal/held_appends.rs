@@ -24,7 +24,6 @@ pub(super) struct HeldAppends {
 }
 
 impl HeldAppends {
-    /// Returns whether an append of this stream is held.
     pub(super) fn contains_stream(&self, stream: &StreamId) -> bool {
         self.batch.groups.iter().flatten().any(|row| row.stream == *stream)
     }

@@ -41,7 +41,6 @@ pub(super) struct PublishedState {
     is_closed: bool,
 }
 
-/// An item of the queue.
 #[expect(clippy::large_enum_variant, reason = "most items are records")]
 pub(super) enum PublishedItem {
     Record(Record),
@@ -116,7 +115,6 @@ impl PublishedQueue {
         Some(item)
     }
 
-    /// Puts an item back to the front.
     pub(super) fn put_back(&self, item: PublishedItem) {
         let mut state = self.lock();
         state.events += usize::from(matches!(item, PublishedItem::Record(_)));

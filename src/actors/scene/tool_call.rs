@@ -25,7 +25,6 @@ struct ToolTask {
     workers: tokio::runtime::Handle,
 }
 
-/// How a tool ended.
 enum ToolEnd {
     Returned(Result<Value, ToolError>),
     Panicked,

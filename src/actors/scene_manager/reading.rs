@@ -16,7 +16,6 @@ use crate::llm::budget::{AccountKey, BudgetScope, Hold};
 use crate::run::{Envelope, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
 
-/// A conversation as it was read.
 struct StoredConversation {
     events: Vec<Envelope<SessionEvent>>,
     /// The user of its first request.
@@ -26,7 +25,6 @@ struct StoredConversation {
     account: Hold,
 }
 
-/// A run as it was read.
 struct StoredRun {
     state: RunState,
     /// After a panic: the session's stream.

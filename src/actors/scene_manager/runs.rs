@@ -47,7 +47,6 @@ impl RunEntry {
         Self { received, waiting, live: Some(live), taken_over: false, ..Self::read(state) }
     }
 
-    /// A run that was read from its journal.
     pub(super) fn read(state: RunState) -> Self {
         Self {
             live: None,

@@ -16,7 +16,6 @@ use super::super::signals::Signals;
 use super::super::turns::{NextInput, Turns};
 use super::*;
 
-/// A person at a terminal.
 struct Person {
     turns: VecDeque<&'static str>,
     says: VecDeque<&'static str>,

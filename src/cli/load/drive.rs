@@ -90,7 +90,6 @@ impl Drop for FlightGuard<'_> {
     }
 }
 
-/// A conversation that has not ended.
 struct LiveConversation {
     number: u64,
     session: String,

@@ -8,7 +8,6 @@ use secrecy::SecretString;
 
 use super::super::remote;
 
-/// Most keys.
 const MAX_KEYS: usize = 100;
 
 /// A server, and how it is spoken to.

@@ -94,7 +94,6 @@ impl Narrator {
         self.nodes.insert(step, node);
     }
 
-    /// The flow of a step.
     fn flow_of(&self, step: u32) -> Option<&Flow> {
         let (scene, _) = self.steps.get(&step)?;
         self.flows.iter().find(|flow| flow.name == *scene)

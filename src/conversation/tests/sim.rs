@@ -39,7 +39,6 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Whether a summary is in progress.
     fn is_summary(&self) -> bool {
         let is_report = |input: &Input| matches!(input, Input::Summarised { .. } | Input::StreamFailed(_));
         match self {

@@ -83,7 +83,6 @@ impl Entries<'_> {
         format!("{} ({})", adapt::decision_id(at), tool.unwrap_or_default())
     }
 
-    /// The votes in a consultation, by voter.
     fn votes(&self, consultation: u32) -> Vec<String> {
         let own = self.state.consultations.get(&consultation);
         let votes =

@@ -38,7 +38,6 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    /// An unsupported parameter.
     pub(crate) fn unsupported(param: &str, why: &str) -> Self {
         let detail = format!("`{param}`: {why}");
         let problem = Problem::new(StatusCode::BAD_REQUEST, "request.unsupported", detail);
@@ -49,7 +48,6 @@ impl Error {
         Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
-    /// The stable code.
     pub(crate) fn code(&self) -> &str {
         &self.problem.code
     }

@@ -43,7 +43,6 @@ impl RequestFingerprint {
         HEXLOWER.encode(&self.0)
     }
 
-    /// Parses a fingerprint in hex.
     pub(super) fn from_hex(mark: &str) -> Option<Self> {
         HEXLOWER_PERMISSIVE.decode(mark.as_bytes()).ok()?.try_into().ok().map(Self)
     }

@@ -125,7 +125,6 @@ pub(crate) struct ContentPart {
     pub(crate) text: Option<String>,
 }
 
-/// The error for any other model.
 pub(crate) fn unknown_model(name: &str) -> Error {
     let name: String = name.chars().take(80).collect();
     let detail = format!("the model `{name}` does not exist here: this server is the model `{MODEL}`");

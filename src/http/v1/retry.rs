@@ -302,7 +302,6 @@ impl Delivery {
         *run
     }
 
-    /// The fingerprint in hex.
     pub(crate) fn fingerprint_hex(&self) -> String {
         self.fingerprint.to_hex()
     }

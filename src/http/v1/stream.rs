@@ -19,7 +19,6 @@ use crate::language::Lang;
 use crate::public::{PublicEvent, PublicStream};
 use crate::run::RunStatus;
 
-/// The state of a stream of chunks.
 struct ChunkStream {
     events: PublicStream,
     accepted: AcceptedRequest,

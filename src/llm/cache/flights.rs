@@ -38,7 +38,6 @@ impl<R> FlightTable<R> {
         Self { flights: in_progress.into_iter().map(open).collect(), waiting: 0, capacity }
     }
 
-    /// Returns whether any caller waits.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }

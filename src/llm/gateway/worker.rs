@@ -43,7 +43,6 @@ impl Worker {
         Ok(self.runtime()?.spawn(work))
     }
 
-    /// A handle to the runtime.
     pub(super) fn runtime(&self) -> Result<Handle, Error> {
         let runtime = self.runtime.as_ref().ok_or_else(|| internal(&"the gateway has stopped"))?;
         Ok(runtime.handle().clone())

@@ -19,7 +19,6 @@ pub(super) struct RateGate {
     rates: Rates,
     requests: Option<Bucket>,
     tokens: Option<Bucket>,
-    /// Places that are taken.
     taken: u32,
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct AttemptRequest<R> {
     pub(crate) reply: R,
 }
 
-/// The grants of a permit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PermitGrant {
     pub(crate) tenant: TenantId,
@@ -205,7 +204,6 @@ impl<R> Scheduler<R> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Returns whether an attempt waits.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }

@@ -32,7 +32,6 @@ pub(super) fn answer_in_plan(prompt: &PromptText) -> Option<String> {
     (list.is_empty() || !answer.ends_with(&list)).then_some(answer)
 }
 
-/// Answers a request.
 pub(super) fn answer(prompt: &PromptText) -> String {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
@@ -118,7 +117,6 @@ fn nothing_open(lang: Lang) -> String {
     .to_owned()
 }
 
-/// The refusal of a task on a text.
 fn text_task_refusal(lang: Lang) -> String {
     lang.pick([
         "Questo è un compito su un testo, che qui non posso svolgere: non ho eseguito nulla di ciò che contiene.",

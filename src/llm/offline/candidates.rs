@@ -163,7 +163,6 @@ const NAME_NOUNS: &[&str] = &[
     "reparto",
 ];
 
-/// Finds the candidates of a text.
 struct CandidateFinder<'a> {
     source: &'a SourceText<'a>,
     fields: &'a [ArgumentField],

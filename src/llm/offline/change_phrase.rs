@@ -32,7 +32,6 @@ pub(super) struct RequestedChanges {
 /// What a phrase requests for its subject.
 #[derive(Debug, Clone, Copy)]
 enum ChangeKind {
-    /// Exclude it.
     Exclude,
     /// Exclude everything else.
     KeepOnly,

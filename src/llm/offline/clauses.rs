@@ -473,7 +473,6 @@ impl ClausePart<'_> {
         timed && rest.len() == 1 && verb
     }
 
-    /// Whether a part contains its own order.
     fn has_own_order(&self, first: usize, last: usize) -> bool {
         let part = &self.tokens[first..=last];
         let words: Vec<&Token> = part.iter().filter(|t| t.word).collect();

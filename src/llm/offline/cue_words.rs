@@ -42,7 +42,6 @@ const BEGIN_CUES: &[&str] = &[
     "collect",
 ];
 
-/// Cue words for its end.
 const END_CUES: &[&str] = &[
     "dropoff",
     "return",

@@ -14,7 +14,6 @@ use super::source::SourceText;
 use crate::language::calendar_words::{DAYS, WEEKS};
 use crate::language::holidays::may_be_free;
 
-/// Fills arguments for days and times.
 pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
     let of = |kinds: &[ArgumentKind]| -> Vec<&ArgumentField> {
         fields.iter().filter(|f| kinds.contains(&f.kind)).collect()
@@ -190,7 +189,6 @@ fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Fille
     }
 }
 
-/// The words for nights.
 const NIGHT_WORDS: &[&str] =
     &["night", "nights", "notte", "notti", "nacht", "nachte", "nachten", "nuit", "nuits", "noche", "noches"];
 

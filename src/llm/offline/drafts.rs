@@ -44,7 +44,6 @@ pub(super) struct Drafts {
     open_question: Option<String>,
     /// Things that were mentioned but not requested.
     mentioned: Vec<String>,
-    /// Whether the pending question has been answered.
     pending_answered: bool,
     previous: Option<Clause>,
 }
@@ -420,7 +419,6 @@ impl OfflinePlanner {
         }
     }
 
-    /// The best-scoring read for some words.
     fn best_read(&self, words: &str, near: Option<usize>) -> Option<Hit> {
         let hits = self.index.hits(words, self.today(), near).into_iter();
         let reads = hits.filter(|h| h.score >= FITS && !self.writes(*h));

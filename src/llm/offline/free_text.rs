@@ -30,7 +30,6 @@ const TEXT_CUES: &[&[&str]] = &[
     &["which", "says"],
 ];
 
-/// Cue words for a reason.
 const REASON_CUES: &[&[&str]] = &[
     &["a", "causa", "di"],
     &["a", "causa", "del"],
@@ -47,7 +46,6 @@ const REASON_CUES: &[&[&str]] = &[
     &["as"],
 ];
 
-/// Cue words for a subject.
 const SUBJECT_CUES: &[&[&str]] = &[
     &["a", "proposito", "di"],
     &["riguardo", "a"],
@@ -69,7 +67,6 @@ const LEAD_WORDS: &[&str] = &[
     "please", "pls", "plz", "kindly", "is", "sono", "no",
 ];
 
-/// Fills free-text arguments.
 pub(super) fn fill(
     fields: &[ArgumentField],
     source: &mut SourceText,
@@ -199,7 +196,6 @@ fn is_role(source: &SourceText, i: usize) -> bool {
     source.is(i.wrapping_sub(1), &["as"]) && !source.is(i, SUBJECTS)
 }
 
-/// Words in the texts of arguments for a reason.
 const REASON_ARGUMENT_WORDS: &[&str] =
     &["reason", "motivo", "motivation", "why", "cause", "causa", "purpose", "perche", "motivazione"];
 

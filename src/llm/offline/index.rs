@@ -27,13 +27,9 @@ const MAX_EXAMPLES: usize = 120;
 /// A feature that an example and a clause may share besides words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// A date.
     Date,
-    /// A number.
     Number,
-    /// A name.
     Name,
-    /// A value of an enumeration.
     Value,
     /// Being a question rather than an order.
     Question,
@@ -43,7 +39,6 @@ pub(super) enum Slot {
 pub(super) const SLOTS: [Slot; 5] = [Slot::Date, Slot::Number, Slot::Name, Slot::Value, Slot::Question];
 
 impl Slot {
-    /// Its word in the index.
     fn word(self) -> &'static str {
         match self {
             Self::Date => "#date",
@@ -66,7 +61,6 @@ impl Slot {
     }
 }
 
-/// The slots of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SlotSet([bool; SLOTS.len()]);
 
@@ -82,7 +76,6 @@ impl SlotSet {
     }
 }
 
-/// The search index of a catalogue.
 pub(super) struct CatalogueIndex {
     /// The scenes of the prompt.
     pub scenes: Vec<SceneCard>,
@@ -98,7 +91,6 @@ pub(super) struct CatalogueIndex {
     pub terms: Vec<Rc<Features>>,
     /// By key of similarity: the words that have it.
     pub by_key: HashMap<String, Vec<usize>>,
-    /// The words of examples.
     example_terms: BTreeSet<usize>,
     /// Cache of similar words: splitting a request looks up the same words several times.
     similar_cache: RefCell<HashMap<String, SimilarWords>>,
@@ -115,7 +107,6 @@ type SimilarWords = Rc<Vec<(usize, f64)>>;
 /// Maximum number of words in the cache of similar words.
 const MAX_CACHED_WORDS: usize = 4096;
 
-/// A tool of the index.
 pub(super) struct IndexedTool {
     /// Index of its scene.
     pub scene: usize,
@@ -250,9 +241,7 @@ impl CatalogueIndex {
 /// The role of a word in a request.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum WordKind {
-    /// The subject of the request.
     Subject,
-    /// The action.
     Action,
     /// Question words, units of time.
     Helper,

@@ -54,7 +54,6 @@ const HANDLING_WORDS: [&str; 34] = [
     "piano",
 ];
 
-/// Whether a token is a negation.
 pub(super) fn is_negation(token: &Token) -> bool {
     token.is(&NEGATION_WORDS)
 }
@@ -131,7 +130,6 @@ struct StepWords<'a> {
     known: &'a [NumberedStep],
     tokens: &'a [Token],
     dated: &'a Entities,
-    /// Step numbers in the words.
     numbers: &'a [u64],
     /// Indexes of the steps whose tools the words lead to.
     planned: BTreeSet<usize>,

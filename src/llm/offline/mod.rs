@@ -115,7 +115,6 @@ impl OfflineModel {
     }
 }
 
-/// The text and the calls of a reply.
 fn reply_to(request: &Request, prompt: &PromptText) -> (String, Vec<ReplyCall>) {
     let forced = |name: &str, arguments| (String::new(), vec![forced_call(request, name, arguments)]);
     match (request.purpose, &request.choice) {

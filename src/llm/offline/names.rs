@@ -22,7 +22,6 @@ const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
 /// Words before what something is compared with: "is Rome warmer than Milan?"
 const THAN: &[&str] = &["than", "als", "che"];
 
-/// Whether an argument of this kind takes a name.
 fn takes_name(kind: &ArgumentKind) -> bool {
     matches!(kind, ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Id | ArgumentKind::Thing)
 }
@@ -162,13 +161,9 @@ fn is_compared(source: &SourceText, first: usize, next: usize) -> bool {
 
 /// Which other arguments of a tool take a name.
 struct NameRivals {
-    /// The name of a thing.
     thing: bool,
-    /// The name of a person.
     person: bool,
-    /// A destination.
     destination: bool,
-    /// A place.
     place: bool,
 }
 

@@ -65,7 +65,6 @@ struct NumberMatch {
     value: f64,
 }
 
-/// Fills numeric arguments.
 pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
     let numeric: Vec<&ArgumentField> =
         fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))).collect();

@@ -37,7 +37,6 @@ const MAKING_TOOLS: &[&str] = &[
     "register", "set",
 ];
 
-/// The words of a tool.
 struct OwnWords {
     /// Whether it makes something new.
     makes: bool,

@@ -121,7 +121,6 @@ pub(super) static MISSED: &Patterns = patterns![
     "avrei/avremmo/avresti voluto/dovuto/potuto/preferito",
 ];
 
-/// Openings of reasons.
 pub(super) static REASONS: &Patterns = patterns![
     "since/because/as/given/seeing that? i/we/my",
     "siccome",

@@ -72,7 +72,6 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     plan
 }
 
-/// What a plan is asked for.
 pub(super) struct AskedPlan {
     /// The words to plan: those of the request, of what is missing, or of the feedback.
     words: String,
@@ -110,13 +109,11 @@ impl AskedPlan {
         Self { words, feedback, is_first, names_documents, executed, first, max: max_steps(request) }
     }
 
-    /// Whether an earlier plan is to be changed.
     fn is_change(&self) -> bool {
         !self.feedback.trim().is_empty()
     }
 }
 
-/// Each tool with its scene.
 fn tool_names(scenes: &[SceneCard]) -> BTreeSet<(String, String)> {
     let of = |scene: &SceneCard| -> Vec<(String, String)> {
         scene.tools.iter().map(|tool| (scene.scene.clone(), tool.name.clone())).collect()
@@ -124,7 +121,6 @@ fn tool_names(scenes: &[SceneCard]) -> BTreeSet<(String, String)> {
     scenes.iter().flat_map(of).collect()
 }
 
-/// Scenes with more of their tools, and more scenes.
 fn with_more_tools(mut scenes: Vec<SceneCard>, more: Vec<SceneCard>) -> Vec<SceneCard> {
     for scene in more {
         match scenes.iter_mut().find(|known| known.scene == scene.scene) {
@@ -153,7 +149,6 @@ fn max_steps(request: &Request) -> usize {
 /// Words of a request, and the scene of the previous words.
 type PlannedPhrase = (String, Option<usize>);
 
-/// Plans one request.
 pub(super) struct OfflinePlanner {
     /// The index of the catalogue.
     pub index: Rc<CatalogueIndex>,
@@ -675,7 +670,6 @@ fn opens_with_order(clause: &str) -> bool {
     mood::is_order(&tokens.iter().filter(|t| t.word).collect::<Vec<_>>())
 }
 
-/// The verb a clause begins with.
 fn leading_verb(clause: &str) -> Option<String> {
     let tokens = text::tokens(clause);
     tokens

@@ -21,7 +21,6 @@ const REMOVAL_WORDS: [&str; 29] = [
     "nicht", "sans", "supprime", "enleve", "sin", "quita", "elimine",
 ];
 
-/// Words that make an exception.
 const EXCEPTION_WORDS: [&str; 2] = ["except", "tranne"];
 
 /// Words that remove everything else.
@@ -35,11 +34,9 @@ const BUT_WORDS: [&str; 8] = ["but", "ma", "bensi", "sino", "mais", "sondern", "
 const ALSO_WORDS: [&str; 10] =
     ["also", "anche", "pure", "too", "inoltre", "plus", "additionally", "auch", "aussi", "tambien"];
 
-/// Verbs of adding.
 const ADD_VERBS: [&str; 8] =
     ["add", "aggiungi", "aggiungere", "aggiungici", "insert", "inserisci", "include", "includi"];
 
-/// Nouns for a step.
 const STEP_NOUNS: [&str; 9] =
     ["step", "passo", "schritt", "étape", "etape", "paso", "steps", "passi", "passaggio"];
 
@@ -503,7 +500,6 @@ fn without(steps: &[Value], numbers: &[u64]) -> Option<Vec<Value>> {
     (!kept.is_empty() && kept.len() < steps.len()).then_some(kept)
 }
 
-/// The steps with a new purpose for one of them.
 fn with_purpose(steps: &[Value], number: u64, purpose: &str) -> Vec<Value> {
     let mut kept = steps.to_vec();
     for step in kept.iter_mut().filter(|step| step["step_number"] == number) {

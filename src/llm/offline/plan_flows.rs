@@ -126,7 +126,6 @@ fn flows_of(cards: &[SceneCard]) -> Vec<SceneCard> {
     cards.iter().filter(|card| card.is_flow).cloned().collect()
 }
 
-/// A step of a flow.
 fn flow_step(flow: &str, words: &str, number: u32) -> Value {
     json!({
         "step_number": number, "scene_name": flow, "purpose": text::one_line(words), "expected_tools": [],

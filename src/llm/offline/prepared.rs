@@ -54,7 +54,6 @@ fn is_unchanged(step: &Value, before: &Value) -> bool {
 struct PreparableCalls<'a> {
     /// By tool: the schema of its arguments. `None` where any tool may be called.
     tools: Option<Vec<(&'a str, &'a Value)>>,
-    /// Whether only writes are prepared.
     writes_only: bool,
     /// Whether each step must have a list of calls, even an empty one.
     required: bool,

@@ -10,7 +10,6 @@ use crate::language::Lang;
 use crate::llm::signature::{self, SceneLine};
 use crate::llm::{Message, Request, sections};
 
-/// A scene in the planner's prompt.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, from = "SceneLine")]
 pub(super) struct SceneCard {
@@ -55,7 +54,6 @@ impl From<SceneLine> for SceneCard {
     }
 }
 
-/// A tool in the planner's prompt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolCard {
     /// Its name.
@@ -77,7 +75,6 @@ impl ToolCard {
     }
 }
 
-/// The conversation so far.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Conversation {
@@ -99,7 +96,6 @@ pub(super) struct PriorTurn {
     pub calls: Vec<PriorCall>,
 }
 
-/// A call with its result.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PriorCall {
@@ -133,7 +129,6 @@ pub(super) struct OpenQuestion {
     pub question: UserQuestion,
 }
 
-/// A question to the user.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UserQuestion {
@@ -250,7 +245,6 @@ impl PromptText {
 }
 
 impl PromptText {
-    /// The chatbot's instructions.
     pub(super) fn chatbot_instructions(&self) -> String {
         let own = self.get("instructions");
         if !own.trim().is_empty() {

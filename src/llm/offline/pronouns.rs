@@ -73,7 +73,6 @@ pub(super) fn ends_with_object(tokens: &[Token]) -> bool {
 pub(super) enum Place {
     /// The one with this number, from 0.
     Nth(usize),
-    /// The last one.
     Last,
 }
 

@@ -75,7 +75,6 @@ pub(super) fn move_to_past(source: &SourceText, filled: &mut Filled, tool: &Tool
     }
 }
 
-/// Whether a tool reports the past.
 pub(super) fn reports_past(tool: &ToolSpec) -> bool {
     let like =
         |norm: &str| PAST_WORDS.split_whitespace().any(|w| features(w).similarity(&features(norm)) > 0.9);

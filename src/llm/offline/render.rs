@@ -11,7 +11,6 @@ const MAX_LINES: usize = 30;
 /// Maximum number of characters of one value.
 const MAX_VALUE: usize = 300;
 
-/// A completed call of the step.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CompletedCall {
     /// The tool.

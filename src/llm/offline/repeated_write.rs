@@ -78,9 +78,7 @@ pub(super) fn resolve(
 struct NamedValue {
     /// Its words, or those of a day.
     value: String,
-    /// The noun before it.
     noun: Option<Token>,
-    /// Whether it is a day.
     is_day: bool,
     /// The preposition after a "no": "no, to Laura".
     after_no: Option<Token>,

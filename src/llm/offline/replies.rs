@@ -74,7 +74,6 @@ impl OfflinePlanner {
         Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
     }
 
-    /// Whether words name a day.
     fn says_day(&self, words: &str) -> bool {
         !Entities::in_tokens(&text::tokens(words), self.today()).days.is_empty()
     }

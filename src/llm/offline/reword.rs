@@ -322,7 +322,6 @@ fn is_day_count(source: &SourceText, i: usize) -> bool {
     length.is_some() && find_day_counts(source).iter().any(|c| c.number == i && Some(c.days) == length)
 }
 
-/// Edits of a purpose.
 struct PurposeEdits<'a> {
     text: &'a str,
     /// Byte ranges with their replacements.

@@ -41,7 +41,6 @@ pub(super) enum StepReply {
     Text(String),
 }
 
-/// The next reply of a step.
 pub(super) fn next(request: &Request, prompt: &PromptText) -> StepReply {
     let lang = prompt.language();
     let done = render::outcomes(&request.messages);
@@ -96,15 +95,11 @@ pub(super) fn first_calls(
 
 struct OfflineStep<'a> {
     prompt: &'a PromptText,
-    /// The offered tools.
     tools: &'a [&'a ToolSpec],
-    /// The tool of the step.
     tool: &'a ToolSpec,
-    /// The arguments of the tool.
     fields: Vec<ArgumentField>,
     purpose: String,
     request: String,
-    /// The pending question of this step.
     pending: Option<OpenQuestion>,
     now: jiff::Zoned,
     /// Words of the tool's and scene's names.
@@ -500,7 +495,6 @@ impl<'a> OfflineStep<'a> {
         best.map(|b| b.1)
     }
 
-    /// The question for missing arguments.
     fn ask(&self, filled: &Filled, missing: &[&ArgumentField]) -> StepReply {
         self.ask_with(questions::ask_for_missing(missing, self.prompt.language()), filled, missing)
     }

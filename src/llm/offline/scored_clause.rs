@@ -22,7 +22,6 @@ use super::text::{self, Features, Token, features};
 use super::weights;
 use crate::language;
 
-/// One content word of a clause.
 pub(super) struct ContentWord {
     pub weight: f64,
     /// Similar words of the catalogue, with their similarity.
@@ -261,7 +260,6 @@ impl<'a> ContentReader<'a> {
         });
     }
 
-    /// Adds a token if it is a content word.
     fn add_token(&mut self, i: usize) {
         let tokens = self.tokens;
         let token = &tokens[i];
@@ -465,7 +463,6 @@ impl<'a> ContentReader<'a> {
         things.map(|(n, _)| n).collect()
     }
 
-    /// Whether the clause begins with an action other than a lookup.
     fn begins_with_action(&self) -> bool {
         let lead = self.lead.and_then(|n| self.words.get(n));
         lead.is_some_and(|w| w.kind == WordKind::Action) && !self.lead_is_lookup

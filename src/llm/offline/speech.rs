@@ -22,11 +22,9 @@ mod withdrawal;
 pub(super) enum Act {
     /// Asks for an action: an order, a wish, a polite question, or an ellipsis of one.
     Request,
-    /// Forbids an action.
     Negated,
     /// Asks for information, or whether something is allowed.
     Question,
-    /// Reports the past.
     Report,
     /// Asks for an action under a condition, or is that condition.
     Condition,
@@ -140,7 +138,6 @@ impl Speech {
     }
 }
 
-/// How a clause is joined to the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClauseJoin {
     Start,
@@ -183,7 +180,6 @@ struct ClauseUnit {
     asks: bool,
 }
 
-/// The speech act of a clause.
 pub(super) fn act_of(clause: &str) -> Act {
     let tokens = text::tokens(clause);
     let speech = analyse(&tokens, &quoted(&tokens));

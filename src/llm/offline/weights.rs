@@ -63,11 +63,8 @@ pub(super) const ARGUMENT_WORD: f64 = 0.45;
 
 // Weights of the slots that a clause and an example share.
 
-/// A date.
 pub(super) const DATE_SLOT: f64 = 0.25;
-/// A number.
 pub(super) const NUMBER_SLOT: f64 = 0.2;
-/// A name.
 pub(super) const NAME_SLOT: f64 = 0.2;
 /// A value of an enumeration.
 pub(super) const VALUE_SLOT: f64 = 0.25;
@@ -76,13 +73,9 @@ pub(super) const QUESTION_SLOT: f64 = 0.4;
 
 // Maximum weights of words, by kind; a word that many scenes have weighs less.
 
-/// A question word.
 pub(super) const QUESTION_WORD: f64 = 0.3;
-/// A unit of time.
 pub(super) const TIME_UNIT: f64 = 0.35;
-/// An action.
 pub(super) const ACTION: f64 = 0.6;
-/// A subject.
 pub(super) const SUBJECT: f64 = 1.0;
 
 // Misspelt words.

@@ -39,7 +39,6 @@ pub(super) struct ChatRequestBody<'a> {
     messages: Vec<WireMessage<'a>>,
 }
 
-/// An offered function.
 #[derive(Debug, Serialize)]
 struct FunctionSpec<'a> {
     r#type: &'a str,

@@ -48,7 +48,6 @@ impl ProviderKey {
         Some(self.secret.expose_secret()).filter(|key| key.len() >= LEAST_BYTES)
     }
 
-    /// The text with the key redacted.
     pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.text() {
             Some(key) if text.contains(key) => text.replace(key, MARK).into(),

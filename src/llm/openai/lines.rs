@@ -4,7 +4,6 @@
 /// Joins the pieces of a stream to whole lines.
 #[derive(Debug, Default)]
 pub(super) struct WholeLines {
-    /// The line that has begun.
     begun: Vec<u8>,
 }
 

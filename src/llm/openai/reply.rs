@@ -16,7 +16,6 @@ pub(super) const MAX_CALLS: usize = 1024;
 /// it is ignored, as if the provider had reported nothing.
 const MAX_TOKENS: u64 = 100_000_000;
 
-/// A parsed reply.
 #[derive(Debug, Default)]
 pub(super) struct ProviderReply {
     pub(super) reply: Reply,
@@ -79,7 +78,6 @@ fn flat(content: &Value) -> String {
     }
 }
 
-/// A call, or a fragment of one.
 #[derive(Debug, Default)]
 pub(super) struct CallFragment {
     pub(super) index: Option<u64>,

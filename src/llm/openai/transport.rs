@@ -29,7 +29,6 @@ pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 const MAX_DETAIL_CHARS: usize = 300;
 
-/// Timeouts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) first_ms: u64,
@@ -69,7 +68,6 @@ pub(super) struct Once {
     pub(super) bounds: Bounds,
     /// The deadline for the head of the reply.
     pub(super) first: Instant,
-    /// Whether a stream was requested.
     pub(super) stream: bool,
     pub(super) watch: DoneWatch,
     /// Receives a complete reply, because the client would parse it again; the client gets `null`.
@@ -255,7 +253,6 @@ impl DoneMarkerScanner {
     }
 }
 
-/// The kind of a network error.
 fn network(error: reqwest::Error) -> ErrorKind {
     if error.is_connect() || error.is_builder() {
         ErrorKind::Connect { detail: root(&error) }
@@ -287,7 +284,6 @@ pub(super) fn kind(error: &OpenAIError) -> ErrorKind {
     }
 }
 
-/// The kind of an error status.
 fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> ErrorKind {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let message = match &value {

@@ -45,7 +45,6 @@ pub(super) struct FindingCall {
     pub result: String,
 }
 
-/// A fact that was found in a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundFact {
     pub kind: FactKind,

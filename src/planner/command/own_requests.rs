@@ -4,7 +4,6 @@ use super::refusal::refusal;
 use super::{ApproverChoice, Command, CommandAction, CommandRefusal};
 use crate::run::{ApprovalSubject, RunState};
 
-/// Returns whether the user requested the run.
 pub(super) fn is_requester(state: &RunState, user: &str) -> bool {
     state.queued.as_ref().is_some_and(|queued| queued.user == user)
 }

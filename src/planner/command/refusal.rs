@@ -68,12 +68,10 @@ pub(super) fn illegal_transition(state: &RunState, to: PlanStatus) -> CommandRef
     refusal("plan.illegal_transition", what)
 }
 
-/// The run has ended.
 pub(super) fn run_ended(state: &RunState) -> CommandRefusal {
     refusal("run.ended", format!("the run has ended: it is {}", state.status))
 }
 
-/// A refusal with its stable code.
 pub(super) fn refusal(code: &str, message: impl Into<String>) -> CommandRefusal {
     Fault::new(code, message).into()
 }

@@ -157,7 +157,6 @@ impl<'a> CollectedSources<'a> {
         }
     }
 
-    /// A call of an earlier turn.
     fn add_earlier_call(&mut self, call: &'a TurnCall, catalogue: &Catalogue) {
         let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
         // What a write was called with was traced, confirmed or approved then.

@@ -9,7 +9,6 @@ use crate::language::function_words::NUMBER_JOINTS;
 
 const DAY: i32 = 1440;
 
-/// The times mentioned in texts.
 #[derive(Debug, Default)]
 pub(super) struct MentionedTimes {
     times: BTreeSet<i32>,

@@ -19,7 +19,6 @@ pub fn has_invisible(value: &Value) -> bool {
     }
 }
 
-/// Returns whether a text has invisible characters.
 pub(super) fn has_invisible_text(text: &str) -> bool {
     // Joiners of emoji are visible. Nearly all texts have none of these characters.
     text.chars().any(|c| is_invisible(c) && !c.is_whitespace()) && without_invisible(text) != text

@@ -187,7 +187,6 @@ pub(super) fn months(norm: &str) -> Option<f64> {
     })
 }
 
-/// The number converted to other units.
 fn converted(value: f64, unit: &str) -> Vec<f64> {
     if let Some(length) = minutes(unit) {
         let all = value * length;

@@ -118,7 +118,6 @@ pub(super) const THIS: &[&str] = &[
     "este", "esta",
 ];
 
-/// Words for a week.
 pub(super) const WEEK: &[&str] =
     &["week", "weeks", "settimana", "settimane", "woche", "semaine", "semana", "workweek"];
 

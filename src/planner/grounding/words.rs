@@ -68,7 +68,6 @@ pub(super) fn cut(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// The words of a text.
 pub(super) fn words(text: &str) -> Vec<SourceWord> {
     let mut out: Vec<SourceWord> = Vec::new();
     let mut run = String::new();

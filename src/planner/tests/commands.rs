@@ -38,7 +38,6 @@ fn modify(words: &str) -> CommandAction {
     CommandAction::Modify { words: words.to_owned(), version: None }
 }
 
-/// The code with which a command is refused.
 fn code(state: &RunState, wish: CommandAction) -> String {
     match events_for_command(state, &scenes(), &Command::new("hockney", wish.clone())) {
         Ok(events) => panic!("{wish:?} was carried out: {events:?}"),
@@ -49,7 +48,6 @@ fn code(state: &RunState, wish: CommandAction) -> String {
     }
 }
 
-/// Executes a command.
 fn carry_out(state: &mut RunState, wish: CommandAction) {
     for event in events_for_command(state, &scenes(), &Command::new("hockney", wish)).unwrap() {
         apply(state, event);

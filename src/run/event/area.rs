@@ -14,15 +14,11 @@ pub(in crate::run) enum EventArea {
     Planning,
     /// Approvals and other decisions of people.
     Approval,
-    /// The steps of the plan.
     Step,
     /// Paths through flows, and their nodes.
     Flow,
-    /// Programs as plans.
     Program,
-    /// Summaries of documents.
     Summary,
-    /// Tool calls.
     Call,
     /// What is done about something unexpected.
     Failure,

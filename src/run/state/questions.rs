@@ -74,9 +74,7 @@ pub(in crate::run) enum DueQuestion {
     Wait,
     /// Read this reply.
     Read(u32),
-    /// Ask.
     Ask {
-        /// The number of the attempt.
         attempt: u32,
         /// Whether the embedded rules are asked.
         fallback: bool,

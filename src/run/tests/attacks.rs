@@ -33,7 +33,6 @@ fn undoing() -> Script {
     Script::new(Settings { compensate: true, ..Settings::default() })
 }
 
-/// The subjects of open approvals.
 fn open(run: &Script) -> Vec<ApprovalSubject> {
     run.state.approvals.values().filter(|a| a.is_open()).map(|a| a.matter).collect()
 }

@@ -471,7 +471,6 @@ impl RunChecker {
         assert!(self.started.contains(&step) && !self.ended.contains(&step), "step {step} is executed");
     }
 
-    /// A call was requested.
     fn insert(&mut self, step: u32, requested: &RequestedCall, fallback: bool, round: u32) {
         let call = WatchedCall {
             undoes: None,

@@ -106,7 +106,6 @@ fn graph(dice: &mut Dice, name: &str) -> Flow {
     }
 }
 
-/// Conditions of some edges.
 fn conditions(dice: &mut Dice, next: &[String], known: &[String]) -> Vec<EdgeCondition> {
     let mut conditions = Vec::new();
     for next in next {

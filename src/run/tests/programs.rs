@@ -245,7 +245,6 @@ impl Written {
         self.script.settle();
     }
 
-    /// The program stops there.
     fn stops(&mut self, step: u32, stop: ProgramStop) {
         self.script.record(Event::ProgramReplied { step, stop, millis: 0 });
         self.script.settle();

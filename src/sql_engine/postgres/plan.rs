@@ -9,7 +9,6 @@ use super::super::{DatabaseSchema, SqlEngineError, SqlErrorCode};
 use super::calls::{Call, named};
 use crate::sql_guard::{ApprovedSet, Dialect, TableName, functions};
 
-/// The depth to which a plan is read.
 const MAX_DEPTH: usize = 200;
 
 /// Nodes of a plan that read, join, sort or compute. `ModifyTable`, `LockRows`, foreign tables, and nodes of extensions

@@ -109,7 +109,6 @@ impl DatabaseSnapshot {
         })
     }
 
-    /// The documents.
     pub(super) fn documents(&self) -> Result<Vec<StoredDocument>, Error> {
         if self.schema < DOCUMENTS_VERSION {
             return Ok(Vec::new());

@@ -52,7 +52,6 @@ pub(super) fn digest(path: &Path, watch: &CopyWatch) -> Result<Option<FileDigest
     digest_into(file, path, &mut std::io::sink(), path, watch).map(Some)
 }
 
-/// Syncs a file and hashes it.
 pub(super) fn sync_and_digest(path: &Path, watch: &CopyWatch) -> Result<FileDigest, Error> {
     let synced = File::options().write(true).open(path).and_then(|file| file.sync_all());
     synced.map_err(|error| file_error(path, "sync the file", &error))?;

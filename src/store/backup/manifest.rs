@@ -145,12 +145,10 @@ impl BackupManifest {
     }
 }
 
-/// The path of a document in a backup.
 pub(super) fn document_path(id: DocumentId) -> String {
     format!("{DOCUMENT_DIR}/{id}")
 }
 
-/// The document with this path in a backup.
 fn document_of(path: &str) -> Option<DocumentId> {
     let name = path.strip_prefix(DOCUMENT_DIR)?.strip_prefix('/')?;
     // Ids have other spellings, which no backup uses.

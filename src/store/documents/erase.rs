@@ -46,7 +46,6 @@ pub(crate) trait ConversationHold: Sync {
     /// again.
     async fn hold(&self, tenant: &TenantId, session: &SessionId) -> Result<Box<dyn Send>, Self::Error>;
 
-    /// The stable code of an error.
     fn code(error: &Self::Error) -> &str;
 }
 

@@ -11,7 +11,6 @@ const MAX_HEADING_CHARS: usize = 120;
 /// How much text is enough to tell its language, in characters.
 const LANGUAGE_CHARS: usize = 2_000;
 
-/// The outline of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     /// Its first heading, or else its first line that is not blank, cut.

@@ -12,7 +12,6 @@ const MAX_BYTES: usize = 4096;
 /// The most calls of a reply that are shown.
 const MAX_CALLS: usize = 16;
 
-/// A text.
 pub(super) fn text(text: &str) -> String {
     let mut shown = redact_secrets(text.to_owned());
     if shown.len() > MAX_BYTES {
@@ -23,7 +22,6 @@ pub(super) fn text(text: &str) -> String {
     shown
 }
 
-/// A value, as JSON.
 pub(super) fn value(value: &Value) -> AttributeValue {
     AttributeValue::Text(text(&value.to_string()))
 }

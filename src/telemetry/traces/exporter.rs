@@ -32,7 +32,6 @@ const MAX_BATCH: usize = 512;
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// How long spans wait for others.
 const LINGER: Duration = Duration::from_secs(1);
-/// The most attempts at one export.
 const MAX_ATTEMPTS: u32 = 4;
 /// The wait before the second attempt; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
@@ -182,7 +181,6 @@ impl ExportQueue {
     }
 }
 
-/// The task that sends.
 struct SpanSender {
     target: OtlpTarget,
     resource: Resource,

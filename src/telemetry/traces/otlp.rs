@@ -32,7 +32,6 @@ pub(super) fn resource(target: &OtlpTarget) -> Resource {
     Resource { attributes: attributes.collect(), ..Resource::default() }
 }
 
-/// The body of an export.
 pub(super) fn body(spans: Vec<FinishedSpan>, resource: &Resource) -> Vec<u8> {
     let scope = InstrumentationScope {
         name: SCOPE.to_owned(),

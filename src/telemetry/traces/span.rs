@@ -7,7 +7,6 @@ use crate::trace_context::{RunTrace, SpanId, SpanKey, TraceId};
 
 /// The most characters of a name or an attribute that is no content.
 const MAX_CHARS: usize = 256;
-/// The most notes of a span.
 const MAX_NOTES: usize = 64;
 
 /// The value of an attribute.
@@ -31,7 +30,6 @@ impl AttributeValue {
         AttributeValue::Text(word(text))
     }
 
-    /// A count.
     pub(super) fn count(number: u64) -> Self {
         AttributeValue::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }
@@ -123,7 +121,6 @@ pub trait SpanSink: Send + Sync {
     fn stop(&self) -> BoxFuture<'static, ()>;
 }
 
-/// A span that has begun.
 #[derive(Debug, Clone)]
 pub(super) struct OpenSpan(FinishedSpan);
 

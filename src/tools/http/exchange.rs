@@ -52,7 +52,6 @@ impl OutgoingRequest {
 }
 
 impl HttpTool {
-    /// Builds the request for these arguments.
     pub(super) fn build_request(
         &self,
         context: &ToolContext,

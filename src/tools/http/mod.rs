@@ -127,7 +127,6 @@ pub struct HttpTool {
 enum QueryEncoding {
     /// Already percent-encoded, as in a URL.
     Encoded,
-    /// Plain text.
     Plain,
 }
 

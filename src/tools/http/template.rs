@@ -79,7 +79,6 @@ pub(super) struct Template {
 /// Why a text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TemplateFlaw {
-    /// An unmatched brace.
     Brace,
     /// `${…}` with anything other than `env:NAME`, `user` or `tenant`.
     Reference(String),
@@ -161,7 +160,6 @@ impl Template {
         })
     }
 
-    /// Returns whether it has no references.
     pub(super) fn is_fixed(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
     }
@@ -271,7 +269,6 @@ impl BodyTemplate {
         }
     }
 
-    /// All templates in it.
     pub(super) fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Fixed(_) => Vec::new(),

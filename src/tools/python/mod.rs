@@ -256,7 +256,6 @@ struct HostState<'c> {
 }
 
 impl HostState<'_> {
-    /// Makes a request.
     async fn request(&mut self, request: &HostRequest, arguments: &Map<String, Value>) -> PastOutcome {
         let made = request.tool.call(self.context.clone(), Value::Object(arguments.clone())).await;
         let made = made.and_then(|value| match size(&value) {

@@ -166,7 +166,6 @@ fn is_empty(words: &[&Token]) -> bool {
     rest.is_empty()
 }
 
-/// The first clause of the sentence of a clause.
 fn sentence_start(units: &[ClauseUnit], at: usize) -> usize {
     units[..=at].iter().rposition(|unit| unit.join == ClauseJoin::Start).unwrap_or(0)
 }

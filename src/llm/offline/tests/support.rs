@@ -23,7 +23,6 @@ pub(super) struct World {
     pub exact: bool,
 }
 
-/// The outcome of one request.
 #[derive(Debug, Default)]
 pub(super) struct RequestOutcome {
     pub plan: Value,
