@@ -14,7 +14,7 @@ use crate::support::planner_engine::{
     CallLog, ModelRules, QuestionKind, final_verdict, has_results, more, plan, requests, step,
 };
 use crate::support::{
-    FinishedRun, Reply, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Setup, TestEngine, section,
+    FinishedRun, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, TestEngine, calls, section,
 };
 
 /// A tool that logs its calls.
@@ -66,15 +66,6 @@ pub fn setup(llm: &ScriptedLlm, log: &CallLog) -> Setup {
 
 async fn start_bank(llm: &ScriptedLlm, log: &CallLog) -> TestEngine {
     setup(llm, log).start().await
-}
-
-pub fn calls(calls: &[(&str, Value)]) -> Scripted {
-    let call = |(name, arguments): &(&str, Value)| ScriptedCall {
-        id: "call_0".to_owned(),
-        name: (*name).to_owned(),
-        arguments: arguments.to_string(),
-    };
-    Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
 }
 
 /// A plan of one step of the bank with this tool, and the first reply of its scene; then the scene reports

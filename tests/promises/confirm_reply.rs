@@ -7,10 +7,10 @@ use proscenium::scene::{Scene, SceneTool, ToolBuilder};
 use proscenium::tools::{ToolContext, ToolError, native};
 use serde_json::{Value, json};
 
-use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one_step_model, sent, setup};
+use crate::confirm::{REQUEST, complete, kept_by_the_client, one_step_model, sent, setup};
 use crate::server_api::ask;
 use crate::support::planner_engine::{CallLog, ModelRules, final_verdict, has_results, plan, step};
-use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup, calls};
 
 /// A server whose only scene is a bank that sends money.
 fn with_bank(llm: &ScriptedLlm, send: ToolBuilder) -> Setup {

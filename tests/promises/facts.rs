@@ -6,10 +6,9 @@ use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
-use crate::confirm::calls;
 use crate::process::Workspace;
 use crate::support::planner_engine::{CallLog, ModelRules, QuestionKind, has_results, plan, requests, step};
-use crate::support::{Reply, Scripted, ScriptedLlm, ServedEngine, Setup, TestEngine, section};
+use crate::support::{Reply, Scripted, ScriptedLlm, ServedEngine, Setup, TestEngine, calls, section};
 
 /// A mail that asks for a transfer.
 const MAIL: &str =

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::process::{ProcessOutput, Workspace};
+use super::process::{Workspace, document};
 use super::support::{Scripted, ScriptedLlm};
 
 const FLOW: &str = r#"
@@ -69,10 +69,6 @@ fn workspace() -> Workspace {
     let workspace = Workspace::new().with("PROSCENIUM__SCENES__DIR", "scenes");
     workspace.write("scenes/outing/flow.toml", FLOW);
     workspace
-}
-
-fn document(ran: &ProcessOutput) -> Value {
-    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
 }
 
 #[test]

@@ -5,9 +5,8 @@ use proscenium::scene::{Scene, SceneTool, ToolBuilder};
 use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
-use crate::confirm::calls;
 use crate::support::planner_engine::{CallLog, ModelRules, final_verdict, has_results, more, plan, step};
-use crate::support::{Scripted, ScriptedLlm, Setup, TestEngine};
+use crate::support::{Scripted, ScriptedLlm, Setup, TestEngine, calls};
 
 fn tool(log: &CallLog, name: &'static str, effect: Effect, parameters: Value) -> ToolBuilder {
     let log = log.clone();

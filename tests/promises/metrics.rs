@@ -83,16 +83,9 @@ fn eventful_rules() -> ModelRules {
     })
     .scene(|request, nth| match section(request, "scene").unwrap_or_default().as_str() {
         _ if nth % 7 == 3 => Scripted::status(500),
-        "Library" if !has_results(request) => Scripted::Calls {
-            text: String::new(),
-            calls: ["FindBook", "FindBook", "Invented"]
-                .map(|name| crate::support::ScriptedCall {
-                    id: "call_0".to_owned(),
-                    name: name.to_owned(),
-                    arguments: json!({"title": "Dune"}).to_string(),
-                })
-                .into(),
-        },
+        "Library" if !has_results(request) => crate::support::calls(
+            &["FindBook", "FindBook", "Invented"].map(|name| (name, json!({"title": "Dune"}))),
+        ),
         "Parking" => Scripted::status(400),
         "Canteen" if !has_results(request) => Scripted::call("Menu", json!({"day": "2026-05-05"})),
         scene => Scripted::Text(format!("{scene} is done.")).metered(20, 8, 5),

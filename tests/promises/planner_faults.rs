@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::planner_engine::{
     AnsweredRun, ModelRules, QuestionKind, Town, arguments_of, plan, requests, step,
 };
-use crate::support::{Scripted, ScriptedCall, ScriptedLlm, StreamEnd, chunk, forced_tool, last_message};
+use crate::support::{Scripted, ScriptedLlm, StreamEnd, calls, chunk, forced_tool, last_message};
 
 const TOOL: &str = "CreateExecutionPlan";
 const REQUEST: &str = "Find the book Dune and then book a parking space for tomorrow.";
@@ -78,15 +78,6 @@ fn call(arguments: Value) -> Scripted {
 
 fn raw(arguments: impl Into<String>) -> Scripted {
     Scripted::RawCall { name: TOOL.into(), arguments: arguments.into() }
-}
-
-fn calls(calls: &[(&str, &Value)]) -> Scripted {
-    let call = |(name, arguments): &(&str, &Value)| ScriptedCall {
-        id: "call_0".into(),
-        name: (*name).into(),
-        arguments: arguments.to_string(),
-    };
-    Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
 }
 
 #[tokio::test]
@@ -233,14 +224,14 @@ async fn plan_under_another_tools_name_is_parsed() {
 
 #[tokio::test]
 async fn plan_beside_other_calls_is_parsed() {
-    assert_understood(calls(&[("FindBook", &json!({"title": "Dune"})), (TOOL, &right())])).await;
-    assert_understood(calls(&[(TOOL, &right()), (TOOL, &right())])).await;
+    assert_understood(calls(&[("FindBook", json!({"title": "Dune"})), (TOOL, right())])).await;
+    assert_understood(calls(&[(TOOL, right()), (TOOL, right())])).await;
 }
 
 #[tokio::test]
 async fn two_different_plans_in_one_reply_are_rejected() {
     let other = plan(json!([step(1, "Canteen", &["Menu"], Value::Null)]));
-    assert_repaired(calls(&[(TOOL, &right()), (TOOL, &other)]), &["reply.ambiguous"]).await;
+    assert_repaired(calls(&[(TOOL, right()), (TOOL, other)]), &["reply.ambiguous"]).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::process::{ProcessOutput, Workspace};
+use super::process::{ProcessOutput, Workspace, document};
 use super::support::Backend;
 
 const SCENE: &str = include_str!("../scenarios/library/scene.toml");
@@ -39,8 +39,7 @@ impl Library {
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {
-        let ran = self.workspace.run(&[arguments, &["--json"]].concat());
-        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
+        document(&self.workspace.run(&[arguments, &["--json"]].concat()))
     }
 
     /// Requests a reservation, which waits. Returns the plan's id.

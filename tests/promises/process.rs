@@ -196,6 +196,20 @@ impl ProcessOutput {
     }
 }
 
+/// The document that a command has printed.
+pub fn document(ran: &ProcessOutput) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
+}
+
+/// Asserts that a command ended with this status and error, with nothing on standard output.
+pub fn assert_refused(ran: &ProcessOutput, status: i32, code: &str, expected: &[&str]) {
+    assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
+    assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
+    for what in expected {
+        assert!(ran.err.contains(what), "no {what:?} in {}", ran.err);
+    }
+}
+
 /// A running process. It is killed if it is dropped before its end.
 pub struct RunningProcess {
     child: Child,

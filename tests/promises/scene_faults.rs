@@ -13,20 +13,10 @@ use serde_json::{Value, json};
 use crate::support::planner_engine::{
     AnsweredRun, MEETING, ModelRules, QuestionKind, Town, arguments_of, has_results, plan, requests, step,
 };
-use crate::support::{Scripted, ScriptedCall, ScriptedLlm, forced_tool, section, tool_names, tool_results};
+use crate::support::{Scripted, ScriptedLlm, calls, forced_tool, section, tool_names, tool_results};
 
 fn library(tools: &[&str]) -> Value {
     plan(json!([step(1, "Library", tools, Value::Null)]))
-}
-
-fn calls(calls: &[(&str, Value)]) -> Scripted {
-    let call = |(name, arguments): &(&str, Value)| ScriptedCall {
-        // Some servers give every call the same id.
-        id: "call_0".into(),
-        name: (*name).into(),
-        arguments: arguments.to_string(),
-    };
-    Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
 }
 
 /// The town after one step in the library, whose model gives these replies in turn.

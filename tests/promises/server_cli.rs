@@ -10,7 +10,7 @@ use std::sync::{Mutex, mpsc};
 use serde_json::{Value, json};
 
 use super::cli::weather_model;
-use super::process::{MAIN, ProcessOutput, RunningProcess, Workspace};
+use super::process::{MAIN, ProcessOutput, RunningProcess, Workspace, assert_refused, document};
 use super::support::{Scripted, ScriptedLlm, forced_tool};
 
 const BOOK: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
@@ -33,10 +33,6 @@ fn without_durations(ran: &ProcessOutput) -> Vec<&str> {
         .collect()
 }
 
-fn document(ran: &ProcessOutput) -> Value {
-    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
-}
-
 /// A model that plans and then never replies; it signals when that starts.
 fn silent_model() -> (ScriptedLlm, mpsc::Receiver<()>) {
     let (sender, receiver) = mpsc::sync_channel(8);
@@ -48,14 +44,6 @@ fn silent_model() -> (ScriptedLlm, mpsc::Receiver<()>) {
         }
     });
     (llm, receiver)
-}
-
-fn assert_refused(ran: &ProcessOutput, status: i32, code: &str, expected: &[&str]) {
-    assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
-    assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
-    for what in expected {
-        assert!(ran.err.contains(what), "no {what:?} in {}", ran.err);
-    }
 }
 
 #[test]

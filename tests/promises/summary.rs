@@ -12,12 +12,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::confirm::calls;
 use super::process::Workspace;
 use super::server_api::ask;
 use super::support::planner_engine::{final_verdict, has_results, plan, step};
 use super::support::{
-    Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, forced_tool, section, size, tool_results,
+    Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, calls, forced_tool, section, size, tool_results,
 };
 
 const ASIDE: &str =

@@ -88,7 +88,9 @@ pub use faulty_backend::{FaultyBackend, Misbehaviour};
 pub use gate::Gate;
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, messages, section, tool_names, tool_results};
-pub use scripted::{ReportedUsage, Scripted, ScriptedCall, StreamEnd, arguments, chunk, finish, words};
+pub use scripted::{
+    ReportedUsage, Scripted, ScriptedCall, StreamEnd, arguments, calls, chunk, finish, words,
+};
 pub use scripted_llm::ScriptedLlm;
 pub use served_engine::{Reply, ServedEngine, Sse};
 pub use shelf::Shelf;

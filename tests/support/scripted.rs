@@ -224,6 +224,16 @@ impl ReportedUsage {
     }
 }
 
+/// A reply with these calls, all with the same id, as some servers give them.
+pub fn calls(calls: &[(&str, Value)]) -> Scripted {
+    let call = |(name, arguments): &(&str, Value)| ScriptedCall {
+        id: "call_0".to_owned(),
+        name: (*name).to_owned(),
+        arguments: arguments.to_string(),
+    };
+    Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
+}
+
 /// A stream's event that carries one choice, such as `{"delta": {"content": "Hel"}}`.
 pub fn chunk(choice: Value) -> String {
     let body = json!({"id": "scripted", "object": "chat.completion.chunk", "choices": [choice]});
