@@ -166,16 +166,8 @@ struct Lookup {
 /// One of many scenes that the request does not need.
 fn another(number: u32) -> Result<Scene, Failure> {
     const SUBJECTS: [&str; 10] = [
-        "invoices",
-        "parking permits",
-        "laptops",
-        "meeting rooms",
-        "travel expenses",
-        "trainings",
-        "badges",
-        "suppliers",
-        "contracts",
-        "shipments",
+        "invoices", "parking permits", "laptops", "meeting rooms", "travel expenses", "trainings", "badges",
+        "suppliers", "contracts", "shipments",
     ];
     let subject = SUBJECTS[number as usize % SUBJECTS.len()];
     let tool = format!("FindIn{number}");

@@ -123,10 +123,7 @@ impl Speech {
     /// What was wrong with a statement that was corrected.
     pub fn what_was_wrong(self) -> &'static str {
         self.pick([
-            "Che cosa non andava:",
-            "What was wrong:",
-            "Ce qui n'allait pas :",
-            "Was nicht stimmte:",
+            "Che cosa non andava:", "What was wrong:", "Ce qui n'allait pas :", "Was nicht stimmte:",
             "Qué estaba mal:",
         ])
     }

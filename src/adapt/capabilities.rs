@@ -119,18 +119,8 @@ mod tests {
     fn capabilities_grow_with_level_and_with_mode() {
         let flags = |c: Capabilities| {
             [
-                c.asks_models,
-                c.recovery,
-                c.interpretation,
-                c.decision,
-                c.adaptation,
-                c.replanning,
-                c.repeats,
-                c.alternatives,
-                c.cached,
-                c.skips,
-                c.patches,
-                c.check_replans,
+                c.asks_models, c.recovery, c.interpretation, c.decision, c.adaptation, c.replanning,
+                c.repeats, c.alternatives, c.cached, c.skips, c.patches, c.check_replans,
             ]
         };
         for level in ExecutionLevel::VARIANTS {

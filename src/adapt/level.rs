@@ -96,14 +96,8 @@ mod tests {
                         let may = capabilities(lowered, completed(lowered, mode));
                         let asks = |c: &Capabilities| {
                             [
-                                c.asks_models,
-                                c.recovery,
-                                c.interpretation,
-                                c.decision,
-                                c.adaptation,
-                                c.replanning,
-                                c.patches,
-                                c.check_replans,
+                                c.asks_models, c.recovery, c.interpretation, c.decision, c.adaptation,
+                                c.replanning, c.patches, c.check_replans,
                             ]
                         };
                         for (may, own) in asks(&may).into_iter().zip(asks(&own)) {

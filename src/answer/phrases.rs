@@ -449,20 +449,9 @@ mod tests {
     fn every_language_is_complete_and_listed_once() {
         for (number, words) in PHRASES.iter().enumerate() {
             let all = [
-                words.plan,
-                words.patch,
-                words.calls,
-                words.held,
-                words.unmodified,
-                words.unread,
-                words.decide,
-                words.decide_elsewhere,
-                words.decide_by_another,
-                words.decide_each,
-                words.nothing,
-                words.stopped,
-                words.found_done,
-                words.found_not_done,
+                words.plan, words.patch, words.calls, words.held, words.unmodified, words.unread,
+                words.decide, words.decide_elsewhere, words.decide_by_another, words.decide_each,
+                words.nothing, words.stopped, words.found_done, words.found_not_done,
             ];
             assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
             assert!(

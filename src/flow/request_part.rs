@@ -296,14 +296,8 @@ mod tests {
 
     const THINGS: [&str; 5] = ["orders", "customers", "refunds", "products", "reviews"];
     const TAILS: [&str; 8] = [
-        "in Milan",
-        "by card",
-        "this year",
-        "with a discount",
-        "without a discount",
-        "a Milano",
-        "tranne i resi",
-        "online",
+        "in Milan", "by card", "this year", "with a discount", "without a discount", "a Milano",
+        "tranne i resi", "online",
     ];
 
     proptest! {

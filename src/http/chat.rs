@@ -164,11 +164,7 @@ pub(crate) async fn chat(
             .await
             .map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
         return Ok(sse::event_stream_reply(
-            accepted.run,
-            &accepted.session,
-            events,
-            app.options.ping_ms,
-            stream,
+            accepted.run, &accepted.session, events, app.options.ping_ms, stream,
         ));
     }
     let answer = accepted.answered().await?;

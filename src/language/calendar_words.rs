@@ -38,7 +38,6 @@ const WEEKDAYS: [(&str, Weekday); 7] = [
 /// The words for days, in the singular and in the plural; grounding has its own.
 pub(crate) const DAYS: &[&str] =
     &["day", "days", "giorno", "giorni", "tag", "tage", "tagen", "jour", "jours", "dia", "dias"];
-#[rustfmt::skip]
 pub(crate) const WEEKS: &[&str] = &[
     "week", "weeks", "settimana", "settimane", "woche", "wochen", "semaine", "semaines", "semana", "semanas",
 ];
@@ -60,10 +59,9 @@ pub(crate) const BETWEEN: &[&str] = &["between", "tra", "fra", "entre", "zwische
 /// Words and signs that join the items of a list of days or numbers.
 pub(crate) const LIST_JOINTS: &[&str] = &["e", "ed", "and", "et", "und", "y", "&", "+"];
 /// Words that exclude the following day.
-#[rustfmt::skip]
 pub(crate) const EXCLUDING: &[&str] = &[
-    "not", "non", "except", "excepting", "excluding", "tranne", "escluso", "esclusi", "eccetto", "salvo", "nicht", "ausser",
-    "sauf", "excepto", "without", "senza", "skipping",
+    "not", "non", "except", "excepting", "excluding", "tranne", "escluso", "esclusi", "eccetto", "salvo",
+    "nicht", "ausser", "sauf", "excepto", "without", "senza", "skipping",
 ];
 
 /// What a name means, and whether it is a usual one.

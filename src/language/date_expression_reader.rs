@@ -113,40 +113,11 @@ const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
 ];
 /// Words that refer to an unknown day before, after or near a date.
 const VICINITY_WORDS: &[&str] = &[
-    "before",
-    "after",
-    "around",
-    "about",
-    "approximately",
-    "roughly",
-    "circa",
-    "near",
-    "intorno",
-    "attorno",
-    "verso",
-    "prima",
-    "dopo",
-    "vor",
-    "nach",
-    "avant",
-    "apres",
-    "antes",
-    "despues",
+    "before", "after", "around", "about", "approximately", "roughly", "circa", "near", "intorno", "attorno",
+    "verso", "prima", "dopo", "vor", "nach", "avant", "apres", "antes", "despues",
 ];
 const WEEK_OF: &[&str] = &[
-    "after",
-    "before",
-    "dopo",
-    "prima",
-    "of",
-    "del",
-    "dell",
-    "di",
-    "following",
-    "al",
-    "on",
-    "from",
-    "dal",
+    "after", "before", "dopo", "prima", "of", "del", "dell", "di", "following", "al", "on", "from", "dal",
     "in",
 ];
 const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "before"];

@@ -51,25 +51,8 @@ const FROM: &[&str] = &[
     "starting", "entre",
 ];
 const FILLER_WORDS: &[&str] = &[
-    "il",
-    "lo",
-    "l",
-    "the",
-    "giorno",
-    "day",
-    "di",
-    "of",
-    "le",
-    "el",
-    "al",
-    "a",
-    "all",
-    "alla",
-    "on",
-    "e",
-    "including",
-    "zum",
-    "den",
+    "il", "lo", "l", "the", "giorno", "day", "di", "of", "le", "el", "al", "a", "all", "alla", "on", "e",
+    "including", "zum", "den",
 ];
 
 /// Words before a number that is no day: what is counted or numbered.

@@ -31,38 +31,15 @@ const EASTER_MONDAY: &[&str] = &["pasquetta", "ostermontag"];
 
 /// Names that mean nothing but the day, wherever they stand.
 const ONLY_DAYS: &[&str] = &[
-    "saint-sylvestre",
-    "ferragosto",
-    "capodanno",
-    "pasquetta",
-    "ostermontag",
-    "weihnachten",
-    "heiligabend",
-    "neujahr",
-    "neujahrstag",
-    "epifania",
-    "halloween",
-    "nochebuena",
-    "nochevieja",
-    "ognissanti",
-    "allerheiligen",
-    "xmas",
+    "saint-sylvestre", "ferragosto", "capodanno", "pasquetta", "ostermontag", "weihnachten", "heiligabend",
+    "neujahr", "neujahrstag", "epifania", "halloween", "nochebuena", "nochevieja", "ognissanti",
+    "allerheiligen", "xmas",
 ];
 /// Names that are read as a day by the embedded rules only where the words around them say so: they are names of persons and
 /// kinds of things, too.
 const ALSO_OTHERS: &[&str] = &[
-    "christmas",
-    "natale",
-    "noel",
-    "navidad",
-    "vigilia",
-    "epiphany",
-    "easter",
-    "pasqua",
-    "ostern",
-    "paques",
-    "pascua",
-    "silvester",
+    "christmas", "natale", "noel", "navidad", "vigilia", "epiphany", "easter", "pasqua", "ostern", "paques",
+    "pascua", "silvester",
 ];
 /// Words before a holiday, besides words of grammar.
 const LEADS: &[&str] = &[
@@ -75,35 +52,9 @@ const DAYS_OF: &[&str] = &["giorno", "day", "dia", "jour", "prima", "dopo", "ant
 const ABOUT: &[&str] = &["is", "was", "are", "ist", "est", "es", "fallt", "falls", "cade", "tombe", "cae"];
 /// Words for a time around a holiday.
 const AROUND: &[&str] = &[
-    "week",
-    "weeks",
-    "holiday",
-    "holidays",
-    "break",
-    "period",
-    "time",
-    "season",
-    "vacation",
-    "vacations",
-    "settimana",
-    "vacanze",
-    "ferie",
-    "feste",
-    "festivita",
-    "periodo",
-    "woche",
-    "ferien",
-    "vacances",
-    "semaine",
-    "fetes",
-    "semana",
-    "vacaciones",
-    "fiestas",
-    "over",
-    "during",
-    "durante",
-    "wahrend",
-    "pendant",
+    "week", "weeks", "holiday", "holidays", "break", "period", "time", "season", "vacation", "vacations",
+    "settimana", "vacanze", "ferie", "feste", "festivita", "periodo", "woche", "ferien", "vacances",
+    "semaine", "fetes", "semana", "vacaciones", "fiestas", "over", "during", "durante", "wahrend", "pendant",
 ];
 
 static FIXED_BY_NAME: LazyLock<HashMap<&str, (i8, i8, bool)>> = LazyLock::new(|| {

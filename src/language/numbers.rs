@@ -84,22 +84,8 @@ fn is_article(token: &Token) -> bool {
 
 fn is_unit(token: &Token) -> bool {
     token.is(&[
-        "ora",
-        "hour",
-        "week",
-        "settimana",
-        "notte",
-        "night",
-        "persona",
-        "person",
-        "mese",
-        "month",
-        "giorno",
-        "day",
-        "minuto",
-        "minute",
-        "anno",
-        "year",
+        "ora", "hour", "week", "settimana", "notte", "night", "persona", "person", "mese", "month", "giorno",
+        "day", "minuto", "minute", "anno", "year",
     ])
 }
 

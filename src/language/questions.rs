@@ -199,10 +199,7 @@ fn common_label(field: &ArgumentField, lang: Lang) -> Option<&'static str> {
 fn date_labels(role: RangeRole) -> [&'static str; 5] {
     match role {
         RangeRole::From => [
-            "la data di inizio",
-            "the start date",
-            "la date de début",
-            "das Anfangsdatum",
+            "la data di inizio", "the start date", "la date de début", "das Anfangsdatum",
             "la fecha de inicio",
         ],
         RangeRole::To => {

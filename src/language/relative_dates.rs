@@ -99,37 +99,12 @@ const AGO: &[&str] = &["ago", "fa"];
 /// Words for one, besides the numbers.
 const ONE: &[&str] = &["a", "un", "una", "une", "ein", "einem", "einer", "einen"];
 const COMING: &[&str] = &[
-    "next",
-    "prossimo",
-    "prossima",
-    "nachste",
-    "nachsten",
-    "nachstes",
-    "kommende",
-    "kommenden",
-    "kommendes",
-    "prochain",
-    "prochaine",
-    "proximo",
-    "proxima",
+    "next", "prossimo", "prossima", "nachste", "nachsten", "nachstes", "kommende", "kommenden", "kommendes",
+    "prochain", "prochaine", "proximo", "proxima",
 ];
 const LAST: &[&str] = &[
-    "last",
-    "scorso",
-    "scorsa",
-    "letzte",
-    "letzten",
-    "letztes",
-    "vergangenen",
-    "vergangenes",
-    "dernier",
-    "derniere",
-    "pasado",
-    "pasada",
-    "passado",
-    "passada",
-    "passato",
-    "passata",
+    "last", "scorso", "scorsa", "letzte", "letzten", "letztes", "vergangenen", "vergangenes", "dernier",
+    "derniere", "pasado", "pasada", "passado", "passada", "passato", "passata",
 ];
 
 impl DateReader<'_> {

@@ -203,23 +203,8 @@ fn unwrap_choice(schema: &Value) -> &Value {
 /// Which end of a range an argument is, by its name and the first words of its description.
 fn range_role(name: &[String], hints: &[Rc<Features>]) -> RangeRole {
     const FROM: &[&str] = &[
-        "from",
-        "start",
-        "begin",
-        "beginning",
-        "since",
-        "dal",
-        "da",
-        "inizio",
-        "checkin",
-        "arrival",
-        "first",
-        "pickup",
-        "after",
-        "partenza",
-        "departure",
-        "opens",
-        "min",
+        "from", "start", "begin", "beginning", "since", "dal", "da", "inizio", "checkin", "arrival", "first",
+        "pickup", "after", "partenza", "departure", "opens", "min",
     ];
     const TO: &[&str] = &[
         "to", "end", "until", "till", "al", "fine", "checkout", "last", "return", "ritorno", "rientro",
@@ -346,15 +331,7 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ar
                 ArgumentKind::Person
             }
             None if [
-                "full",
-                "first",
-                "last",
-                "family",
-                "given",
-                "nick",
-                "display",
-                "login",
-                "booking",
+                "full", "first", "last", "family", "given", "nick", "display", "login", "booking",
                 "reservation",
             ]
             .contains(&of.as_str()) =>

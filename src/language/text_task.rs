@@ -17,18 +17,8 @@ const MAX_SENTENCES: usize = 16;
 
 /// Tags and headings of prompts written by programs.
 const PROMPT_MARKERS: &[&str] = &[
-    "### task",
-    "### guidelines",
-    "### chat history",
-    "<chat_history>",
-    "<chat-history>",
-    "<conversation>",
-    "<messages>",
-    "<message_history>",
-    "<dialogue>",
-    "<transcript>",
-    "<chat>",
-    "<user_message>",
+    "### task", "### guidelines", "### chat history", "<chat_history>", "<chat-history>", "<conversation>",
+    "<messages>", "<message_history>", "<dialogue>", "<transcript>", "<chat>", "<user_message>",
     "<text_to_translate>",
 ];
 

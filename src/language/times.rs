@@ -33,16 +33,7 @@ const HOUR_NAMES: &[&str] = &["heures", "heure", "h", "horas"];
 const FOREIGN_LEADS: &[&str] = &["las", "um", "gegen", "les", "vers"];
 /// Words for the second half of a day.
 const LATE: &[&str] = &[
-    "sera",
-    "pomeriggio",
-    "evening",
-    "afternoon",
-    "night",
-    "soir",
-    "apres-midi",
-    "tarde",
-    "noche",
-    "abends",
+    "sera", "pomeriggio", "evening", "afternoon", "night", "soir", "apres-midi", "tarde", "noche", "abends",
     "nachmittags",
 ];
 /// Words for the first half of a day.
@@ -358,29 +349,9 @@ impl TimeReader<'_> {
 
 /// Words that may follow an hour without being counted by it.
 const BEHIND: &[&str] = &[
-    "am",
-    "pm",
-    "mezza",
-    "oclock",
-    "uhr",
-    "ore",
-    "oggi",
-    "domani",
-    "dopodomani",
-    "stasera",
-    "stamattina",
-    "domattina",
-    "today",
-    "tomorrow",
-    "tonight",
-    "sharp",
-    "circa",
-    "precise",
-    "meno",
-    "oppure",
-    "until",
-    "till",
-    "e",
+    "am", "pm", "mezza", "oclock", "uhr", "ore", "oggi", "domani", "dopodomani", "stasera", "stamattina",
+    "domattina", "today", "tomorrow", "tonight", "sharp", "circa", "precise", "meno", "oppure", "until",
+    "till", "e",
 ];
 
 /// The time `minutes` later, wrapping at midnight.

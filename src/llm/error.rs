@@ -180,27 +180,9 @@ impl ErrorKind {
 
     /// All classes.
     pub const CLASSES: [&str; 21] = [
-        "connect",
-        "silence",
-        "too_slow",
-        "timeout",
-        "rate_limited",
-        "quota",
-        "unauthorized",
-        "status",
-        "context_overflow",
-        "malformed",
-        "empty_stream",
-        "cut_stream",
-        "too_large",
-        "budget",
-        "limits",
-        "guard_unavailable",
-        "breaker_open",
-        "disabled",
-        "cancelled",
-        "not_configured",
-        "internal",
+        "connect", "silence", "too_slow", "timeout", "rate_limited", "quota", "unauthorized", "status",
+        "context_overflow", "malformed", "empty_stream", "cut_stream", "too_large", "budget", "limits",
+        "guard_unavailable", "breaker_open", "disabled", "cancelled", "not_configured", "internal",
     ];
 
     /// The class of the fault that the journal gets.

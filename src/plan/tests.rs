@@ -146,23 +146,10 @@ fn valid() -> impl Strategy<Value = (Plan, u32, BTreeSet<u32>)> {
 fn any_plan() -> impl Strategy<Value = Plan> {
     let number = prop_oneof![6 => 0..8u32, 1 => Just(u32::MAX), 1 => any::<u32>()];
     let name = prop::sample::select(vec![
-        "Weather",
-        "weather ",
-        "WEATHER",
-        "Identity",
-        "Stars",
-        "",
-        "(",
-        "\u{1b}[2J",
+        "Weather", "weather ", "WEATHER", "Identity", "Stars", "", "(", "\u{1b}[2J",
     ]);
     let tool = prop::sample::select(vec![
-        "get_user_name(x)",
-        "GET_USER_NAME",
-        "AddCity",
-        "addcity()",
-        "(",
-        " ",
-        "x(y)(z)",
+        "get_user_name(x)", "GET_USER_NAME", "AddCity", "addcity()", "(", " ", "x(y)(z)",
     ]);
     let step = (number.clone(), name, "\\PC{0,6}", vec(tool, 0..4), vec(number, 0..4));
     (any::<bool>(), vec(step, 0..6)).prop_map(|(needs_execution, steps)| Plan {

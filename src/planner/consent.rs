@@ -2,79 +2,21 @@
 
 /// Words for yes, in the languages of the shipped scenes.
 pub(super) const YES: [&str; 30] = [
-    "yes",
-    "y",
-    "yep",
-    "yeah",
-    "ok",
-    "okay",
-    "approve",
-    "approved",
-    "go ahead",
-    "do it",
-    "confirm",
-    "confirmed",
-    "sure",
-    "sì",
-    "si",
-    "va bene",
-    "approvo",
-    "approva",
-    "confermo",
-    "conferma",
-    "procedi",
-    "oui",
-    "d'accord",
-    "j'approuve",
-    "ja",
-    "einverstanden",
-    "genehmigt",
-    "sí",
-    "de acuerdo",
-    "apruebo",
+    "yes", "y", "yep", "yeah", "ok", "okay", "approve", "approved", "go ahead", "do it", "confirm",
+    "confirmed", "sure", "sì", "si", "va bene", "approvo", "approva", "confermo", "conferma", "procedi",
+    "oui", "d'accord", "j'approuve", "ja", "einverstanden", "genehmigt", "sí", "de acuerdo", "apruebo",
 ];
 
 const NO: [&str; 22] = [
-    "no",
-    "n",
-    "nope",
-    "reject",
-    "rejected",
-    "don't",
-    "do not",
-    "deny",
-    "denied",
-    "cancel it",
-    "rifiuto",
-    "rifiuta",
-    "annulla",
-    "non farlo",
-    "non",
-    "je refuse",
-    "refuser",
-    "nein",
-    "abgelehnt",
-    "rechazo",
-    "no lo hagas",
-    "ablehnen",
+    "no", "n", "nope", "reject", "rejected", "don't", "do not", "deny", "denied", "cancel it", "rifiuto",
+    "rifiuta", "annulla", "non farlo", "non", "je refuse", "refuser", "nein", "abgelehnt", "rechazo",
+    "no lo hagas", "ablehnen",
 ];
 
 /// Polite words that may accompany a yes or a no.
 pub(super) const POLITE: [&str; 14] = [
-    "please",
-    "thanks",
-    "thank you",
-    "per favore",
-    "grazie",
-    "merci",
-    "s'il te plaît",
-    "s'il vous plaît",
-    "bitte",
-    "danke",
-    "gracias",
-    "por favor",
-    "thx",
-    "pls",
+    "please", "thanks", "thank you", "per favore", "grazie", "merci", "s'il te plaît", "s'il vous plaît",
+    "bitte", "danke", "gracias", "por favor", "thx", "pls",
 ];
 
 /// `true` for a yes, `false` for a no, `None` for anything else. An ambiguous yes is not a yes, since it
@@ -106,20 +48,8 @@ pub fn parse_consent(message: &str) -> Option<bool> {
 
 /// Words that put a decision off.
 const LATER: [&str; 14] = [
-    "not yet",
-    "wait",
-    "later",
-    "not now",
-    "non ancora",
-    "aspetta",
-    "più tardi",
-    "non adesso",
-    "noch nicht",
-    "später",
-    "pas encore",
-    "plus tard",
-    "todavía no",
-    "aún no",
+    "not yet", "wait", "later", "not now", "non ancora", "aspetta", "più tardi", "non adesso", "noch nicht",
+    "später", "pas encore", "plus tard", "todavía no", "aún no",
 ];
 
 /// Words that qualify a yes or a no.
@@ -175,18 +105,8 @@ mod tests {
             assert_eq!(parse_consent(no), Some(false), "{no}");
         }
         for other in [
-            "",
-            "please",
-            "yes, but two days only",
-            "what is the weather?",
-            "yes, no",
-            "non lo so",
-            "is it ok?",
-            "approve the other one",
-            "ok google",
-            "danken",
-            "bitten",
-            "yesplease",
+            "", "please", "yes, but two days only", "what is the weather?", "yes, no", "non lo so",
+            "is it ok?", "approve the other one", "ok google", "danken", "bitten", "yesplease",
         ] {
             assert_eq!(parse_consent(other), None, "{other}");
         }

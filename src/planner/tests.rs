@@ -169,14 +169,7 @@ fn anything() -> impl Strategy<Value = Reply> {
     });
     let arguments = prop_oneof![3 => changed, 1 => ".{0,40}", 1 => "[{}\\[\\]\":,n1 ]{0,30}"];
     let names = prop::sample::select(vec![
-        CREATE_PLAN,
-        ASK_USER,
-        "ARead",
-        "AWrite",
-        "BRead",
-        "aread(n)",
-        "",
-        "no such tool",
+        CREATE_PLAN, ASK_USER, "ARead", "AWrite", "BRead", "aread(n)", "", "no such tool",
     ]);
     let calls = prop::collection::vec((names, arguments.clone()), 0..4);
     (prop_oneof![Just(String::new()), arguments], calls).prop_map(|(text, calls)| {

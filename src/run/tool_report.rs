@@ -8,12 +8,7 @@ use crate::adapt::HealthReport;
 
 /// Codes of outcomes that say nothing about a tool.
 const SILENT: [&str; 7] = [
-    "tool.breaker_open",
-    "tool.disabled",
-    "tool.changed",
-    "tool.cancelled",
-    "tool.interrupted",
-    "scene.lost",
+    "tool.breaker_open", "tool.disabled", "tool.changed", "tool.cancelled", "tool.interrupted", "scene.lost",
     "sandbox.busy",
 ];
 

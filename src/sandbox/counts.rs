@@ -9,20 +9,8 @@ use crate::program::{Stop, Unavailable};
 /// The ends of an execution, as metrics name them: a call, the end of the program, the codes of faults without `code.`, and
 /// the codes without `sandbox.` of executions that did not begin.
 const OUTCOMES: [&str; 14] = [
-    "call",
-    "finished",
-    "syntax",
-    "error",
-    "time",
-    "memory",
-    "calls",
-    "diverged",
-    "crashed",
-    "arguments",
-    "refused",
-    "busy",
-    "unavailable",
-    "other",
+    "call", "finished", "syntax", "error", "time", "memory", "calls", "diverged", "crashed", "arguments",
+    "refused", "busy", "unavailable", "other",
 ];
 
 /// Counts executions by how they ended; clones share the counts.

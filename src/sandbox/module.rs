@@ -249,23 +249,8 @@ pub(super) mod tests {
     fn deepest_files_that_fit_do_no_harm() {
         let length = MAX_SOURCE_BYTES - 16;
         let deep = [
-            "1+",
-            "1+\n",
-            "a.",
-            "-",
-            "(",
-            "[",
-            "{1:",
-            "lambda:",
-            "f()if f()else ",
-            "2**",
-            "not ",
-            "f(1)(",
-            "f\"{",
-            "x[",
-            "await ",
-            "1 and ",
-            "1<",
+            "1+", "1+\n", "a.", "-", "(", "[", "{1:", "lambda:", "f()if f()else ", "2**", "not ", "f(1)(",
+            "f\"{", "x[", "await ", "1 and ", "1<",
         ];
         for part in deep {
             for (before, after) in [("x = (", "1)"), ("def f(a=", "1):\n    pass")] {

@@ -404,14 +404,8 @@ fn written<'v>(values: impl IntoIterator<Item = &'v Value>) -> usize {
 
 /// The faults that a worker finds.
 const FAULT_CODES: [&str; 8] = [
-    "code.arguments",
-    "code.calls",
-    "code.diverged",
-    "code.error",
-    "code.memory",
-    "code.refused",
-    "code.syntax",
-    "code.time",
+    "code.arguments", "code.calls", "code.diverged", "code.error", "code.memory", "code.refused",
+    "code.syntax", "code.time",
 ];
 
 #[cfg(test)]

@@ -470,17 +470,9 @@ mod tests {
         assert_eq!(
             codes,
             [
-                "scene.name",
-                "scene.empty",
-                "scene.duplicate_tool",
-                "scene.example_tool",
-                "scene.empty",
-                "scene.bound",
-                "scene.identity",
-                "scene.say_language",
-                "scene.say_template",
-                "scene.reserved_name",
-                "scene.parameters",
+                "scene.name", "scene.empty", "scene.duplicate_tool", "scene.example_tool", "scene.empty",
+                "scene.bound", "scene.identity", "scene.say_language", "scene.say_template",
+                "scene.reserved_name", "scene.parameters",
             ]
         );
         assert!(faults.iter().all(|fault| fault.file == "scene \"My orders\"" && !fault.remedy.is_empty()));

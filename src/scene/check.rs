@@ -42,16 +42,8 @@ const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
 const RESERVED: [&str; 10] = [
-    ASK_USER,
-    CHANGE_LISTS,
-    CREATE_PLAN,
-    CHECK_CONTINUATION,
-    CHOOSE_RECOVERY,
-    INTERPRET_DATA,
-    MAKE_DECISION,
-    ADAPT_PLAN,
-    PLAN_FLOW_PATH,
-    REPORT_NODE,
+    ASK_USER, CHANGE_LISTS, CREATE_PLAN, CHECK_CONTINUATION, CHOOSE_RECOVERY, INTERPRET_DATA, MAKE_DECISION,
+    ADAPT_PLAN, PLAN_FLOW_PATH, REPORT_NODE,
 ];
 
 /// The surroundings that scenes may refer to: native tools, the network and the environment; and what reads their files of

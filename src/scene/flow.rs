@@ -174,25 +174,9 @@ fn parse_node(
 ) -> Option<Node> {
     let mut own = NodeLines { line: fields.line(), ..NodeLines::default() };
     let keys = [
-        "name",
-        "description",
-        "inputs",
-        "optional_inputs",
-        "outputs",
-        "possible_next_nodes",
-        "conditions",
-        "max_visits",
-        "arguments",
-        "scene",
-        "tool",
-        "fixed",
-        "results",
-        "when",
-        "template",
-        "output",
-        "native",
-        "fallback",
-        "values",
+        "name", "description", "inputs", "optional_inputs", "outputs", "possible_next_nodes", "conditions",
+        "max_visits", "arguments", "scene", "tool", "fixed", "results", "when", "template", "output",
+        "native", "fallback", "values",
     ];
     for key in keys {
         own.keys.insert(key, fields.line_of(key));

@@ -80,18 +80,8 @@ const TOOL_KEYS: [&str; 8] = ["effect", "parameters", "native", "http", "kind", 
 
 /// Keys that only a scene has: below `[[tools]]`, they would be those of the tool.
 const SCENE_KEYS: [&str; 12] = [
-    "about",
-    "instructions",
-    "examples",
-    "settings",
-    "tables",
-    "concurrency",
-    "mailbox",
-    "max_writes",
-    "level",
-    "maker",
-    "statuses",
-    "summarises",
+    "about", "instructions", "examples", "settings", "tables", "concurrency", "mailbox", "max_writes",
+    "level", "maker", "statuses", "summarises",
 ];
 
 /// Keys of `[tools.http]`.

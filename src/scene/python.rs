@@ -21,19 +21,8 @@ use crate::tools::python::{PythonTool, PythonToolTerms, TOOLS_FILE};
 
 /// The modules that a file may import.
 const MODULES: [&str; 13] = [
-    "__future__",
-    "base64",
-    "binascii",
-    "collections",
-    "dataclasses",
-    "datetime",
-    "functools",
-    "itertools",
-    "json",
-    "math",
-    "re",
-    "typing",
-    "unicodedata",
+    "__future__", "base64", "binascii", "collections", "dataclasses", "datetime", "functools", "itertools",
+    "json", "math", "re", "typing", "unicodedata",
 ];
 
 /// The `tools.py` of a scene.

@@ -472,14 +472,7 @@ mod tests {
             .prop_map(|text| json!(text)),
         ];
         let keys = [
-            "role",
-            "content",
-            "function",
-            "name",
-            "parameters",
-            "tool_calls",
-            "json_schema",
-            "schema",
+            "role", "content", "function", "name", "parameters", "tool_calls", "json_schema", "schema",
             "text",
         ];
         leaf.prop_recursive(4, 24, 4, move |inner| {

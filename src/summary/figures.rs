@@ -385,19 +385,19 @@ pub(super) fn bare(norm: &str) -> String {
 
 /// Returns whether a word carries no name: a function word, or one that opens sentences.
 pub(super) fn is_function_word(norm: &str) -> bool {
-    #[rustfmt::skip]
     const OPENERS: &[&str] = &[
-        "according", "additionally", "all", "although", "among", "because", "both", "compared", "despite", "during", "each",
-        "finally", "further", "furthermore", "however", "instead", "meanwhile", "moreover", "most", "nevertheless",
-        "one", "other", "others", "overall", "several", "since", "still", "such", "therefore", "under", "until", "while",
-        "without", "inoltre", "tuttavia", "durante", "secondo", "infine", "mentre", "nonostante", "oltre", "entro",
-        "senza", "dopo", "prima", "complessivamente", "altri", "altre", "ogni", "pendant", "selon", "cependant",
-        "toutefois", "enfin", "ensuite", "apres", "avant", "depuis", "malgre", "sans", "ils", "elle", "elles", "cette",
-        "ce", "ces", "son", "sa", "ses", "leur", "tous", "un", "une", "dem", "den", "des", "sie", "es", "auch", "aber",
-        "jedoch", "ausserdem", "insgesamt", "zudem", "wahrend", "laut", "nach", "seit", "bei", "bis", "dies", "diese", "dieser",
-        "dieses", "alle", "ohne", "trotz", "sein", "ihre", "ihr", "kein", "keine", "nicht", "segun", "ademas", "sin",
-        "tras", "desde", "hasta", "aunque", "este", "esta", "estos", "estas", "todo", "todos", "su", "sus", "en", "se",
-        "no", "al", "lo", "le", "il",
+        "according", "additionally", "all", "although", "among", "because", "both", "compared", "despite",
+        "during", "each", "finally", "further", "furthermore", "however", "instead", "meanwhile", "moreover",
+        "most", "nevertheless", "one", "other", "others", "overall", "several", "since", "still", "such",
+        "therefore", "under", "until", "while", "without", "inoltre", "tuttavia", "durante", "secondo",
+        "infine", "mentre", "nonostante", "oltre", "entro", "senza", "dopo", "prima", "complessivamente",
+        "altri", "altre", "ogni", "pendant", "selon", "cependant", "toutefois", "enfin", "ensuite", "apres",
+        "avant", "depuis", "malgre", "sans", "ils", "elle", "elles", "cette", "ce", "ces", "son", "sa",
+        "ses", "leur", "tous", "un", "une", "dem", "den", "des", "sie", "es", "auch", "aber", "jedoch",
+        "ausserdem", "insgesamt", "zudem", "wahrend", "laut", "nach", "seit", "bei", "bis", "dies", "diese",
+        "dieser", "dieses", "alle", "ohne", "trotz", "sein", "ihre", "ihr", "kein", "keine", "nicht",
+        "segun", "ademas", "sin", "tras", "desde", "hasta", "aunque", "este", "esta", "estos", "estas",
+        "todo", "todos", "su", "sus", "en", "se", "no", "al", "lo", "le", "il",
     ];
     norm.chars().count() < 2 || lexicon::is_stop_word(norm) || OPENERS.contains(&norm)
 }

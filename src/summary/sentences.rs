@@ -4,12 +4,11 @@ use super::ByteSpan;
 use crate::language::dates;
 
 /// Words before a full stop that does not end a sentence, in lower case and without their own stops.
-#[rustfmt::skip]
 const ABBREVIATIONS: &[&str] = &[
-    "art", "av", "avv", "bzw", "ca", "cap", "cf", "co", "corp", "dott", "dr", "dra", "eg", "etc", "evtl", "ex", "fig",
-    "geb", "ggf", "hr", "ie", "inc", "ing", "jr", "ltd", "max", "min", "mme", "mr", "mrs", "ms", "mt", "nr", "no", "num",
-    "pag", "par", "pp", "prof", "rev", "sec", "sig", "sigg", "sr", "sra", "srl", "st", "str", "tel", "usw", "vgl",
-    "vol", "vs", "zb",
+    "art", "av", "avv", "bzw", "ca", "cap", "cf", "co", "corp", "dott", "dr", "dra", "eg", "etc", "evtl",
+    "ex", "fig", "geb", "ggf", "hr", "ie", "inc", "ing", "jr", "ltd", "max", "min", "mme", "mr", "mrs", "ms",
+    "mt", "nr", "no", "num", "pag", "par", "pp", "prof", "rev", "sec", "sig", "sigg", "sr", "sra", "srl",
+    "st", "str", "tel", "usw", "vgl", "vol", "vs", "zb",
 ];
 
 /// The most bytes of a sentence: a text without a full stop is not one sentence.

@@ -282,11 +282,7 @@ mod tests {
         assert_eq!(
             written,
             [
-                "1 giugno 2026",
-                "1 June 2026",
-                "1er juin 2026",
-                "1. Juni 2026",
-                "1 de junio de 2026",
+                "1 giugno 2026", "1 June 2026", "1er juin 2026", "1. Juni 2026", "1 de junio de 2026",
                 "1 June 2026"
             ]
         );

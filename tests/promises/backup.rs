@@ -39,15 +39,7 @@ fn model(gate: &Gate) -> ScriptedLlm {
 /// A server on a data directory of the workspace, with its address.
 fn serve(workspace: &Workspace, data: &str) -> (RunningProcess, String) {
     let line = [
-        "serve",
-        "--addr",
-        "127.0.0.1:0",
-        "--config",
-        "house.toml",
-        "--scenes",
-        "scenes",
-        "--data-dir",
-        data,
+        "serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes", "--data-dir", data,
     ];
     let mut process = workspace.spawn(&line);
     let address = process.served_at();

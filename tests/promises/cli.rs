@@ -71,17 +71,8 @@ fn json_flag_prints_only_the_complete_answer_document() {
         names
     };
     let document = [
-        "run_id",
-        "session_id",
-        "task_id",
-        "status",
-        "answer",
-        "plan",
-        "steps",
-        "writes",
-        "metadata",
-        "usage",
-        "timings",
+        "run_id", "session_id", "task_id", "status", "answer", "plan", "steps", "writes", "metadata",
+        "usage", "timings",
     ];
     for (part, names) in [
         ("", &document[..]),
@@ -96,11 +87,7 @@ fn json_flag_prints_only_the_complete_answer_document() {
         (
             "/usage",
             &[
-                "llm_calls",
-                "input_tokens",
-                "cached_input_tokens",
-                "output_tokens",
-                "cost_usd",
+                "llm_calls", "input_tokens", "cached_input_tokens", "output_tokens", "cost_usd",
                 "session_cost_usd",
             ],
         ),

@@ -35,21 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every event of a run of this test, each with a boundary before and after it.
 const EVENTS: [&str; 15] = [
-    "run_queued",
-    "run_started",
-    "run_resumed",
-    "planning",
-    "model_asked",
-    "model_replied",
-    "plan_created",
-    "step_started",
-    "scene_replied",
-    "tool_started",
-    "tool_completed",
-    "step_completed",
-    "continuation",
-    "answered",
-    "run_completed",
+    "run_queued", "run_started", "run_resumed", "planning", "model_asked", "model_replied", "plan_created",
+    "step_started", "scene_replied", "tool_started", "tool_completed", "step_completed", "continuation",
+    "answered", "run_completed",
 ];
 
 /// Additional events of a run whose plan and writes need approval.

@@ -160,14 +160,8 @@ fn dashboard_layout_units_and_queries_are_valid() {
     assert_eq!(
         dashboard.rows(),
         [
-            "Requests",
-            "HTTP and tenants",
-            "Scenes and plans",
-            "Models and cost",
-            "Approvals",
-            "Internals",
-            "Process and storage",
-            "Learning and facts",
+            "Requests", "HTTP and tenants", "Scenes and plans", "Models and cost", "Approvals", "Internals",
+            "Process and storage", "Learning and facts",
         ]
     );
     let source = &whole["templating"]["list"][0];

@@ -19,28 +19,15 @@ use crate::support::eval::{folders, sets};
 
 /// The bars.
 const BARS: [&str; 6] = [
-    "wrong_writes=0",
-    "invented<=5%",
-    "dropped=0",
-    "scenes_exact>=85%",
-    "out_of_scope<=0.5%",
-    "needless<=10%",
+    "wrong_writes=0", "invented<=5%", "dropped=0", "scenes_exact>=85%", "out_of_scope<=0.5%", "needless<=10%",
 ];
 /// Most wrong requests that the report describes.
 const FAILURES: usize = 60;
 
 /// Classes of requests that ask for no write.
 const WITHOUT_WRITE: [&str; 10] = [
-    "negated",
-    "question",
-    "report",
-    "condition",
-    "reminder",
-    "quoted",
-    "third_person",
-    "hypothetical",
-    "background",
-    "out_of_scope",
+    "negated", "question", "report", "condition", "reminder", "quoted", "third_person", "hypothetical",
+    "background", "out_of_scope",
 ];
 
 fn builder(config: Config) -> Builder {

@@ -251,11 +251,7 @@ async fn what_the_back_end_returned_goes_with_its_conversation() {
 #[tokio::test]
 async fn question_in_flight_is_asked_again_after_a_kill_and_nothing_is_sent_twice() {
     for at in [
-        "after:unexpected",
-        "after:model_asked",
-        "after:model_replied",
-        "after:consultation",
-        "after:adapted",
+        "after:unexpected", "after:model_asked", "after:model_replied", "after:consultation", "after:adapted",
     ] {
         let (backend, workspace) = (FaultyBackend::start(always), Workspace::bare());
         let llm = mapped_by(|_| right());

@@ -24,15 +24,7 @@ use crate::support::{Scripted, ScriptedLlm, section};
 const LATENCY: Duration = Duration::from_millis(40);
 
 const TITLES: [&str; 10] = [
-    "Dune",
-    "Solaris",
-    "Emma",
-    "Ulysses",
-    "Neuromancer",
-    "Middlemarch",
-    "Persuasion",
-    "Ubik",
-    "Hyperion",
+    "Dune", "Solaris", "Emma", "Ulysses", "Neuromancer", "Middlemarch", "Persuasion", "Ubik", "Hyperion",
     "Walden",
 ];
 

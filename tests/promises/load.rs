@@ -64,17 +64,8 @@ async fn short_load_has_no_error_and_each_request_is_executed_once() {
 
     // The OpenAI protocol, streamed, against the earlier report: another load, and a requirement that is broken.
     let more = [
-        "--mix",
-        "mix.yaml",
-        "--sessions",
-        "4",
-        "--requests",
-        "8",
-        "--stream",
-        "--against",
-        "a.json",
-        "--json",
-        "b.json",
+        "--mix", "mix.yaml", "--sessions", "4", "--requests", "8", "--stream", "--against", "a.json",
+        "--json", "b.json",
     ];
     let ran =
         load(&workspace, format!("{url}/v1"), &[&more[..], &["--require", "answered>=9"]].concat()).await;
@@ -161,28 +152,10 @@ async fn flood_of_one_tenant_is_shed_and_another_tenant_is_served() {
     let (url, workspace) = (address(&server), Arc::new(workspace));
 
     let flood = [
-        "--keys",
-        "flood",
-        "--mix",
-        "mix.yaml",
-        "--rate",
-        "200",
-        "--requests",
-        "300",
-        "--json",
-        "flood.json",
+        "--keys", "flood", "--mix", "mix.yaml", "--rate", "200", "--requests", "300", "--json", "flood.json",
     ];
     let other = [
-        "--keys",
-        "other",
-        "--mix",
-        "mix.yaml",
-        "--sessions",
-        "1",
-        "--requests",
-        "5",
-        "--json",
-        "other.json",
+        "--keys", "other", "--mix", "mix.yaml", "--sessions", "1", "--requests", "5", "--json", "other.json",
     ];
     let loads = tokio::join!(load(&workspace, url.clone(), &flood), load(&workspace, url, &other));
     assert_eq!((loads.0.status, loads.1.status), (0, 0), "{loads:#?}");

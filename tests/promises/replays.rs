@@ -108,11 +108,7 @@ async fn unfinished_run_is_replayed_to_its_last_event() {
             // The due action was recorded next, or an external event arrived.
             let next = serde_json::to_value(&events[end].body).unwrap();
             let outside = [
-                "model_replied",
-                "model_failed",
-                "cancel_requested",
-                "run_resumed",
-                "decided",
+                "model_replied", "model_failed", "cancel_requested", "run_resumed", "decided",
                 "modification_asked",
             ];
             assert!(

@@ -135,11 +135,7 @@ async fn read_and_write_in_one_reply_run_in_order() {
     assert_eq!(
         town.log.marks(),
         [
-            "begin FindBook",
-            "end FindBook",
-            "begin ReserveBook",
-            "end ReserveBook",
-            "begin FindBook",
+            "begin FindBook", "end FindBook", "begin ReserveBook", "end ReserveBook", "begin FindBook",
             "end FindBook"
         ]
     );

@@ -96,16 +96,8 @@ async fn stream_is_ordered_and_resumable_at_any_event() {
     let first =
         |name: &str| names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("{name}: {names:?}"));
     let order = [
-        "run_started",
-        "planning",
-        "plan_created",
-        "step_started",
-        "tool_started",
-        "tool_completed",
-        "step_completed",
-        "answer_delta",
-        "answered",
-        "run_completed",
+        "run_started", "planning", "plan_created", "step_started", "tool_started", "tool_completed",
+        "step_completed", "answer_delta", "answered", "run_completed",
     ];
     assert!(order.map(first).is_sorted(), "{names:?}");
     let answered = &events[first("answered")];

@@ -12,15 +12,8 @@ use super::support::{Gate, Scripted, StreamEnd, finish, forced_tool, words};
 
 /// The public events of a run of the harness.
 const NAMES: [&str; 9] = [
-    "run_started",
-    "planning",
-    "plan_created",
-    "step_started",
-    "tool_started",
-    "tool_completed",
-    "step_completed",
-    "continuation",
-    "answered",
+    "run_started", "planning", "plan_created", "step_started", "tool_started", "tool_completed",
+    "step_completed", "continuation", "answered",
 ];
 
 /// The remaining events of a stream.

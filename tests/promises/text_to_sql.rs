@@ -11,15 +11,8 @@ use crate::support::test_engine::{FinishedRun, Setup, TestEngine};
 use crate::support::{Scripted, ScriptedLlm, ServedEngine, forced_tool, journal, section};
 
 const FULL: [&str; 9] = [
-    "classify_prompt",
-    "rewrite_prompt",
-    "get_relevant_tables",
-    "has_user_approved",
-    "trim_relevant_tables",
-    "generate_sql",
-    "validate_sql",
-    "execute_sql",
-    "format_final_response",
+    "classify_prompt", "rewrite_prompt", "get_relevant_tables", "has_user_approved", "trim_relevant_tables",
+    "generate_sql", "validate_sql", "execute_sql", "format_final_response",
 ];
 
 /// Asks the flow by its name.
@@ -231,10 +224,7 @@ async fn given_statements_skip_what_they_do_not_need() {
         (
             "Fix this SQL: SELEC nme FROM products",
             &[
-                "classify_prompt",
-                "get_relevant_tables",
-                "has_user_approved",
-                "validate_sql",
+                "classify_prompt", "get_relevant_tables", "has_user_approved", "validate_sql",
                 "format_final_response",
             ],
             "SELECT name FROM products",
@@ -242,10 +232,7 @@ async fn given_statements_skip_what_they_do_not_need() {
         (
             "Is this SQL valid? SELECT name FROM products",
             &[
-                "classify_prompt",
-                "get_relevant_tables",
-                "has_user_approved",
-                "validate_sql",
+                "classify_prompt", "get_relevant_tables", "has_user_approved", "validate_sql",
                 "format_final_response",
             ],
             "The query is valid",
@@ -253,11 +240,7 @@ async fn given_statements_skip_what_they_do_not_need() {
         (
             "Run this SQL: SELECT count(*) AS n FROM products",
             &[
-                "classify_prompt",
-                "get_relevant_tables",
-                "has_user_approved",
-                "validate_sql",
-                "execute_sql",
+                "classify_prompt", "get_relevant_tables", "has_user_approved", "validate_sql", "execute_sql",
                 "format_final_response",
             ],
             "n: ",

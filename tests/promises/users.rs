@@ -351,16 +351,7 @@ async fn expired_key_is_refused_with_the_reason() {
 fn roles_and_expiry_are_set_on_the_command_line() {
     let workspace = Workspace::new();
     let made = workspace.run(&[
-        "keys",
-        "create",
-        "--tenant",
-        "acme",
-        "--user",
-        "ada",
-        "--role",
-        "auditor",
-        "--expires",
-        "90d",
+        "keys", "create", "--tenant", "acme", "--user", "ada", "--role", "auditor", "--expires", "90d",
         "--json",
     ]);
     assert_eq!(made.status, 0, "{made:?}");

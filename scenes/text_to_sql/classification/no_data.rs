@@ -58,13 +58,8 @@ pub(super) fn is_talk(said: &str) -> bool {
             && has_any(
                 said,
                 &[
-                    "what can you do",
-                    "who are you",
-                    "cosa sai fare",
-                    "chi sei",
-                    "what can i ask",
-                    "cosa posso chiedere",
-                    "cosa puoi fare",
+                    "what can you do", "who are you", "cosa sai fare", "chi sei", "what can i ask",
+                    "cosa posso chiedere", "cosa puoi fare",
                 ],
             ))
         || (whole.split(' ').count() <= 3 && TALK.iter().any(|talk| after_word(whole, talk).is_some()))

@@ -21,31 +21,9 @@ const IDLE_VERBS: &[&str] = &[
 
 /// Verbs of those whose order, review or payment it is. Others may have handled it.
 const OWN_VERBS: &[&str] = &[
-    "placed",
-    "placed by",
-    "place",
-    "made",
-    "made by",
-    "make",
-    "written",
-    "written by",
-    "wrote",
-    "left by",
-    "submitted by",
-    "posted by",
-    "fatto",
-    "fatti",
-    "fatte",
-    "effettuato",
-    "effettuati",
-    "effettuate",
-    "scritto",
-    "scritti",
-    "scritta",
-    "scritte",
-    "lasciato",
-    "lasciate",
-    "ordinati da",
+    "placed", "placed by", "place", "made", "made by", "make", "written", "written by", "wrote", "left by",
+    "submitted by", "posted by", "fatto", "fatti", "fatte", "effettuato", "effettuati", "effettuate",
+    "scritto", "scritti", "scritta", "scritte", "lasciato", "lasciate", "ordinati da",
 ];
 
 /// A reading of a question, before it is a request.

@@ -152,10 +152,7 @@ mod tests {
         assert_eq!(target("http://[::1]:1/v1/"), openai);
         assert_eq!(target("http://[::1]:1/v1/chat/completions"), openai);
         for bad in [
-            "127.0.0.1:8080",
-            "ftp://localhost/",
-            "http://u:p@localhost/",
-            "http://localhost/?k=1",
+            "127.0.0.1:8080", "ftp://localhost/", "http://u:p@localhost/", "http://localhost/?k=1",
             "http://example.com",
         ] {
             let fault = target(bad).unwrap_err();

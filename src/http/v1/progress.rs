@@ -33,10 +33,7 @@ pub(super) fn progress_line(event: &PublicEvent, lang: Lang) -> Option<String> {
         }
         "backed_off" => {
             let again = lang.pick([
-                "nuovo tentativo tra",
-                "trying again in",
-                "nouvel essai dans",
-                "neuer Versuch in",
+                "nuovo tentativo tra", "trying again in", "nouvel essai dans", "neuer Versuch in",
                 "nuevo intento en",
             ]);
             let seconds = count("delay_ms").div_ceil(1000);

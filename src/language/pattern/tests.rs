@@ -11,23 +11,8 @@ use crate::language::text;
 
 /// Words of the classes, and words that fit nothing.
 const OTHER_WORDS: &[&str] = &[
-    "book",
-    "prenotare",
-    "prenotarlo",
-    "booking",
-    "booked",
-    "parlando",
-    "prenotato",
-    "7",
-    "12:30",
-    "è",
-    "È",
-    "e'",
-    "e",
-    "sì",
-    "zebra",
-    "Milano",
-    "",
+    "book", "prenotare", "prenotarlo", "booking", "booked", "parlando", "prenotato", "7", "12:30", "è", "È",
+    "e'", "e", "sì", "zebra", "Milano", "",
 ];
 
 /// Whether a word fits a part of a pattern, by definition.

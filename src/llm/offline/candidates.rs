@@ -146,21 +146,8 @@ pub(super) fn asks_who_is(who: &Token, is: &Token) -> bool {
 
 /// Nouns whose "of" leads to the person whose name it is.
 const NAME_NOUNS: &[&str] = &[
-    "name",
-    "surname",
-    "profile",
-    "nome",
-    "cognome",
-    "completo",
-    "profilo",
-    "manager",
-    "boss",
-    "department",
-    "email",
-    "mail",
-    "capo",
-    "responsabile",
-    "reparto",
+    "name", "surname", "profile", "nome", "cognome", "completo", "profilo", "manager", "boss", "department",
+    "email", "mail", "capo", "responsabile", "reparto",
 ];
 
 struct CandidateFinder<'a> {
@@ -473,18 +460,8 @@ fn extend_over_family(source: &SourceText, last: usize) -> usize {
     let kin = source.is(
         last + 2,
         &[
-            "figli",
-            "figlio",
-            "figlie",
-            "sons",
-            "son",
-            "daughters",
-            "fratelli",
-            "brothers",
-            "soci",
-            "co",
-            "company",
-            "partners",
+            "figli", "figlio", "figlie", "sons", "son", "daughters", "fratelli", "brothers", "soci", "co",
+            "company", "partners",
         ],
     );
     if and && kin { last + 2 } else { last }

@@ -227,25 +227,9 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
 /// Whether a token says that only a part of a day is meant: "half a day", "il pomeriggio del 14". Not "good morning".
 fn is_part_of_day(source: &SourceText, i: usize) -> bool {
     const PARTS: &[&str] = &[
-        "morning",
-        "mornings",
-        "afternoon",
-        "afternoons",
-        "evening",
-        "mattina",
-        "mattinata",
-        "pomeriggio",
-        "sera",
-        "serata",
-        "vormittag",
-        "nachmittag",
-        "matin",
-        "matinee",
-        "apres-midi",
-        "soir",
-        "tarde",
-        "halbtags",
-        "demi-journee",
+        "morning", "mornings", "afternoon", "afternoons", "evening", "mattina", "mattinata", "pomeriggio",
+        "sera", "serata", "vormittag", "nachmittag", "matin", "matinee", "apres-midi", "soir", "tarde",
+        "halbtags", "demi-journee",
     ];
     const HALVES: &[&str] =
         &["half", "mezza", "mezzo", "halber", "halben", "halbe", "media", "medio", "demi"];

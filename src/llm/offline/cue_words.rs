@@ -17,50 +17,15 @@ const CUE_DISTANCE: usize = 4;
 
 /// Cue words for the beginning of a journey, stay or hire.
 const BEGIN_CUES: &[&str] = &[
-    "pickup",
-    "leave",
-    "leaving",
-    "depart",
-    "departing",
-    "departure",
-    "checkin",
-    "arrive",
-    "arriving",
-    "outbound",
-    "starting",
-    "start",
-    "ritiro",
-    "ritirare",
-    "ritiro",
-    "partenza",
-    "partire",
-    "parto",
-    "partiamo",
-    "arrivo",
-    "andata",
-    "arriviamo",
-    "collect",
+    "pickup", "leave", "leaving", "depart", "departing", "departure", "checkin", "arrive", "arriving",
+    "outbound", "starting", "start", "ritiro", "ritirare", "ritiro", "partenza", "partire", "parto",
+    "partiamo", "arrivo", "andata", "arriviamo", "collect",
 ];
 
 const END_CUES: &[&str] = &[
-    "dropoff",
-    "return",
-    "returning",
-    "checkout",
-    "inbound",
-    "ending",
-    "end",
-    "ritorno",
-    "rientro",
-    "tornare",
-    "torno",
-    "torniamo",
-    "riconsegna",
-    "riconsegnare",
-    "restituire",
-    "restituzione",
-    "restituisco",
-    "partenza",
+    "dropoff", "return", "returning", "checkout", "inbound", "ending", "end", "ritorno", "rientro",
+    "tornare", "torno", "torniamo", "riconsegna", "riconsegnare", "restituire", "restituzione",
+    "restituisco", "partenza",
 ];
 
 /// Fills days that have a cue word. Returns the arguments that are still open, or all arguments if no day has
@@ -127,26 +92,9 @@ fn announced_role(source: &SourceText, first: usize) -> Option<RangeRole> {
 /// independent days.
 pub(super) fn are_separate_ends(ends: &[&ArgumentField]) -> bool {
     const JOURNEY: &[&str] = &[
-        "pickup",
-        "dropoff",
-        "leaving",
-        "leave",
-        "departure",
-        "depart",
-        "return",
-        "arrival",
-        "outbound",
-        "inbound",
-        "check",
-        "checkin",
-        "checkout",
-        "pick",
-        "drop",
-        "ritiro",
-        "riconsegna",
-        "partenza",
-        "ritorno",
-        "arrivo",
+        "pickup", "dropoff", "leaving", "leave", "departure", "depart", "return", "arrival", "outbound",
+        "inbound", "check", "checkin", "checkout", "pick", "drop", "ritiro", "riconsegna", "partenza",
+        "ritorno", "arrivo",
     ];
     let single = ends.len() > 1 && ends.iter().filter(|f| f.required).all(|f| f.role == RangeRole::Single);
     single || ends.iter().any(|f| f.named(JOURNEY))

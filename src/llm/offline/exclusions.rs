@@ -48,21 +48,8 @@ const NO: &[&str] =
     &["no", "niente", "nessun", "nessuna", "kein", "keine", "keinen", "aucun", "aucune", "ningun", "ninguna"];
 /// Words that stress a negation, or set it against what was said before.
 const STRESS: &[&str] = &[
-    "definitely",
-    "certainly",
-    "please",
-    "assolutamente",
-    "invece",
-    "surtout",
-    "auf",
-    "keinen",
-    "fall",
-    "bitte",
-    "instead",
-    "ojo",
-    "though",
-    "por",
-    "favor",
+    "definitely", "certainly", "please", "assolutamente", "invece", "surtout", "auf", "keinen", "fall",
+    "bitte", "instead", "ojo", "though", "por", "favor",
 ];
 /// Courtesies after the last word of a request.
 const COURTESIES: &[&str] = &[

@@ -83,18 +83,9 @@ fn reads_of(turn: &PriorTurn, index: &CatalogueIndex, now: &Zoned) -> Vec<Hit> {
 
 /// The words for the day after the one that was spoken of; longer phrases first.
 const NEXT_DAY: [&str; 12] = [
-    "on the following day",
-    "the following day",
-    "on the next day",
-    "the next day",
-    "the day after that",
-    "the day after",
-    "il giorno seguente",
-    "il giorno successivo",
-    "il giorno dopo",
-    "le lendemain",
-    "am tag danach",
-    "el día siguiente",
+    "on the following day", "the following day", "on the next day", "the next day", "the day after that",
+    "the day after", "il giorno seguente", "il giorno successivo", "il giorno dopo", "le lendemain",
+    "am tag danach", "el día siguiente",
 ];
 
 /// The place of words for the day after the one that was spoken of.

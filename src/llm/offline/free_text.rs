@@ -416,15 +416,8 @@ pub(super) fn remaining_text(
     let asks = !verbs.is_empty() && tokens.last().is_some_and(|end| end.raw == "?");
     let ends_question = |token: &Token| {
         lexicon::is_stop_word(&token.norm)
-            || token.is(&[
-                "left",
-                "available",
-                "remaining",
-                "rimaste",
-                "rimasti",
-                "disponibili",
-                "disponibile",
-            ])
+            || token
+                .is(&["left", "available", "remaining", "rimaste", "rimasti", "disponibili", "disponibile"])
     };
     while asks && last > first && ends_question(&tokens[last]) && !source.found.quoted[last] {
         last -= 1;

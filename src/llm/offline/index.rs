@@ -268,17 +268,8 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
     ];
     // After "would you be so kind as to".
     const TELLS_POLITELY: &[&str] = &[
-        "dirmi",
-        "dirci",
-        "mostrarmi",
-        "indicarmi",
-        "farmi",
-        "elencarmi",
-        "check",
-        "controllare",
-        "verificare",
-        "find",
-        "explain",
+        "dirmi", "dirci", "mostrarmi", "indicarmi", "farmi", "elencarmi", "check", "controllare",
+        "verificare", "find", "explain",
     ];
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let lead = polite_lead(&words);

@@ -14,23 +14,8 @@ use crate::language;
 
 /// Cue words of arguments that count people.
 const PEOPLE: &[&str] = &[
-    "people",
-    "persons",
-    "guests",
-    "persone",
-    "coperti",
-    "ospiti",
-    "attendees",
-    "partecipanti",
-    "diners",
-    "party",
-    "seats",
-    "posti",
-    "travelers",
-    "travellers",
-    "passengers",
-    "passeggeri",
-    "viaggiatori",
+    "people", "persons", "guests", "persone", "coperti", "ospiti", "attendees", "partecipanti", "diners",
+    "party", "seats", "posti", "travelers", "travellers", "passengers", "passeggeri", "viaggiatori",
 ];
 
 /// Cue words of arguments for amounts of money.
@@ -39,16 +24,8 @@ const MONEY: &[&str] =
 
 /// Cue words of arguments that say by how much something changes.
 const DIFFERENCE: &[&str] = &[
-    "difference",
-    "increase",
-    "decrease",
-    "percent",
-    "percentage",
-    "discount",
-    "differenza",
-    "aumento",
-    "sconto",
-    "percentuale",
+    "difference", "increase", "decrease", "percent", "percentage", "discount", "differenza", "aumento",
+    "sconto", "percentuale",
 ];
 
 /// Cue words of arguments that count things of any kind.

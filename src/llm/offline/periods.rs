@@ -24,16 +24,14 @@ pub(super) enum Period {
 }
 
 /// Words before a month or a season that is no exact day: "in May", "next summer".
-#[rustfmt::skip]
 const LEADS: &[&str] = &[
-    "in", "a", "ad", "di", "en", "im", "em", "de", "this", "next", "last", "for", "during", "per", "questo", "questa", "prossimo",
-    "prossima", "scorso", "scorsa", "cet", "cette", "este", "esta", "d", "nel", "nell", "durante", "diesen", "nachsten", "the", "il",
-    "l",
+    "in", "a", "ad", "di", "en", "im", "em", "de", "this", "next", "last", "for", "during", "per", "questo",
+    "questa", "prossimo", "prossima", "scorso", "scorsa", "cet", "cette", "este", "esta", "d", "nel", "nell",
+    "durante", "diesen", "nachsten", "the", "il", "l",
 ];
-#[rustfmt::skip]
 const SEASONS: &[&str] = &[
-    "summer", "winter", "autumn", "spring", "estate", "inverno", "autunno", "primavera", "sommer", "herbst", "fruhling", "hiver",
-    "automne", "printemps", "verano", "invierno", "otono",
+    "summer", "winter", "autumn", "spring", "estate", "inverno", "autunno", "primavera", "sommer", "herbst",
+    "fruhling", "hiver", "automne", "printemps", "verano", "invierno", "otono",
 ];
 const THIS: &[&str] =
     &["this", "questa", "questo", "diese", "diesen", "dieser", "diesem", "cette", "ce", "esta", "este"];

@@ -16,17 +16,8 @@ use crate::language::questions;
 
 /// How words for a conversation begin.
 const TALK: &[&str] = &[
-    "conversa",
-    "chat",
-    "dialog",
-    "discuss",
-    "discorso",
-    "gesprach",
-    "unterhaltung",
-    "parlat",
-    "talk",
-    "said",
-    "detto",
+    "conversa", "chat", "dialog", "discuss", "discorso", "gesprach", "unterhaltung", "parlat", "talk",
+    "said", "detto",
 ];
 /// Words for those who talk.
 const TALKERS: &[&str] = &[

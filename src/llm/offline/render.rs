@@ -162,10 +162,7 @@ fn whole_result(value: &Value, lang: Lang) -> String {
         Value::Array(list) if list.is_empty() => {
             return lang
                 .pick([
-                    "Nessun risultato.",
-                    "No results.",
-                    "Aucun résultat.",
-                    "Keine Ergebnisse.",
+                    "Nessun risultato.", "No results.", "Aucun résultat.", "Keine Ergebnisse.",
                     "Sin resultados.",
                 ])
                 .to_owned();

@@ -25,42 +25,15 @@ const SETTING: [&str; 15] = [
 
 /// Verbs of moving, after which "from … to …" may mean the old and the new value.
 const MOVING: [&str; 18] = [
-    "change",
-    "switch",
-    "move",
-    "shift",
-    "reschedule",
-    "postpone",
-    "replace",
-    "cambia",
-    "cambiare",
-    "modifica",
-    "modificare",
-    "sposta",
-    "spostare",
-    "spostale",
-    "rimanda",
-    "posticipa",
-    "anticipa",
+    "change", "switch", "move", "shift", "reschedule", "postpone", "replace", "cambia", "cambiare",
+    "modifica", "modificare", "sposta", "spostare", "spostale", "rimanda", "posticipa", "anticipa",
     "sostituisci",
 ];
 
 /// Words of a change that carry no value.
 const FRAME: [&str; 14] = [
-    "instead",
-    "rather",
-    "invece",
-    "piuttosto",
-    "date",
-    "dates",
-    "data",
-    "period",
-    "periodo",
-    "giorno",
-    "giorni",
-    "day",
-    "days",
-    "only",
+    "instead", "rather", "invece", "piuttosto", "date", "dates", "data", "period", "periodo", "giorno",
+    "giorni", "day", "days", "only",
 ];
 
 /// Function words that affect the meaning: time, amount, condition or negation.

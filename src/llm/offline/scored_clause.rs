@@ -510,10 +510,7 @@ fn asks_own_acts(tokens: &[Token]) -> bool {
         &words,
         words.len(),
         patterns![
-            "have/did i",
-            "ho/abbiamo gia? <pp>",
-            "habe/haben ich/wir",
-            "ai-je/avons-nous",
+            "have/did i", "ho/abbiamo gia? <pp>", "habe/haben ich/wir", "ai-je/avons-nous",
             "he/hemos ya? <pp>"
         ],
     );
@@ -570,40 +567,10 @@ pub(super) fn asks_how_many(tokens: &[Token]) -> bool {
 
 /// Words that ask for an amount.
 const HOW_MANY: &[&str] = &[
-    "spend",
-    "spent",
-    "pay",
-    "paid",
-    "earn",
-    "earned",
-    "save",
-    "saved",
-    "speso",
-    "pagato",
-    "guadagnato",
-    "ausgegeben",
-    "bezahlt",
-    "depense",
-    "paye",
-    "gastado",
-    "pagado",
-    "much",
-    "many",
-    "long",
-    "quanto",
-    "quanta",
-    "quanti",
-    "quante",
-    "viel",
-    "viele",
-    "combien",
-    "cuanto",
-    "cuanta",
-    "cuantos",
-    "cuantas",
-    "got",
-    "left",
-    "available",
+    "spend", "spent", "pay", "paid", "earn", "earned", "save", "saved", "speso", "pagato", "guadagnato",
+    "ausgegeben", "bezahlt", "depense", "paye", "gastado", "pagado", "much", "many", "long", "quanto",
+    "quanta", "quanti", "quante", "viel", "viele", "combien", "cuanto", "cuanta", "cuantos", "cuantas",
+    "got", "left", "available",
 ];
 
 /// Words for the speaker, but "I": an Italian article is written so, too.

@@ -69,14 +69,7 @@ impl TalkWords<'_> {
     /// Whether it asks for a summary of the conversation, or for what was asked or answered before.
     fn asks_recap(&self) -> bool {
         let summary = self.has_prefix(&[
-            "riassum",
-            "riepilog",
-            "ricapitol",
-            "summar",
-            "recap",
-            "resum",
-            "zusammenfass",
-            "sintetizza",
+            "riassum", "riepilog", "ricapitol", "summar", "recap", "resum", "zusammenfass", "sintetizza",
             "riassunto",
         ]);
         let shared = self
@@ -208,14 +201,8 @@ mod tests {
             assert_eq!(classify(said), Talk::Help, "{said}");
         }
         for said in [
-            "Vergiss es",
-            "Laisse tomber",
-            "Olv\u{ed}dalo",
-            "No, gracias",
-            "Non",
-            "Nein.",
-            "Nein, lieber nicht",
-            "Mejor no",
+            "Vergiss es", "Laisse tomber", "Olv\u{ed}dalo", "No, gracias", "Non", "Nein.",
+            "Nein, lieber nicht", "Mejor no",
         ] {
             assert_eq!(classify(said), Talk::Withdrawal, "{said}");
         }

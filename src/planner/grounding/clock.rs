@@ -26,19 +26,8 @@ const LEADS: &[&str] = &[
 ];
 const EARLY: &[&str] = &["am", "morning", "mattina", "mattino", "morgens", "matin", "manana"];
 const LATE: &[&str] = &[
-    "pm",
-    "evening",
-    "afternoon",
-    "night",
-    "tonight",
-    "sera",
-    "stasera",
-    "pomeriggio",
-    "abends",
-    "nachmittags",
-    "soir",
-    "tarde",
-    "noche",
+    "pm", "evening", "afternoon", "night", "tonight", "sera", "stasera", "pomeriggio", "abends",
+    "nachmittags", "soir", "tarde", "noche",
 ];
 const HOURS: &[&str] = &["oclock", "uhr", "heures", "h", "ore", "sharp", "horas"];
 const QUARTER: &[&str] = &["quarter", "quarto", "quart", "viertel", "cuarto"];
@@ -61,15 +50,7 @@ impl MentionedTimes {
                 self.times.insert(0);
             }
             if words[i].is(&[
-                "now",
-                "adesso",
-                "ora",
-                "subito",
-                "immediately",
-                "asap",
-                "jetzt",
-                "maintenant",
-                "ahora",
+                "now", "adesso", "ora", "subito", "immediately", "asap", "jetzt", "maintenant", "ahora",
             ]) {
                 self.moments.insert(0);
             }

@@ -79,31 +79,16 @@ pub(super) const CUES: &[&str] = &[
 ];
 
 /// Words that refer to the past, beside [`LAST`].
-#[rustfmt::skip]
 pub(super) const PAST: &[&str] = &[
-    "ago", "yesterday", "was", "were", "spent", "paid", "had", "took", "went", "bought", "did", "scorsi", "fa", "speso", "ieri", "pagato", "comprato", "stato", "stata", "ho", "abbiamo", "already", "gia",
+    "ago", "yesterday", "was", "were", "spent", "paid", "had", "took", "went", "bought", "did", "scorsi",
+    "fa", "speso", "ieri", "pagato", "comprato", "stato", "stata", "ho", "abbiamo", "already", "gia",
 ];
 
 /// Words for the next in time.
 pub(super) const NEXT: &[&str] = &[
-    "next",
-    "coming",
-    "following",
-    "prossimo",
-    "prossima",
-    "prossimi",
-    "prossime",
-    "successivo",
-    "successiva",
-    "seguente",
-    "nachste",
-    "nachsten",
-    "nachster",
-    "prochain",
-    "prochaine",
-    "proximo",
-    "proxima",
-    "entrante",
+    "next", "coming", "following", "prossimo", "prossima", "prossimi", "prossime", "successivo",
+    "successiva", "seguente", "nachste", "nachsten", "nachster", "prochain", "prochaine", "proximo",
+    "proxima", "entrante",
 ];
 
 /// Words for the last in time.
@@ -123,17 +108,8 @@ pub(super) const WEEK: &[&str] =
 
 /// Words for after something in time.
 pub(super) const AFTER: &[&str] = &[
-    "after",
-    "following",
-    "dopo",
-    "successiva",
-    "successivo",
-    "seguente",
-    "later",
-    "nach",
-    "apres",
-    "despues",
-    "prossima",
+    "after", "following", "dopo", "successiva", "successivo", "seguente", "later", "nach", "apres",
+    "despues", "prossima",
 ];
 
 /// Words for before something in time.

@@ -633,11 +633,7 @@ fn letters_and_digits_that_look_like_others_need_a_source_as_they_are() {
     let said = "Send hello to Mario for project AC-12, please";
     let bad = |value: &str| [(said, json!(value))];
     for code in [
-        "\u{391}C-12",
-        "\u{410}C-12",
-        "AC-\u{ff11}\u{ff12}",
-        "\u{ff21}\u{ff23}-12",
-        "AC-\u{661}\u{662}",
+        "\u{391}C-12", "\u{410}C-12", "AC-\u{ff11}\u{ff12}", "\u{ff21}\u{ff23}-12", "AC-\u{661}\u{662}",
         "\u{1d400}C-12",
     ] {
         check("code", &json!({"type": "string"}), &[(said, json!("ac-12"))], &bad(code));

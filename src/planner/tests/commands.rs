@@ -77,12 +77,7 @@ fn asks_about_a_call() -> RunState {
     let tool = scenes().get("A").unwrap().tool("book").unwrap().clone();
     let requested = RequestedCall {
         approval: super::super::approval::required_call_approval(
-            &state,
-            &state.steps[&1].step,
-            &tool,
-            &arguments,
-            0,
-            false,
+            &state, &state.steps[&1].step, &tool, &arguments, 0, false,
         ),
         ..RequestedCall::new(
             1,

@@ -218,14 +218,8 @@ fn build_reports_every_fault_with_the_name_of_the_flow() {
     assert_eq!(
         codes(&faults),
         [
-            "scene.unknown_key",
-            "scene.say_language",
-            "scene.say_template",
-            "scene.flow.template",
-            "scene.flow.output",
-            "flow.no_description",
-            "flow.unknown_node",
-            "scene.duplicate_tool",
+            "scene.unknown_key", "scene.say_language", "scene.say_template", "scene.flow.template",
+            "scene.flow.output", "flow.no_description", "flow.unknown_node", "scene.duplicate_tool",
             "scene.bound",
         ]
     );

@@ -62,13 +62,7 @@ fn of_message(message: &str) -> SqlErrorCode {
     if says(&["no such ", "ambiguous column"]) {
         SqlErrorCode::UnknownName
     } else if says(&[
-        "too large",
-        "too many",
-        "stack overflow",
-        "too complex",
-        "too big",
-        "too long",
-        "too deep",
+        "too large", "too many", "stack overflow", "too complex", "too big", "too long", "too deep",
     ]) {
         SqlErrorCode::TooExpensive
     } else if says(&[

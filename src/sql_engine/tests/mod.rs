@@ -42,15 +42,7 @@ fn sqlite_settings(path: PathBuf) -> SqlDatabaseSettings {
 /// The tables of the corpus that are approved.
 fn approved(database: &SqlDatabase) -> ApprovedSet {
     let offered = [
-        "customers",
-        "orders",
-        "staff",
-        "files",
-        "numbers",
-        "visits",
-        "order_totals",
-        "monthly",
-        "leaks",
+        "customers", "orders", "staff", "files", "numbers", "visits", "order_totals", "monthly", "leaks",
         "deeper_leaks",
     ];
     let schema = database.schema();

@@ -51,11 +51,7 @@ pub(crate) trait ConversationHold: Sync {
 
 /// The codes of errors about one document or conversation: retention passes over it.
 const PASSED_OVER: &[&str] = &[
-    "document.in_use",
-    "engine.busy",
-    "engine.sessions_full",
-    "session.behind",
-    "store.gap",
+    "document.in_use", "engine.busy", "engine.sessions_full", "session.behind", "store.gap",
     "store.unreadable",
 ];
 

@@ -61,29 +61,8 @@ static RETRACTS: &Patterns = patterns![
 
 /// Parts that take back what precedes them if they say nothing else.
 const ALONE: &[&str] = &[
-    "no",
-    "nope",
-    "nah",
-    "not",
-    "stop",
-    "don t",
-    "dont",
-    "do not",
-    "niente",
-    "dimentica",
-    "lascia",
-    "nein",
-    "halt",
-    "stopp",
-    "warte",
-    "espera",
-    "attends",
-    "abort",
-    "undo",
-    "not that",
-    "cancel",
-    "oops",
-    "ops",
+    "no", "nope", "nah", "not", "stop", "don t", "dont", "do not", "niente", "dimentica", "lascia", "nein",
+    "halt", "stopp", "warte", "espera", "attends", "abort", "undo", "not that", "cancel", "oops", "ops",
 ];
 
 /// Words of a heading that forbid what is listed after it.

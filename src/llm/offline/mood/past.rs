@@ -10,29 +10,9 @@ use crate::llm::offline::text::Token;
 
 /// Past forms of verbs for something that went wrong.
 const TROUBLE: &[&str] = &[
-    "lost",
-    "broke",
-    "broken",
-    "forgot",
-    "forgotten",
-    "stolen",
-    "stole",
-    "damaged",
-    "crashed",
-    "failed",
-    "stopped",
-    "perso",
-    "persa",
-    "rotto",
-    "rotta",
-    "dimenticato",
-    "rubato",
-    "danneggiato",
-    "smarrito",
-    "smarrita",
-    "bloccato",
-    "bloccata",
-    "smesso",
+    "lost", "broke", "broken", "forgot", "forgotten", "stolen", "stole", "damaged", "crashed", "failed",
+    "stopped", "perso", "persa", "rotto", "rotta", "dimenticato", "rubato", "danneggiato", "smarrito",
+    "smarrita", "bloccato", "bloccata", "smesso",
 ];
 
 /// The act that a past form expresses.
@@ -118,16 +98,8 @@ fn is_italian_past_tense(words: &[&Token], i: usize) -> bool {
         && t.norm.len() > 5
         && (t.first || !t.capital())
         && !is_date_word(t)
-        && !t.is(&[
-            "nuovo",
-            "arrivo",
-            "attivo",
-            "motivo",
-            "preventivo",
-            "indicativo",
-            "dispositivo",
-            "bravo",
-        ]);
+        && !t
+            .is(&["nuovo", "arrivo", "attivo", "motivo", "preventivo", "indicativo", "dispositivo", "bravo"]);
     let once = t.norm.len() > 6 && t.norm.ends_with("ai") && lexicon::may_be_action(&t.features().concepts);
     (imperfect || once) && (i == 0 || is_date_word(words[i - 1]) || lexicon::is_stop_word(&words[i - 1].norm))
 }

@@ -80,19 +80,8 @@ fn weekdays_and_dates_mean_the_next_such_day() {
 #[test]
 fn similar_words_are_not_read_as_dates() {
     for words in [
-        "3 giorni di ferie",
-        "per 4 persone",
-        "room 12",
-        "sala 3",
-        "three days off",
-        "it may rain",
-        "5 euro",
-        "ticket 15",
-        "la radice di 144",
-        "4 giorni",
-        "marzo",
-        "i 5 libri",
-        "il 5% di sconto",
+        "3 giorni di ferie", "per 4 persone", "room 12", "sala 3", "three days off", "it may rain", "5 euro",
+        "ticket 15", "la radice di 144", "4 giorni", "marzo", "i 5 libri", "il 5% di sconto",
     ] {
         assert_eq!(days(words), [], "{words}");
     }
