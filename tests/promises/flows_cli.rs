@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::process::{Workspace, document};
 use super::support::{Scripted, ScriptedLlm};
