@@ -16,7 +16,6 @@ mod idempotency;
 mod learned;
 mod pending_question;
 mod plans;
-mod reads;
 mod recovery;
 mod reload;
 mod sessions;

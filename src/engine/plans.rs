@@ -74,7 +74,7 @@ impl Engine {
     ) -> Result<Option<PlanDocument>, Fault> {
         let events = self.events_of(tenant, run).await?;
         let Some(first) = events.first() else { return Ok(None) };
-        let cost = self.session_cost(tenant, &first.session).await?;
+        let cost = self.parts.store.session_usage(tenant, &first.session).await?.cost_nano_usd;
         let document = tokio::task::spawn_blocking(move || {
             let state = super::fold(run, &events);
             PlanDocument::paged(&events, &state, cost, page)
@@ -171,7 +171,7 @@ impl UserPlans<'_> {
     /// Errors of the store.
     pub async fn list(&self, page: &Page<TaskId>) -> Result<Vec<PlanSummary>, Fault> {
         let filter = PlanFilter { scope: OwnerScope::User(self.user.clone()), ..PlanFilter::default() };
-        let rows = self.engine.plan_rows(&self.tenant, &filter, page).await?;
+        let rows = self.engine.store().plans(&self.tenant, &filter, page).await?;
         Ok(rows.into_iter().map(PlanSummary::from).collect())
     }
 

@@ -46,7 +46,7 @@ pub(crate) enum AnonymousAccess {
 
 impl App {
     pub(crate) fn new(engine: Arc<Engine>, options: ServerConfig, anonymous: AnonymousAccess) -> Self {
-        let keys = engine.key_ring();
+        let keys = KeyRing::new(engine.store().clone());
         let tries = RetryRegistry::from_earlier(&engine.take_earlier_requests());
         let admission = FairPermits::new(options.max_in_flight);
         let uploads = FairPermits::new(engine.max_uploads());

@@ -129,7 +129,7 @@ pub(crate) async fn list(
     let (open_only, scope) = (!query.all.unwrap_or(false), who.visible_scope());
     let filter = ApprovalFilter { open_only, session, run: None, about: query.about, scope };
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_approval_id)?;
-    let rows = app.engine.approvals(&who.tenant, &filter, &page).await?;
+    let rows = app.engine.store().approvals(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.id);
     let mut approvals = Vec::with_capacity(rows.len());
     let mut last: Option<JournalledRun> = None;

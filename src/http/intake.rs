@@ -259,8 +259,8 @@ async fn wait_for_existing(
 async fn load_status(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
     // In this order: a run that ends in between has ended in the store, too.
     let live = app.engine.watch(tenant, run).is_some();
-    let row = app.engine.run_row(tenant, run).await;
-    let row = row.map_err(|fault| Problem { run_id: Some(run), ..fault.into() })?;
+    let row = app.engine.store().run(tenant, run).await;
+    let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
     let row = row.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
     let will_answer = live || !is_unfinished(row.status);
     Ok((row, will_answer))

@@ -188,7 +188,7 @@ pub(crate) async fn list(
     let (since, until, scope) = (query.since, query.until, who.visible_scope());
     let filter = PlanFilter { status: query.status, session, since, until, scope, ..PlanFilter::default() };
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_task_id)?;
-    let rows = app.engine.plan_rows(&who.tenant, &filter, &page).await?;
+    let rows = app.engine.store().plans(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.task);
     let plans = rows.into_iter().map(PlanSummary::from).collect();
     Ok(HttpResponse::Ok().json(PlanList { plans, next }))

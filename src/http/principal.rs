@@ -83,7 +83,7 @@ impl RequestPrincipal {
         let Ok(id) = SessionId::new(session) else {
             return self.authorize(AccessAction::Ask, Ownership::Own, refused);
         };
-        let owner = app.engine.session_owner(&self.tenant, &id).await?;
+        let owner = app.engine.store().session_owner(&self.tenant, &id).await?;
         // A new conversation will belong to the user that starts it.
         let whose =
             if owner.is_none_or(|owner| owner == self.user) { Ownership::Own } else { Ownership::Others };
@@ -140,7 +140,7 @@ impl RequestPrincipal {
         action: AccessAction,
         unknown: impl FnOnce() -> Problem,
     ) -> Result<(), Problem> {
-        let Some(owner) = app.engine.run_owner(&self.tenant, run).await? else {
+        let Some(owner) = app.engine.store().run_owner(&self.tenant, run).await? else {
             return Err(unknown());
         };
         let whose = match &owner {
@@ -164,7 +164,7 @@ impl RequestPrincipal {
         action: AccessAction,
     ) -> Result<(), Problem> {
         let unknown = || Problem::not_found("session", session.as_str());
-        match app.engine.session_owner(&self.tenant, session).await? {
+        match app.engine.store().session_owner(&self.tenant, session).await? {
             Some(owner) if owner == self.user => self.authorize(action, Ownership::Own, unknown),
             Some(_) => self.authorize(action, Ownership::Others, unknown),
             None => Err(unknown()),

@@ -18,7 +18,7 @@ use crate::documents::Explanation;
 use crate::planner::CommandAction;
 use crate::public::EventId;
 use crate::run::{ApprovalId, RunId, RunStatus, SessionId};
-use crate::store::{About, ApprovalRow, MAX_PAGE, RunFilter, RunRow};
+use crate::store::{About, ApprovalFilter, ApprovalRow, MAX_PAGE, Page, RunFilter, RunRow};
 use crate::{Answer, Engine};
 
 /// Filters for the list of runs.
@@ -81,7 +81,7 @@ impl RunView {
     /// Makes the view of a row, with the reason if the run is known to be unreadable.
     pub(crate) fn of(row: RunRow, engine: &Engine) -> Self {
         Self {
-            unreadable: engine.unreadable_reason(row.run),
+            unreadable: engine.store().unreadable_reason(row.run),
             waits_for: None,
             run_id: row.run,
             session_id: row.session,
@@ -144,10 +144,12 @@ pub(crate) async fn list(
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;
     let parked = query.parked.unwrap_or(false);
     let filter = RunFilter { session, status: query.status, parked, scope: who.visible_scope() };
-    let rows = app.engine.runs(&who.tenant, &filter, &page).await?;
+    let store = app.engine.store();
+    let rows = store.runs(&who.tenant, &filter, &page).await?;
     let mut runs: Vec<RunView> = rows.into_iter().map(|row| RunView::of(row, &app.engine)).collect();
     for view in runs.iter_mut().filter(|_| parked) {
-        let open = app.engine.open_approvals_of(&who.tenant, view.run_id).await?;
+        let filter = ApprovalFilter { open_only: true, run: Some(view.run_id), ..ApprovalFilter::default() };
+        let open = store.approvals(&who.tenant, &filter, &Page { limit: MAX_PAGE, after: None }).await?;
         let waits = |row: ApprovalRow| WaitsFor { approval_id: row.id, about: row.about };
         view.waits_for = Some(open.into_iter().map(waits).collect());
     }
@@ -195,7 +197,7 @@ pub(crate) async fn events(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
-    let row = app.engine.run_row(&who.tenant, run).await?;
+    let row = app.engine.store().run(&who.tenant, run).await?;
     let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
     let last = last_event_id(&request)?;
     let stream = app.open_stream(&request, who.keyed)?;
@@ -231,7 +233,7 @@ pub(crate) async fn cancel(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let run = authorized_run(&app, &who, &path, AccessAction::Cancel).await?;
-    let row = app.engine.run_row(&who.tenant, run).await?;
+    let row = app.engine.store().run(&who.tenant, run).await?;
     let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
     let view = CancelView { run_id: run, status: row.status, stopping };

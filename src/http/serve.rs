@@ -15,6 +15,7 @@ use super::app::{AnonymousAccess, App};
 use super::connections::Connections;
 use crate::Engine;
 use crate::config::Config;
+use crate::store::KeyRing;
 
 /// Length of the system's accept queue.
 const BACKLOG: i32 = 2048;
@@ -105,14 +106,15 @@ impl Server {
         let address = |error| ServeError::Address { addr: options.addr.clone(), error };
         let addresses = options.addresses().map_err(address)?;
         let outside = addresses.iter().find(|addr| !addr.ip().is_loopback()).copied();
+        let keys = KeyRing::new(engine.store().clone());
         let anonymous = match outside {
-            _ if config.auth.require_keys => match engine.key_ring().has_keys().await? {
+            _ if config.auth.require_keys => match keys.has_keys().await? {
                 true => AnonymousAccess::Never,
                 false => return Err(ServeError::WithoutKeys),
             },
             _ if config.auth.allow_anonymous => AnonymousAccess::Always,
             None => AnonymousAccess::UntilKeys,
-            Some(addr) if !engine.key_ring().has_keys().await? => return Err(ServeError::Open { addr }),
+            Some(addr) if !keys.has_keys().await? => return Err(ServeError::Open { addr }),
             Some(_) => AnonymousAccess::Never,
         };
         let listener = std::net::TcpListener::bind(addresses.as_slice()).map_err(address)?;

@@ -79,7 +79,7 @@ pub(crate) async fn list(
     QueryParameters(query): QueryParameters<SessionQuery>,
 ) -> Result<HttpResponse, Problem> {
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), session_id_from_path)?;
-    let rows = app.engine.sessions(&who.tenant, who.session_owner_filter(), &page).await?;
+    let rows = app.engine.store().sessions_of(&who.tenant, who.session_owner_filter(), &page).await?;
     Ok(HttpResponse::Ok().json(SessionList { sessions: rows.into_iter().map(SessionView::from).collect() }))
 }
 
@@ -93,10 +93,10 @@ pub(crate) async fn one(
 ) -> Result<HttpResponse, Problem> {
     let id = session_id_from_path(&path)?;
     who.authorize_session(&app, &id, AccessAction::Read).await?;
-    let row = app.engine.session(&who.tenant, &id).await?;
+    let row = app.engine.store().session(&who.tenant, &id).await?;
     let row = row.ok_or_else(|| Problem::not_found("session", &path))?;
     let filter = RunFilter { session: Some(id), scope: who.visible_scope(), ..RunFilter::default() };
-    let runs = app.engine.runs(&who.tenant, &filter, &Page { limit: 100, after: None }).await?;
+    let runs = app.engine.store().runs(&who.tenant, &filter, &Page { limit: 100, after: None }).await?;
     let view = |row| RunView::of(row, &app.engine);
     let detail = SessionDetail { session: row.into(), runs: runs.into_iter().map(view).collect() };
     Ok(HttpResponse::Ok().json(detail))

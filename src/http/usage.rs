@@ -99,7 +99,7 @@ pub(crate) async fn usage(
     let outside = |_| bad("`from` and `to` must be valid dates".to_owned());
     let since = at(from).map_err(outside)?;
     let until = at(to.tomorrow().map_err(outside)?).map_err(outside)?;
-    let rows = app.engine.usage_between(&who.tenant, since, until).await?;
+    let rows = app.engine.store().usage_breakdown(&who.tenant, Some(since), Some(until), &zone).await?;
     let nano: u64 = rows.iter().fold(0, |sum, row| sum.saturating_add(row.cost_nano_usd));
     let usd = |nano: u64| nano as f64 / 1e9;
     let rows = rows
@@ -116,7 +116,7 @@ pub(crate) async fn usage(
         })
         .collect();
     let time_zone = zone.iana_name().unwrap_or("UTC").to_owned();
-    let stored_bytes = app.engine.stored_bytes(&who.tenant).await?;
+    let stored_bytes = app.engine.store().tenant_bytes(&who.tenant).await?;
     let (from, to, cost_usd) = (from.to_string(), to.to_string(), usd(nano));
     let report = UsageReport { from, to, time_zone, rows, cost_usd, stored_bytes };
     Ok(HttpResponse::Ok().json(report))

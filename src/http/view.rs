@@ -37,7 +37,7 @@ impl JournalledRun {
         let run = self.state.run;
         let unknown = || Problem::not_found("run", &run.to_string());
         let session = &self.events.first().ok_or_else(unknown)?.session;
-        let cost = app.engine.session_cost(tenant, session).await?;
+        let cost = app.engine.store().session_usage(tenant, session).await?.cost_nano_usd;
         let document =
             run_blocking(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
         document.ok_or_else(unknown)
