@@ -159,6 +159,30 @@ async fn day_renews_at_the_next_midnight_after_the_clock_was_a_year_ahead() {
 }
 
 #[actix::test]
+async fn what_a_day_spent_counts_again_after_the_clock_was_ahead_of_it() {
+    let hours = Arc::new(AtomicI64::new(0));
+    let clock = hours.clone();
+    let now = move || {
+        &at("2026-05-04T12:00:00+02:00[Europe/Rome]") + jiff::Span::new().hours(clock.load(Ordering::Relaxed))
+    };
+    let options = budget::Options { day_usd: Some(1.0), ..Default::default() };
+    let budget = start(&options, now, Arc::default());
+    let who = caller("acme", "s", 1);
+    budget.reserve(&who, NANO / 2).await.unwrap().settle(NANO / 2);
+    assert_eq!(day(&budget, &who).await.spent, NANO / 2);
+    hours.store(24, Ordering::Relaxed);
+    budget.reserve(&who, NANO / 4).await.unwrap().settle(NANO / 4);
+    assert_eq!(day(&budget, &who).await.spent, NANO / 4);
+    hours.store(1, Ordering::Relaxed);
+    assert_eq!(day(&budget, &who).await.spent, NANO / 2 + NANO / 4);
+    assert!(budget.reserve(&who, NANO / 2).await.is_err());
+    hours.store(2, Ordering::Relaxed);
+    assert_eq!(day(&budget, &who).await.spent, NANO / 2 + NANO / 4, "it counts once");
+    hours.store(24, Ordering::Relaxed);
+    assert_eq!(day(&budget, &who).await, AccountBalance::default());
+}
+
+#[actix::test]
 async fn run_account_lives_while_it_is_held_or_has_reservations() {
     let budget = budget(&budget::Options { run_usd: Some(1.0), ..Default::default() });
     let who = caller("acme", "s", 1);

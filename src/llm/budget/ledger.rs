@@ -222,6 +222,8 @@ pub(crate) struct Ledger {
     limits: [Option<u64>; 4],
     accounts: HashMap<AccountKey, Account>,
     today: Date,
+    /// What was spent on the day that `today` followed, in case the clock was only ahead.
+    left: Option<(Date, HashMap<AccountKey, u64>)>,
     stats: BudgetStats,
     /// How often the budget of each scope refused, in the order of [`Scope::ALL`].
     refused_by: [u64; 4],
@@ -237,13 +239,21 @@ fn limits(options: &Options) -> [Option<u64>; 4] {
 impl Ledger {
     pub(crate) fn new(options: &Options, today: Date) -> Self {
         let limits = limits(options);
-        Self { limits, accounts: HashMap::new(), today, stats: BudgetStats::default(), refused_by: [0; 4] }
+        Self {
+            limits,
+            accounts: HashMap::new(),
+            today,
+            left: None,
+            stats: BudgetStats::default(),
+            refused_by: [0; 4],
+        }
     }
 
     /// Forgets all accounts, to be filled again, and applies these limits. Refusals stay counted.
     pub(crate) fn restart(&mut self, options: &Options) {
         self.limits = limits(options);
         self.accounts.clear();
+        self.left = None;
     }
 
     pub(crate) fn limit(&self, scope: BudgetScope) -> Option<u64> {
@@ -257,18 +267,19 @@ impl Ledger {
     }
 
     /// It is `today`: on a later day the days' accounts begin again. What is in progress stays reserved,
-    /// and is charged to the day on which it ends. A clock that was set back refunds nothing, and the accounts begin again on
-    /// the day after the one that it shows now.
+    /// and is charged to the day on which it ends. A clock that was set back refunds nothing: what was spent on the day that
+    /// it left counts again, and the accounts begin again on the day after the one that it shows now.
     pub(crate) fn turn(&mut self, today: Date) {
-        let is_later = today > self.today;
-        self.today = today;
-        if is_later {
-            for (key, account) in &mut self.accounts {
-                if matches!(key, AccountKey::Day(_)) {
-                    account.spent = 0;
-                }
+        let days = self.accounts.iter_mut().filter(|(key, _)| matches!(key, AccountKey::Day(_)));
+        if today > self.today {
+            let spent = days.map(|(key, account)| (key.clone(), std::mem::take(&mut account.spent)));
+            self.left = Some((self.today, spent.collect()));
+        } else if let Some((_, left)) = self.left.take_if(|(day, _)| *day == today) {
+            for (key, account) in days {
+                account.spent = account.spent.saturating_add(left.get(key).copied().unwrap_or_default());
             }
         }
+        self.today = today;
     }
 
     pub(crate) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
