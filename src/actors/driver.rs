@@ -4,6 +4,7 @@
 mod append;
 mod commands;
 mod documents;
+mod event_clock;
 mod execution;
 mod learning;
 mod perform;
@@ -48,6 +49,7 @@ use crate::store::{Documents, Switchboard};
 use crate::tools::Principal;
 use crate::trace_context::TraceSampler;
 use commands::next_command;
+use event_clock::EventClock;
 pub(crate) use learning::LearnedPlans;
 use run_timers::{RunTimers, TimerDriver};
 use under_way::{ActionsUnderWay, ExecutionsUnderWay};
@@ -164,6 +166,7 @@ pub(crate) struct Driver {
     executions: ExecutionsUnderWay,
     /// Model replies that were not parsed yet, by call number.
     unparsed: BTreeMap<u32, Confirm>,
+    clock: EventClock,
     wait_timer: WaitTimer,
     timers: RunTimers,
     /// The end of the session's stream, locked by its writer.
@@ -270,6 +273,7 @@ impl Driver {
             in_flight: ActionsUnderWay::default(),
             executions: ExecutionsUnderWay::default(),
             unparsed: BTreeMap::new(),
+            clock: EventClock::start(),
             wait_timer: WaitTimer::default(),
             timers: RunTimers::default(),
             session_end,
@@ -352,7 +356,7 @@ impl Driver {
     fn first_timer(&mut self) -> Option<(TimerSubject, tokio::time::Instant)> {
         let suspect = self.is_suspect();
         let driver = TimerDriver { run: self.state.run, taken_over: self.taken_over, suspect };
-        self.timers.first(self.state.timers(), driver)
+        self.timers.first(self.state.timers(), self.clock.now(), driver)
     }
 
     /// How long a driver may execute the run.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use super::{Driver, PublishedRunEvent};
@@ -113,7 +112,7 @@ impl Driver {
     }
 
     fn envelopes(&self, events: Vec<Event>) -> Vec<PublishedRunEvent> {
-        let (at, first) = (Timestamp::now(), self.state.seq + 1);
+        let (at, first) = (self.clock.now(), self.state.seq + 1);
         let mut epoch = self.state.epoch;
         let envelope = |(seq, event): (u64, Event)| {
             if let Event::RunResumed { epoch: next, .. } = &event {

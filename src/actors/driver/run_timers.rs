@@ -33,12 +33,13 @@ impl RunTimers {
     pub(super) fn first(
         &mut self,
         running: impl Iterator<Item = RunTimer>,
+        now: Timestamp,
         driver: TimerDriver,
     ) -> Option<(TimerSubject, Instant)> {
         let running: Vec<RunTimer> = running.collect();
         self.0.retain(|timer, _| running.iter().any(|one| one.timer == *timer));
         for timer in &running {
-            let due = Instant::now() + wait(timer, Timestamp::now(), driver);
+            let due = Instant::now() + wait(timer, now, driver);
             self.0.entry(timer.timer).or_insert(due);
         }
         self.0.iter().min_by_key(|(_, due)| **due).map(|(timer, due)| (*timer, *due))
