@@ -98,6 +98,7 @@ mod learning;
 pub mod llm;
 #[cfg(feature = "load")]
 pub mod load;
+pub mod long_integers;
 pub mod memory;
 mod mutex;
 mod nearest;

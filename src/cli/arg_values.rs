@@ -6,7 +6,7 @@ use strum::VariantArray;
 
 /// A value as JSON.
 pub fn json_value(text: &str) -> Result<serde_json::Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))
+    proscenium::long_integers::parse(text.as_bytes()).map_err(|error| format!("this is no JSON: {error}"))
 }
 
 /// A JSON object.

@@ -133,7 +133,7 @@ impl<W: Write, E: Write> ChatRunner<'_, W, E> {
         mut text: String,
     ) -> Result<DecisionInput, Failure> {
         while let Some(line) = self.line(turns, ARGUMENTS, &text).await? {
-            match serde_json::from_str::<Value>(&line) {
+            match proscenium::long_integers::parse(line.as_bytes()) {
                 Ok(arguments @ Value::Object(_)) => {
                     return Ok(decided(id, put, ApproverChoice::Edited(arguments)));
                 }

@@ -314,7 +314,8 @@ fn read(file: &Path) -> Result<(Plan, Option<u32>), Failure> {
 }
 
 fn plan_in(text: &str) -> Result<(Plan, Option<u32>), String> {
-    let mut document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut document =
+        proscenium::long_integers::parse(text.as_bytes()).map_err(|error| error.to_string())?;
     let seen = document.get("version").and_then(Value::as_u64).and_then(|seen| u32::try_from(seen).ok());
     let (plan, seen) = match document.get_mut("plan") {
         Some(plan) => (plan.take(), seen),

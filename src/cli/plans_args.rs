@@ -252,7 +252,7 @@ fn status(given: &str) -> Result<&'static str, String> {
 }
 
 fn arguments(given: &str) -> Result<Value, String> {
-    match serde_json::from_str(given) {
+    match proscenium::long_integers::parse(given.as_bytes()) {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err("arguments are a JSON object: {\"name\": value}".to_owned()),
         Err(error) => Err(format!("that is no JSON: {error}")),

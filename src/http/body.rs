@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::principal::{RequestPrincipal, app_data, authenticate};
 use super::problem::Problem;
 use crate::config::ServerConfig;
+use crate::long_integers;
 use crate::nesting;
 
 /// The authenticated sender of a request, and its body, which is not read yet.
@@ -158,6 +159,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::unprocessable("request.body", "the body must be an object, not a list"));
     }
+    let bytes = &*long_integers::with_long_integers_as_texts(bytes);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();

@@ -334,6 +334,18 @@ mod tests {
     }
 
     #[test]
+    fn integers_beyond_64_bits_keep_their_digits_or_are_refused() {
+        let tool = tool(
+            json!({"type": "object", "properties": {"n": {"type": "integer"}, "id": {"type": "string"}}}),
+        );
+        for raw in [r#"{"id": 123456789012345678901}"#, r#"{'id': 123456789012345678901,}"#] {
+            assert_eq!(check(&tool, raw), Ok(json!({"id": "123456789012345678901"})));
+            let refused = check(&tool, &raw.replace("id", "n")).unwrap_err();
+            assert!(refused.message.contains("123456789012345678901"), "{}", refused.message);
+        }
+    }
+
+    #[test]
     fn null_allowed_by_the_schema_is_kept() {
         let raw = r#"{"from":"2026-06-15","to":"2026-06-17","note":null,"days":null}"#;
         assert_eq!(

@@ -9,6 +9,7 @@ mod scan;
 
 use serde_json::{Map, Value};
 
+use crate::long_integers;
 use crate::nesting;
 use crate::plan::PlanProblem;
 use crate::run::{ReaderMode, Reply, ReplyCall};
@@ -98,7 +99,7 @@ fn strict(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
         let what = format!("you called {:?}: call {tool}", call.name);
         return Err(PlanProblem::new("reply.wrong_tool", what));
     }
-    match serde_json::from_str(&call.arguments) {
+    match long_integers::parse(call.arguments.as_bytes()) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err(not_an_object(tool)),
         Err(error) => Err(invalid(tool, &error.to_string())),
@@ -128,7 +129,7 @@ fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
 
 /// The object in a call's arguments.
 fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
-    match serde_json::from_str(text) {
+    match long_integers::parse(text.as_bytes()) {
         Ok(Value::Object(object)) => match as_call(&object) {
             Some((name, arguments)) if names_function(tool, &name) => Ok(Value::Object(arguments)),
             _ => Ok(Value::Object(object)),
@@ -172,7 +173,7 @@ impl Unread {
 /// Every object at the outermost level of `text`.
 fn parse_calls(text: &str) -> Result<Vec<ParsedCall>, Unread> {
     let mut out = Vec::new();
-    match serde_json::from_str(text.trim()) {
+    match long_integers::parse(text.trim().as_bytes()) {
         // The whole text is JSON in a string. Only one level is unwrapped.
         Ok(Value::String(inner)) => collect(&inner, &mut out)?,
         Ok(value) => understand(value, &mut out),

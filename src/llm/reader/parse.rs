@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use super::scan::{MAX_DEPTH, depth};
+use crate::long_integers;
 
 /// The value of `piece`, or what is wrong with it. Beyond JSON it accepts JSON5 (trailing commas,
 /// comments, single quotes, names without quotes), raw line breaks in strings, and Python's words for
 /// true, false and null. Numbers that JSON does not have (NaN, Infinity) are refused.
 pub(crate) fn parse(piece: &str) -> Result<Value, String> {
-    let exact = match serde_json::from_str(piece) {
+    let exact = match long_integers::parse(piece.as_bytes()) {
         Ok(value) => return Ok(value),
         Err(error) => error.to_string(),
     };
@@ -83,7 +84,7 @@ fn word(rest: &str, out: &mut String) -> Option<usize> {
 }
 
 /// Copies a whole number, so that the `e` of `1e5` is not taken for a word. `None` for one that is too large: the lenient
-/// parser would read null.
+/// parser would read null. An integer beyond 64 bits becomes a text, which keeps its digits.
 fn number(rest: &str, out: &mut String) -> Option<usize> {
     let mut before = ' ';
     let end = rest.find(|c: char| {
@@ -92,7 +93,10 @@ fn number(rest: &str, out: &mut String) -> Option<usize> {
         !(c.is_ascii_alphanumeric() || c == '.' || is_sign)
     });
     let text = &rest[..end.unwrap_or(rest.len())];
-    out.push_str(text);
+    match long_integers::is_long_integer(text) {
+        true => out.push_str(&format!("\"{text}\"")),
+        false => out.push_str(text),
+    }
     (!text.parse::<f64>().is_ok_and(f64::is_infinite)).then_some(text.len())
 }
 

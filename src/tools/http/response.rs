@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::HttpTool;
 use super::charset::{charset, in_utf8};
+use crate::long_integers;
 use crate::retry_after::retry_after;
 use crate::run::FaultClass;
 use crate::tools::ToolError;
@@ -110,7 +111,7 @@ impl HttpTool {
         }
         let parsed = match kind {
             ContentKind::Text => None,
-            _ => serde_json::from_slice::<Value>(bytes).ok(),
+            _ => long_integers::parse(bytes).ok(),
         };
         let value = match parsed {
             Some(value) => self.redact_value(value),

@@ -115,6 +115,14 @@ async fn body_keeps_argument_types_and_drops_absent_ones() {
 }
 
 #[tokio::test]
+async fn ids_beyond_64_bits_keep_their_digits() {
+    let server =
+        serve([Reply::json(r#"{"id": 123456789012345678901, "n": [18446744073709551615, 1.5]}"#)]).await;
+    let result = json!({"id": "123456789012345678901", "n": [18_446_744_073_709_551_615_u64, 1.5]});
+    assert_eq!(read(&get(server.url("/")), json!({})).await, Ok(result));
+}
+
+#[tokio::test]
 async fn result_pointer_selects_the_result() {
     let server = serve([Reply::json(r#"{"data":[{"t":21}]}"#), Reply::json(r#"{"data":[]}"#)]).await;
     let spec = HttpSpec { result: Some("/data/0".into()), ..get(server.url("/")) };
