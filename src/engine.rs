@@ -42,6 +42,7 @@ use crate::actors::scene_manager::RequestMessage;
 use crate::answer::{Answer, unknown_run_fault};
 use crate::config::{Config, KeyLimitsConfig};
 use crate::fairness::Sharers;
+use crate::invisible;
 use crate::learning;
 use crate::llm::Gateway;
 use crate::nesting;
@@ -402,7 +403,7 @@ impl Drop for Engine {
 /// Checks what can be said of a request by itself.
 fn check_request(request: &ChatRequest) -> Result<(), Fault> {
     let length = request.message.chars().count();
-    if request.message.trim().is_empty() {
+    if invisible::without_invisible(&request.message).trim().is_empty() {
         return Err(Fault::new("request.empty", "the message is empty: write what you want"));
     }
     if length > MAX_REQUEST_CHARS {

@@ -506,6 +506,7 @@ async fn invalid_bodies_are_reported_with_their_location() {
         (json!({"messages": [{"role": "assistant", "content": "x"}]}), "request.messages", "`messages`"),
         (json!({"messages": [{"role": "system", "content": "x"}]}), "request.messages", "`messages`"),
         (ask(" \n"), "request.empty", "message"),
+        (ask("\u{200b}\u{2063} \u{feff}"), "request.empty", "message"),
         (with(ask("look"), "session_id", ""), "request.session", "session"),
         (with(ask("look"), "session_id", "a b"), "request.session", "session"),
         (with(ask("look"), "session_id", "x".repeat(129)), "request.session", "session"),
