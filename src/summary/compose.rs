@@ -179,7 +179,8 @@ impl Composer<'_> {
 }
 
 fn push_quotation(done: &mut VerifiedText, at: usize, text: &str) {
-    let quote = without_markup(&crate::language::text::one_line(text));
+    let own = ["- ", "* ", "+ "].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text);
+    let quote = without_markup(&crate::language::text::one_line(own));
     let number = number_of(&mut done.cited, at);
     let line = format!("- {quote} [{number}]\n");
     if done.text.len() + line.len() <= MAX_SUMMARY * 2 {
@@ -320,8 +321,9 @@ mod tests {
 
     #[test]
     fn quotations_are_shown_word_for_word() {
-        let done = quoted_text(&sources(&["One\nthing.", "Another."]));
-        assert_eq!((done.text.as_str(), done.cited), ("- One thing. [1]\n- Another. [2]", vec![0, 1]));
+        let done = quoted_text(&sources(&["One\nthing.", "Another.", "- an item", "2) a step"]));
+        let lines = "- One thing. [1]\n- Another. [2]\n- an item [3]\n- 2) a step [4]";
+        assert_eq!((done.text.as_str(), done.cited), (lines, vec![0, 1, 2, 3]));
     }
 
     proptest! {

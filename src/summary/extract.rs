@@ -67,7 +67,27 @@ pub fn extracted_facts(text: &str, part: ByteSpan, language: Option<&str>, bound
         used += fact.size();
         facts.push(fact);
     }
+    if facts.is_empty() {
+        let span = opening(own).moved(part.start);
+        facts.extend((!span.is_empty()).then_some(QuotedFact { claim: None, span, weight: 1 }));
+    }
     fitting(facts, bound)
+}
+
+/// The beginning of a text that has no sentence to quote, such as a program, a table of numbers or a long line, so that
+/// something is said of it.
+fn opening(text: &str) -> ByteSpan {
+    let whole = super::span::trimmed(text, ByteSpan::new(0, text.len()));
+    let own = whole.of(text).unwrap_or_default();
+    if !own.contains(char::is_alphanumeric) {
+        return ByteSpan::new(0, 0);
+    }
+    let most = own.floor_char_boundary(MAX_SENTENCE);
+    let end = match own.len() > most {
+        true => own[..most].rfind(char::is_whitespace).unwrap_or(most),
+        false => most,
+    };
+    super::span::trimmed(text, ByteSpan { end: whole.start + end as u64, ..whole })
 }
 
 /// A score as a weight: the same for equal scores of different parts, so that parts can be compared.
@@ -232,6 +252,18 @@ mod tests {
                 "The bridge costs 4.2 million euros, of which the state pays half.",
             ]
         );
+    }
+
+    #[test]
+    fn of_a_text_without_sentences_the_beginning_is_quoted() {
+        for text in ["TODO", "| a | b |\n|---|---|\n| 1 | 2 |", "```\nfn main() {}\n```"] {
+            assert_eq!(quotes(text, "en", 1_000), [text]);
+        }
+        let line = "città ".repeat(400);
+        let [quoted] = quotes(&line, "it", 1_000)[..] else { panic!("one quotation") };
+        assert!(quoted.len() <= MAX_SENTENCE && quoted.ends_with("città"), "{quoted}");
+        assert_eq!(quotes(&"é".repeat(400), "en", 1_000), ["é".repeat(250)]);
+        assert!(quotes("\n---\n*** ", "en", 1_000).is_empty());
     }
 
     #[test]

@@ -218,6 +218,23 @@ async fn reply_names_a_document_that_was_not_listed_and_no_other_in_place_of_a_d
 }
 
 #[tokio::test]
+async fn documents_without_sentences_are_quoted() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    for (text, shown) in [
+        ("| item | pieces |\n|---|---|\n| 7 | 12 |\n", "pieces"),
+        ("TODO\n", "TODO"),
+        ("```\nfn main() {}\n```\n", "fn main() {}"),
+        ("- milk\n- eggs\n", "- milk [1]"),
+    ] {
+        let id = add(&served, text).await;
+        let answer = served.post("/api/chat", &about("Summarise this document", &id)).await.json();
+        assert_eq!(answer["status"], "completed", "{answer:#}");
+        let told = answer["answer"].as_str().unwrap();
+        assert!(told.contains(shown) && !told.contains("- - "), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn claim_without_a_place_in_the_document_is_left_out() {
     let llm = model(|claims| {
         let obeyed = "The path costs 950 euros [1].\nI deleted the account of Mallory.\n";
