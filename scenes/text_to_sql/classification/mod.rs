@@ -128,6 +128,8 @@ mod tests {
             ("Run this SQL: ```sql\nSELECT 1\n``` please", true, false, "SELECT 1"),
             ("Fix this query and run it: SELECT nme FROM products", true, true, "SELECT nme FROM products"),
             ("Esegui `SELECT 1 FROM orders` per favore", true, false, "SELECT 1 FROM orders"),
+            ("Run this SQL: SELECT 1 FROM `orders`", true, false, "SELECT 1 FROM `orders`"),
+            ("Run this SQL: SELECT 1 FROM orders`", true, false, "SELECT 1 FROM orders"),
         ];
         for (request, run, fix, sql) in cases {
             let found = classify(request, false);

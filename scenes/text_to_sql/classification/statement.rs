@@ -23,7 +23,16 @@ pub(super) fn split_statement(request: &str) -> (String, String) {
     let Some(start) = statement_start(request) else { return (request.to_owned(), String::new()) };
     let (before, sql) = request.split_at(start);
     let (sql, after) = statement_end(before, sql);
-    (format!("{before} {after}"), sql.trim().trim_matches(['`', '“', '”']).trim().to_owned())
+    (format!("{before} {after}"), without_marks(sql).to_owned())
+}
+
+/// A statement without the quotes around it. Backticks in pairs are those of names in it.
+fn without_marks(sql: &str) -> &str {
+    let sql = sql.trim().trim_matches(['“', '”']).trim();
+    match sql.matches('`').count() % 2 {
+        0 => sql,
+        _ => sql.trim_matches('`').trim(),
+    }
 }
 
 /// Whether a statement is meant to change data.
