@@ -202,12 +202,15 @@ impl Builder {
         self.sources.load(&self.config.scenes)
     }
 
-    /// Opens the data directory, reads the scenes and starts the actors.
+    /// Opens the data directory, reads the scenes and starts the actors. Call it, and the engine, within a Tokio runtime of any
+    /// kind that has timers and I/O, such as that of `#[tokio::main]` or of actix.
     ///
     /// # Errors
+    /// `engine.runtime` outside a Tokio runtime;
     /// `config.value` with all problems of the configuration's values, which [`Config::load`] would report, too; all faults of
     /// the scenes; or why the data directory, the models or the threads are not available.
     pub async fn start(self) -> Result<Engine, StartError> {
+        check_runtime()?;
         check_values(&self.config)?;
         let loaded = self.load_scenes();
         if loaded.has_errors() {
@@ -268,6 +271,14 @@ impl Builder {
             }
         }
     }
+}
+
+fn check_runtime() -> Result<(), StartError> {
+    tokio::runtime::Handle::try_current().map(drop).map_err(|_| {
+        let message =
+            "an engine is started within a Tokio runtime that has timers and I/O: use #[tokio::main]";
+        start_fault("engine.runtime", message)
+    })
 }
 
 /// Why an engine did not start.
@@ -401,5 +412,12 @@ mod tests {
         }
         assert!(!fault.message.contains("hunter2"), "{fault}");
         assert!(!config.store.data_dir.exists());
+    }
+
+    #[test]
+    fn start_outside_a_runtime_is_refused_with_a_code() {
+        let start = crate::Engine::builder(Config::default()).start();
+        let Err(StartError::Other(fault)) = futures::executor::block_on(start) else { panic!("it starts") };
+        assert_eq!(fault.code, "engine.runtime");
     }
 }
