@@ -173,8 +173,8 @@ pub(super) fn label(name: &str) -> String {
 }
 
 impl SceneTool {
-    /// An async function as a tool. The type of its arguments defines them: `serde` deserializes them and
-    /// `schemars` generates the JSON Schema that models see, with doc comments as descriptions.
+    /// An async function as a tool. The type of its arguments, a struct with named fields, defines them: `serde`
+    /// deserializes them and `schemars` generates the JSON Schema that models see, with doc comments as descriptions.
     ///
     /// ```
     /// # use proscenium::{run::Effect, scene::SceneTool};

@@ -76,7 +76,9 @@ pub(super) fn compile(
 fn check_object(tool: &str, schema: &Value, fault: &mut impl FnMut(&str, &str, String, String)) {
     if schema.get("type") != Some(&json!("object")) {
         let message = format!("the parameters of {tool} must be of the type \"object\"");
-        fault("/type", "parameters", message, "write type = \"object\" under [tools.parameters]".to_owned());
+        let remedy =
+            "write type = \"object\" under [tools.parameters]; in Rust, take a struct with named fields";
+        fault("/type", "parameters", message, remedy.to_owned());
     }
     let names: Vec<&str> = property_names(schema).collect();
     for (index, name) in schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate() {
