@@ -100,6 +100,7 @@ async fn upload_that_is_no_text_or_too_large_leaves_nothing() {
     broken.extend([0xc3, 0x28]);
     for (text, code, says) in [
         (&b""[..], "document.empty", "empty"),
+        (" \n---\n\u{200b}".as_bytes(), "document.empty", "without a word"),
         (&b"a\0b"[..], "document.encoding", "from byte 1 on: there is a NUL"),
         (&broken[..], "document.encoding", "from byte 270000 on"),
         (&cut[..], "document.encoding", "from byte 299990 on: it ends within a character"),

@@ -249,6 +249,8 @@ struct PartFile {
     path: RemovedPath,
     hash: Sha256,
     bytes: u64,
+    /// Whether it says anything: a text of blanks and marks alone does not.
+    has_word: bool,
     head: Vec<u8>,
 }
 
@@ -262,7 +264,7 @@ impl PartFile {
             .open(&path)
             .map_err(|error| Error::io(&path, "create the file of a document", &error))?;
         let path = RemovedPath(Some(path));
-        Ok(Self { id, file, path, hash: Sha256::new(), bytes: 0, head: Vec::new() })
+        Ok(Self { id, file, path, hash: Sha256::new(), bytes: 0, has_word: false, head: Vec::new() })
     }
 
     /// Writes all whole characters of the buffer, and leaves the rest in it.
@@ -279,6 +281,8 @@ impl PartFile {
         if let Some(at) = text.iter().position(|byte| *byte == 0) {
             return Err(not_text(self.bytes + at as u64, "there is a NUL"));
         }
+        let says = |text: &str| text.contains(char::is_alphanumeric);
+        self.has_word = self.has_word || std::str::from_utf8(text).is_ok_and(says);
         self.file.write_all(text).map_err(|error| self.failed(&error))?;
         self.hash.update(text);
         let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(text.len());
@@ -363,11 +367,9 @@ impl Documents {
         new: NewDocument,
         limits: DocumentLimits,
     ) -> Result<AddedDocument, Error> {
-        if file.bytes == 0 {
-            return Err(Error::new(
-                ErrorCode::DocumentEmpty,
-                "the document is empty: send its text as the body",
-            ));
+        if !file.has_word {
+            let what = "the document is empty, without a word or a number: send its text as the body";
+            return Err(Error::new(ErrorCode::DocumentEmpty, what));
         }
         let (now, outline) = (Timestamp::now(), file.outline(new.media));
         let document = DocumentRow {
