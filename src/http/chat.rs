@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::body::AuthenticatedJson;
-use super::messages::{self, MessageRole, TextMessage};
+use super::messages::{self, ChatRole, TextMessage};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
@@ -69,18 +69,6 @@ pub(crate) struct ChatMessage {
     pub(crate) content: String,
 }
 
-/// The author of a message.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ChatRole {
-    /// The chatbot's instructions.
-    System,
-    /// The user.
-    User,
-    /// An earlier answer.
-    Assistant,
-}
-
 impl ChatBody {
     fn check_supported(&self) -> Result<(), Problem> {
         let refuse = |field: &str, why: &str| {
@@ -101,14 +89,7 @@ impl ChatBody {
     ) -> Result<ChatRequest, Problem> {
         self.check_supported()?;
         let unplanned = self.use_planning == Some(false);
-        let text_message = |message: ChatMessage| TextMessage {
-            role: match message.role {
-                ChatRole::System => MessageRole::System,
-                ChatRole::User => MessageRole::User,
-                ChatRole::Assistant => MessageRole::Assistant,
-            },
-            text: message.content,
-        };
+        let text_message = |message: ChatMessage| TextMessage { role: message.role, text: message.content };
         let guidance = who.guidance(self.constraints, self.current_state);
         let chat = messages::parse_messages(self.messages.into_iter().map(text_message).collect(), max)?;
         let session = self.session_id.as_deref().map(intake::parse_session_id).transpose()?;

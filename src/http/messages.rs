@@ -1,13 +1,19 @@
 //! The messages of a chat, for both protocols: the last one is the request. The earlier ones are the memory
 //! if the server does not keep the conversation.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use super::problem::Problem;
 use crate::run::{RunStatus, Turn};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageRole {
+/// The author of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChatRole {
     /// The chatbot's instructions.
     System,
+    /// The user.
     User,
     /// An earlier answer.
     Assistant,
@@ -15,7 +21,7 @@ pub(crate) enum MessageRole {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextMessage {
-    pub(crate) role: MessageRole,
+    pub(crate) role: ChatRole,
     pub(crate) text: String,
 }
 
@@ -46,12 +52,12 @@ pub(crate) fn parse_messages(messages: Vec<TextMessage>, max: usize) -> Result<P
     let mut last = None;
     for TextMessage { role, text } in messages {
         match role {
-            MessageRole::System => {
+            ChatRole::System => {
                 instructions.push(text);
                 continue;
             }
-            MessageRole::User => open.push(text),
-            MessageRole::Assistant => {
+            ChatRole::User => open.push(text),
+            ChatRole::Assistant => {
                 let request = std::mem::take(&mut open).join("\n");
                 match turns.last_mut() {
                     // Consecutive answers are joined.
@@ -74,7 +80,7 @@ pub(crate) fn parse_messages(messages: Vec<TextMessage>, max: usize) -> Result<P
         }
         last = Some(role);
     }
-    if last != Some(MessageRole::User) {
+    if last != Some(ChatRole::User) {
         let what =
             if count == 0 { "`messages` is empty" } else { "the last of `messages` is not from the user" };
         return Err(bad(format!("{what}: end it with a message of role `user`, which is the request")));
@@ -94,11 +100,11 @@ pub(crate) fn omit_oldest(messages: &mut Vec<TextMessage>, max: usize) -> usize 
         return 0;
     }
     // Consecutive messages of the user at the end are the request.
-    let is_answer = |message: &TextMessage| message.role == MessageRole::Assistant;
+    let is_answer = |message: &TextMessage| message.role == ChatRole::Assistant;
     let history = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let (mut at, mut was_removed) = (0, false);
     messages.retain(|message| {
-        let is_history = at < history && message.role != MessageRole::System;
+        let is_history = at < history && message.role != ChatRole::System;
         at += 1;
         if is_history {
             was_removed = excess > 0 || (was_removed && is_answer(message));
@@ -113,7 +119,7 @@ pub(crate) fn omit_oldest(messages: &mut Vec<TextMessage>, max: usize) -> usize 
 mod tests {
     use super::*;
 
-    fn message(role: MessageRole, text: &str) -> TextMessage {
+    fn message(role: ChatRole, text: &str) -> TextMessage {
         TextMessage { role, text: text.to_owned() }
     }
 
@@ -121,11 +127,11 @@ mod tests {
     fn last_message_is_the_request_and_earlier_ones_are_turns() {
         let chat = parse_messages(
             vec![
-                message(MessageRole::System, "Be brief."),
-                message(MessageRole::User, "Hello"),
-                message(MessageRole::Assistant, "Hi."),
-                message(MessageRole::User, "And"),
-                message(MessageRole::User, "in Rome?"),
+                message(ChatRole::System, "Be brief."),
+                message(ChatRole::User, "Hello"),
+                message(ChatRole::Assistant, "Hi."),
+                message(ChatRole::User, "And"),
+                message(ChatRole::User, "in Rome?"),
             ],
             10,
         )
@@ -139,14 +145,14 @@ mod tests {
     #[test]
     fn messages_without_a_user_request_are_rejected() {
         assert_eq!(parse_messages(vec![], 3).unwrap_err().code.as_ref(), "request.messages");
-        assert_eq!(parse_messages(vec![message(MessageRole::Assistant, "x")], 3).unwrap_err().status, 422);
-        let many = vec![message(MessageRole::User, "x"); 4];
+        assert_eq!(parse_messages(vec![message(ChatRole::Assistant, "x")], 3).unwrap_err().status, 422);
+        let many = vec![message(ChatRole::User, "x"); 4];
         assert!(parse_messages(many, 3).unwrap_err().detail.contains("at most 3"));
     }
 
     #[test]
     fn oldest_messages_are_removed_but_not_instructions_or_the_request() {
-        use MessageRole::{Assistant, System, User};
+        use ChatRole::{Assistant, System, User};
         let texts = |messages: &[TextMessage]| -> Vec<String> {
             messages.iter().map(|message| message.text.clone()).collect()
         };
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn empty_answers_separate_requests() {
-        use MessageRole::{Assistant, User};
+        use ChatRole::{Assistant, User};
         let messages = [
             (Assistant, ""),
             (User, "a"),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::super::messages::{self, MessageRole, ParsedChat, TextMessage};
+use super::super::messages::{self, ChatRole, ParsedChat, TextMessage};
 use super::super::problem::Problem;
 use super::error::Error;
 use super::{MODEL, lenient};
@@ -229,9 +229,9 @@ impl InputMessage {
         let place = |field: &str| format!("messages[{at}].{field}");
         let own_tools = "a client's own tools are not supported";
         let role = match self.role.as_str() {
-            "system" | "developer" => MessageRole::System,
-            "user" => MessageRole::User,
-            "assistant" => MessageRole::Assistant,
+            "system" | "developer" => ChatRole::System,
+            "user" => ChatRole::User,
+            "assistant" => ChatRole::Assistant,
             "tool" | "function" if is_history => return Ok(None),
             "tool" | "function" => return Err(Error::unsupported(&place("role"), own_tools)),
             _ => {
@@ -245,8 +245,8 @@ impl InputMessage {
         let content = self.content.map(|content| content.into_text(role)).transpose();
         let content = content.map_err(|why| Error::unsupported(&place("content"), &why))?;
         match (role, content) {
-            (MessageRole::System, None) => Ok(None),
-            (MessageRole::User, None) => Err(Error::unsupported(&place("content"), "a message needs text")),
+            (ChatRole::System, None) => Ok(None),
+            (ChatRole::User, None) => Err(Error::unsupported(&place("content"), "a message needs text")),
             // An answer that was cut off keeps its place: the request before it is not repeated.
             (_, content) => Ok(Some(TextMessage { role, text: content.unwrap_or_default() })),
         }
@@ -255,7 +255,7 @@ impl InputMessage {
 
 impl MessageContent {
     /// The text, or why there is none.
-    fn into_text(self, role: MessageRole) -> Result<String, String> {
+    fn into_text(self, role: ChatRole) -> Result<String, String> {
         let parts = match self {
             Self::Text(text) => return Ok(text),
             Self::Parts(parts) => parts,
@@ -267,7 +267,7 @@ impl MessageContent {
                 ("text" | "input_text" | "output_text", None) => {
                     return Err(format!("a part of type `{}` needs `text`", part.kind));
                 }
-                ("refusal", _) if role == MessageRole::Assistant => {}
+                ("refusal", _) if role == ChatRole::Assistant => {}
                 (kind, _) => {
                     let kind: String = kind.chars().take(40).collect();
                     return Err(format!("parts of type `{kind}` are not supported: only `text` is"));
