@@ -77,9 +77,9 @@ pub enum CliCommand {
     /// Creates, lists, changes and revokes API keys
     Keys(KeysArgs),
     /// Lists tools, and switches them off and on while the server runs
-    Tools(super::switches_args::Tools),
+    Tools(super::switches_args::Switches),
     /// Lists models, and switches them off and on while the server runs
-    Models(super::switches_args::Models),
+    Models(super::switches_args::Switches),
     /// Lists tenants, drains them before maintenance, and resumes them
     Tenants(super::switches_args::Tenants),
     /// Lists and shows flows, and plans paths through their nodes

@@ -215,8 +215,7 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
         CliCommand::Approvals(approvals) => approvals.user.clone(),
         CliCommand::Documents(documents) => documents.user.clone(),
         CliCommand::Facts(facts) => facts.user.clone(),
-        CliCommand::Tools(tools) => tools.user.clone(),
-        CliCommand::Models(models) => models.user.clone(),
+        CliCommand::Tools(switches) | CliCommand::Models(switches) => switches.user.clone(),
         CliCommand::Tenants(tenants) => tenants.user.clone(),
         _ => None,
     };

@@ -5,20 +5,9 @@ use proscenium::run::TenantId;
 
 use super::arg_values::{label, tenant, user};
 
-/// `tools`
+/// `tools` and `models`
 #[derive(Debug, Clone, Args)]
-pub struct Tools {
-    /// The subcommand; the default is `list`
-    #[command(subcommand)]
-    pub what: Option<SwitchCommand>,
-    /// Who does it, instead of auth.default_user
-    #[arg(long, global = true, value_name = "NAME", value_parser = user)]
-    pub user: Option<String>,
-}
-
-/// `models`
-#[derive(Debug, Clone, Args)]
-pub struct Models {
+pub struct Switches {
     /// The subcommand; the default is `list`
     #[command(subcommand)]
     pub what: Option<SwitchCommand>,
