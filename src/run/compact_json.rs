@@ -15,6 +15,21 @@ pub struct CompactJson {
     value: OnceLock<Box<Value>>,
 }
 
+/// The texts and numbers of a value.
+pub(crate) fn plain_leaves(value: &Value) -> Vec<&Value> {
+    let mut leaves = Vec::new();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(list) => open.extend(list),
+            Value::Object(members) => open.extend(members.values()),
+            Value::String(_) | Value::Number(_) => leaves.push(value),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+    leaves
+}
+
 impl CompactJson {
     /// The value that a text of [`CompactJson::text`] stands for.
     pub(crate) fn of_text(text: &str) -> Self {

@@ -68,6 +68,7 @@ pub use approval::{
 pub use attempt::{AskReservation, Attempt};
 pub use calls::Calls;
 pub use compact_json::CompactJson;
+pub(crate) use compact_json::plain_leaves;
 pub use confirmation::UNCONFIRMED;
 pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};

@@ -13,7 +13,7 @@ use super::{MAX_CLAIM_CHARS, content_hash, packing};
 use crate::language::{figures, statements, text};
 use crate::run::{
     CallOrigin, DocumentQuote, DocumentSpan, Effect, FactEvidence, FactKind, FactSource, RunStatus, Turn,
-    TurnCall, TurnOrigin, call_key,
+    TurnCall, TurnOrigin, call_key, plain_leaves,
 };
 
 /// Most facts of one turn's calls.
@@ -417,19 +417,4 @@ fn named_values(members: &Map<String, Value>) -> String {
         other => format!("{name}: {other}"),
     };
     members.iter().filter(|(_, value)| !value.is_null()).map(named).collect::<Vec<_>>().join(", ")
-}
-
-/// The texts and numbers of a value.
-fn plain_leaves(value: &Value) -> Vec<&Value> {
-    let mut leaves = Vec::new();
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Array(list) => open.extend(list),
-            Value::Object(members) => open.extend(members.values()),
-            Value::String(_) | Value::Number(_) => leaves.push(value),
-            Value::Null | Value::Bool(_) => {}
-        }
-    }
-    leaves
 }

@@ -8,7 +8,9 @@ use super::instructions;
 use crate::planner::constraints;
 use crate::planner::facts::{self, plain_words, statements_of};
 use crate::planner::grounding::{DayNames, GroundingSources, as_written, has_invisible, untraced};
-use crate::run::{CallState, Context, Effect, Outcome, PlanMaker, RunState, RunStatus, TurnCall};
+use crate::run::{
+    CallState, Context, Effect, Outcome, PlanMaker, RunState, RunStatus, TurnCall, plain_leaves,
+};
 use crate::scene::{Catalogue, SceneTool};
 
 /// The names of the arguments that nobody said and no tool found.
@@ -172,16 +174,7 @@ impl<'a> CollectedSources<'a> {
 
 /// A result without the values that the call itself was given: a tool that repeats its input found nothing.
 fn without_echo<'a>(result: &'a Value, arguments: &Value) -> Cow<'a, Value> {
-    let mut given: Vec<&Value> = Vec::new();
-    let mut open = vec![arguments];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Array(list) => open.extend(list),
-            Value::Object(map) => open.extend(map.values()),
-            Value::String(_) | Value::Number(_) => given.push(value),
-            Value::Null | Value::Bool(_) => {}
-        }
-    }
+    let given = plain_leaves(arguments);
     if given.is_empty() {
         return Cow::Borrowed(result);
     }
