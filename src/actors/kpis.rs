@@ -142,7 +142,7 @@ impl Handle {
             lazy_notices: 1,
             metrics: server_metrics.clone(),
         };
-        let (shared, refusals) = (queue.clone(), server_metrics.clone());
+        let (shared, refusals) = (queue.clone(), server_metrics);
         let mailbox = Mailbox::new(supervision, move |is_first| Kpis {
             subscriber: subscriber(&shared, is_counting, traces.clone()),
             is_counting,

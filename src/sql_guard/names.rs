@@ -105,8 +105,8 @@ impl<'a> Resolver<'a> {
         // A recursive query has the columns of its first arm, which must not use the name yet.
         let columns = match &cte.query.body {
             QueryBody::Set(first, _) if cte.query.ctes.is_empty() => match self.body(first, scope) {
-                Ok((columns, _)) => renamed(columns, given.clone()),
-                Err(_) if !given.is_empty() => given.clone(),
+                Ok((columns, _)) => renamed(columns, given),
+                Err(_) if !given.is_empty() => given,
                 Err(refusal) => return Err(refusal),
             },
             _ => return self.query(&cte.query, scope).map(|columns| renamed(columns, given)),
