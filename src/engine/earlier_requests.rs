@@ -26,9 +26,6 @@ impl EarlierRequests {
     /// Reads the runs that had not ended, and those accepted within [`RETRY_WINDOW`] that wait or ended
     /// within [`ANSWERED_RETRY_WINDOW`]. Both are measured back from the last event, because the clock may
     /// have been changed while no server was running.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub(super) async fn read(store: &Store) -> Result<Self, Error> {
         let now = Timestamp::now();
         let now = store.last_event_at().await?.map_or(now, |last| last.min(now));
@@ -63,9 +60,6 @@ pub(super) async fn event_before_decision(
 impl Engine {
     /// The last event of a run before the decision by the request with this fingerprint; the beginning if the
     /// request started the run.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub(crate) async fn event_before_request(
         &self,
         tenant: &TenantId,

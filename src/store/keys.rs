@@ -210,9 +210,6 @@ impl Store {
     }
 
     /// The subset of these keys that are still valid and have the same role.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(super) async fn valid_keys(&self, held: &[HeldKey]) -> Result<HashSet<HeldKey>, Error> {
         let failed = |e| Error::database(self.path(), "look up keys", &e);
         let keys: Vec<ApiKey> = sqlx::query_as(

@@ -38,9 +38,6 @@ pub(super) fn write_results(connection: &Connection, rows: &[&JournalRow]) -> ru
 
 impl Store {
     /// The last result that was appended with the key, if its event is still there and can be read.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn last_result(
         &self,
         tenant: &TenantId,

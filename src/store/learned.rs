@@ -106,9 +106,6 @@ impl Store {
 
     /// The plans that a user may profit from and that succeeded at least `after` times, those said last first; at most
     /// 200. With a `flow`, the paths through it instead.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn learned_for_hints(
         &self,
         tenant: &TenantId,

@@ -85,9 +85,6 @@ impl Store {
     }
 
     /// Returns what is stored of a conversation, in one question.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn stored_session(
         &self,
         tenant: &TenantId,

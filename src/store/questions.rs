@@ -14,9 +14,6 @@ const MAX_QUESTIONS: u32 = 50;
 impl Store {
     /// The runs of a tenant that ended with a question to the user at `since` or later and whose request has
     /// the same beginning as `request`: newest first, at most 50.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn runs_with_question(
         &self,
         tenant: &TenantId,
@@ -36,9 +33,6 @@ impl Store {
     }
 
     /// Returns whether the tenant sent a request, accepted at `since` or later, that answers the question of `run`.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn is_answered(
         &self,
         tenant: &TenantId,

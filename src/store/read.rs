@@ -102,9 +102,6 @@ impl Store {
     }
 
     /// The events of a damaged run that can still be read, in order.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn readable_run_events(&self, run: RunId) -> Result<Vec<Event>, Error> {
         let stream = StreamId::Run(run);
         let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
@@ -256,9 +253,6 @@ impl Store {
     }
 
     /// The runs of all tenants that were accepted at `since` or later: the newest, at most `limit`, newest first.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn runs_accepted_since(
         &self,
         since: Timestamp,

@@ -218,9 +218,6 @@ impl TenantTables {
     }
 
     /// The result of the call that committed under an idempotency key, if it was kept with the commit.
-    ///
-    /// # Errors
-    /// `store.error`.
     pub(in crate::tools) async fn committed_result(&self, key: &str) -> Result<Option<Value>, ToolError> {
         let mut db = self.pool.acquire().await?;
         let found = self.find_commit(&mut db, &result_key(key)).await?;

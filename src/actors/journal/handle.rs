@@ -106,9 +106,6 @@ impl Handle {
 
     /// The last result that was appended with the key, if its event is still there. An append that is not written yet is
     /// not seen.
-    ///
-    /// # Errors
-    /// Database errors.
     pub(crate) async fn last_result(
         &self,
         tenant: &TenantId,

@@ -50,15 +50,9 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
     fn is_limited(&self, scope: BudgetScope) -> bool;
 
     /// What an account has spent and reserved; zero for an account of a run or conversation without holders.
-    ///
-    /// # Errors
-    /// The budget cannot be asked.
     async fn balance(&self, account: AccountKey) -> Result<AccountBalance, GuardUnavailable>;
 
     /// The figures of all accounts.
-    ///
-    /// # Errors
-    /// The budget cannot be asked.
     async fn report(&self) -> Result<BudgetReport, GuardUnavailable>;
 }
 

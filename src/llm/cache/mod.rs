@@ -38,9 +38,6 @@ pub trait ReplyCache: Send + Sync + std::fmt::Debug {
     fn mode(&self, caller: &Caller, purpose: Purpose) -> Mode;
 
     /// Looks a question up. Waits while an equal one is in progress.
-    ///
-    /// # Errors
-    /// The cache cannot be asked.
     async fn look_up(&self, key: CacheKey) -> Result<CacheLookup, GuardUnavailable>;
 
     /// Stores a reply that its reader accepted.
@@ -50,9 +47,6 @@ pub trait ReplyCache: Send + Sync + std::fmt::Debug {
     fn reject(&self, key: CacheKey);
 
     /// What happened since the start, and how many replies are stored.
-    ///
-    /// # Errors
-    /// The cache cannot be asked.
     async fn report(&self) -> Result<CacheReport, GuardUnavailable>;
 }
 

@@ -92,9 +92,6 @@ impl RestorePlace {
     }
 
     /// Removes what is left of a restore that changed nothing.
-    ///
-    /// # Errors
-    /// `store.io`.
     pub(super) fn clear(&self) -> Result<(), Error> {
         match std::fs::remove_dir_all(self.work()) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -136,9 +133,6 @@ impl RestorePlace {
     }
 
     /// Continues with what [`RestorePlace::commit`] has begun, wherever it stopped.
-    ///
-    /// # Errors
-    /// `store.io`.
     pub(super) fn finish(&self, report: &RestoreReport) -> Result<(), Error> {
         let (new, old) = (self.prepared(), self.work().join(OLD));
         // Once the database is in place, so is everything else.

@@ -26,9 +26,6 @@ struct AskedConversation {
 }
 
 /// Records in each conversation that its open question counts no more; returns their number.
-///
-/// # Errors
-/// Database errors.
 pub(super) async fn lapse_questions(store: &Store, copied: Timestamp, now: Timestamp) -> Result<u64, Error> {
     let failed = |e| Error::database(store.path(), "read the conversations", &e);
     let rows = sqlx::query(ASKED).fetch_all(store.pool()).await.map_err(failed)?;

@@ -67,9 +67,6 @@ async fn known_keys(old: &Path) -> Result<Vec<KnownKey>, Error> {
 }
 
 /// Revokes all keys of a store; returns how many were valid.
-///
-/// # Errors
-/// Database errors.
 pub(super) async fn revoke_all(store: &Store) -> Result<u64, Error> {
     let mut revoked = 0;
     for key in store.keys(None).await?.iter().filter(|key| key.revoked.is_none()) {
