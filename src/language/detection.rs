@@ -34,7 +34,7 @@ magazzino prezzo libro lascia \
 l i c adesso subito stasera sera mattina pomeriggio mese anno mostra elenca dammi manda invia apri chiudi blocca sblocca sposta disdici \
 riporta restituisci presta ordina compra paga ricarica segnala togli metti prendi fammi aiutami aiuto anticipa posticipa rimanda libera \
 conferma controlla trova scrivi buonasera sto sta stanno accordo va bene niente tutto tutti tutte conto saldo carta macchina auto visita \
-medico libri prestiti sala riunione richieste festivi piove nevica freddo caldo danno costa mancano restano malato soldi",
+medico libri prestiti sala riunione richieste festivi piove nevica freddo caldo danno costa mancano restano malato soldi no",
     ),
     (
         "en",
@@ -46,7 +46,7 @@ weather forecast number order cancel renew book loan find add city request as ta
 his her its all never mind back up out down good morning evening afternoon night help stop agreed right list send lend return block \
 unblock sell buy pay report open close lock unlock bring put keep set leave holidays public requests left account balance card car room \
 meeting doctor visit price stock restock sales overdue books loans rain raining snow cold warm sunny sick free everything nothing only \
-more im don cost",
+more im don cost no",
     ),
     (
         "fr",

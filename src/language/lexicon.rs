@@ -24,6 +24,14 @@ const WORD_PAIRS: &[(&str, &str, &str)] = &[
     ("bank", "holidays", "holidays"),
     ("public", "holiday", "holidays"),
     ("bank", "holiday", "holidays"),
+    ("working", "day", "holidays"),
+    ("working", "days", "holidays"),
+    ("giorno", "lavorativo", "holidays"),
+    ("giorni", "lavorativi", "holidays"),
+    ("jour", "ouvre", "holidays"),
+    ("jours", "ouvres", "holidays"),
+    ("dia", "laborable", "holidays"),
+    ("dias", "laborables", "holidays"),
     ("jour", "ferie", "holidays"),
     ("jours", "feries", "holidays"),
     ("nota", "spese", "expense"),
@@ -48,7 +56,7 @@ fara farai faranno sara saranno avra avro ci c ce the an and or of to for from b
 do does did doing have has had can could would should will shall may might must d s t ll re ve m not no yes if then than so as too also but please thanks thank hello hi hey \
 want wanted pending like need needs tell give let know get got make made us just only some any into about over up out off after before what which how \
 le les des du et ou je tu il nous vous mon ma mes est avec pour dans sur que qui quel quelle fait-il fera-t-il \
-wird noch viele wieviele meinen meiner meinem habe hab kann muss nummer sagen sag decir dime abbiamo \
+wird noch sind sont sospeso still encore todavia viele wieviele meinen meiner meinem habe hab kann muss nummer sagen sag decir dime abbiamo \
 der die das und oder ich du er wir ihr ein eine einen einem mit fur von zu im ist bitte mein meine wie was \
 el los las y o yo nosotros mi mis es con para por que cual una unos hace hara \
 os as um uma e com para meu minha";

@@ -5,7 +5,8 @@ use super::connectives::{match_connective, match_reversal};
 use super::entities::Entities;
 use super::lexicon;
 use super::mood;
-use super::pattern::is_verb;
+use super::opening_act::OpeningAct;
+use super::pattern::{is_verb, strip_fillers};
 use super::pronouns;
 use super::routing::ToolPlace;
 use super::speech::{self, Act, ActRun, Speech};
@@ -473,6 +474,16 @@ impl ClausePart<'_> {
         timed && rest.len() == 1 && verb
     }
 
+    /// Whether a part opens with an order to undo something, and the part before it does not: "book the 14th and cancel the 16th".
+    fn undoes_beside(&self, current: (usize, usize), next: (usize, usize)) -> bool {
+        let undoes = |(first, last): (usize, usize)| {
+            let words: Vec<&Token> = self.tokens[first..=last].iter().filter(|t| t.word).collect();
+            let verb = strip_fillers(&words).first().copied();
+            verb.is_some_and(|verb| OpeningAct::of(std::slice::from_ref(verb)) == Some(OpeningAct::Undo))
+        };
+        undoes(next) && !undoes(current)
+    }
+
     fn has_own_order(&self, first: usize, last: usize) -> bool {
         let part = &self.tokens[first..=last];
         let words: Vec<&Token> = part.iter().filter(|t| t.word).collect();
@@ -613,7 +624,8 @@ impl ClausePart<'_> {
                 !judge.has_verb_or_question(&words)
                     && judge.only_varies_values(&self.span_text(current.0, current.1), &words, l)
             });
-        apart && !self.only_adds_time(a, b) && !self.completes_statement(current, next, left, right, judge)
+        let only_adds_time = self.only_adds_time(a, b) && !self.undoes_beside(current, next);
+        apart && !only_adds_time && !self.completes_statement(current, next, left, right, judge)
     }
 }
 

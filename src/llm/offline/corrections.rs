@@ -30,7 +30,8 @@ static MARKERS: &Patterns = patterns![
     "ich meine/meinte",
     "besser gesagt",
     "entschuldigung/perdon/perdona/perdone",
-    "actually? make that/it",
+    "actually make? that/it?",
+    "make that/it",
     "scratch/strike that",
     "no? mejor dicho",
     "no? quiero/queria/quise decir",
@@ -70,11 +71,26 @@ pub(super) fn with_corrections(request: &str) -> Option<String> {
 pub(super) fn after_correction(clause: &str) -> &str {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
-    let mut next = 0;
+    let mut next = denied_value(&tokens, &words).unwrap_or(0);
     while let Some(end) = MARKERS.ends(&words, next).max().filter(|end| *end > next) {
         next = end;
     }
     words.get(next).filter(|_| next > 0).and_then(|word| clause.get(word.start..)).unwrap_or(clause)
+}
+
+/// The number of words that only say which value was not meant: "not Rome, (Milan)", "nicht am 14., (am 15.)".
+fn denied_value(tokens: &[Token], words: &[&Token]) -> Option<usize> {
+    let comma = tokens.iter().position(|token| token.raw == ",")?;
+    let denied = words.iter().take_while(|word| word.start < tokens[comma].start).count();
+    let (no, value) = words.get(..denied)?.split_first()?;
+    let is_small = |word: &&Token| {
+        plain_number(word).is_some()
+            || word.capital()
+            || word.is(LEADS)
+            || dates::is_calendar_word(&word.norm)
+    };
+    let denies = no.is(&["not", "no", "nope", "nein", "non", "nicht", "pas"]);
+    (denies && value.len() <= 4 && value.iter().all(is_small) && denied < words.len()).then_some(denied)
 }
 
 fn is_mark(token: &Token) -> bool {
@@ -206,6 +222,12 @@ mod tests {
         assert_eq!(after_correction("no, intendevo venerdì"), "venerdì");
         assert_eq!(after_correction("Ich meinte Freitag"), "Freitag");
         assert_eq!(after_correction("perdona, quería decir Sevilla"), "Sevilla");
+        assert_eq!(after_correction("not Rome, Milan"), "Milan");
+        assert_eq!(after_correction("Not the 14th, the 15th"), "the 15th");
+        assert_eq!(after_correction("non a Roma, a Milano"), "a Milano");
+        assert_eq!(after_correction("actually, tomorrow"), "tomorrow");
+        assert_eq!(after_correction("nein, in Mailand"), "in Mailand");
+        assert_eq!(after_correction("No thanks, I want Rome"), "No thanks, I want Rome");
         assert_eq!(after_correction("No"), "No");
         assert_eq!(after_correction("What about Friday?"), "What about Friday?");
     }

@@ -1,12 +1,13 @@
 //! Drafts the steps of a plan: routes each clause of a request to a tool according to its speech act.
 
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter as _};
+use super::corrections::after_correction;
 use super::doubts;
 use super::followup;
 use super::lexicon;
-use super::mood;
+use super::mood::{self, is_declaration};
 use super::pattern::strip_fillers;
-use super::plan::{OfflinePlanner, is_declaration};
+use super::plan::OfflinePlanner;
 use super::prompt::{Executed, PriorCall};
 use super::pronouns;
 use super::repeated_write;
@@ -69,6 +70,20 @@ impl OfflinePlanner {
             let (hit, purpose, unclear) = (again.hit, again.purpose, !again.is_clear);
             let draft = StepDraft { hit, purpose, link: ClauseLink::Next, refers_back: false, unclear };
             return self.only_allowed(vec![draft], Vec::new());
+        }
+        // "Not Rome, Milan": no refusal of anything, but another value for what was told.
+        if is_first
+            && after_correction(words).len() < words.len()
+            && self.told_last()
+            && let Some((hit, purpose)) = followup::resolve(words, &self.conversation, &self.index, &self.now)
+        {
+            let draft =
+                StepDraft { hit, purpose, link: ClauseLink::Next, refers_back: false, unclear: false };
+            return self.only_allowed(vec![draft], Vec::new());
+        }
+        let compared = if is_first { self.compared_reads(words) } else { Vec::new() };
+        if !compared.is_empty() {
+            return self.only_allowed(compared, Vec::new());
         }
         if self.is_small_talk(words) {
             return (Vec::new(), UnservedParts::default());
@@ -202,6 +217,14 @@ impl OfflinePlanner {
             _ => self.draft_asked(drafts, clause, act, near),
         }
         drafts.previous = Some(clause.clone());
+    }
+
+    /// Whether the last turn only told something.
+    fn told_last(&self) -> bool {
+        let calls = self.conversation.turns.last().map_or(&[][..], |turn| &turn.calls);
+        let is_read =
+            |call: &PriorCall| self.index.named(&call.scene, &call.tool).is_some_and(|hit| !self.writes(hit));
+        !calls.is_empty() && calls.iter().all(is_read)
     }
 
     /// "And the milk jug?": the read of the turn before for another value, also where its words are those of a write.

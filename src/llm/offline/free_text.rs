@@ -8,6 +8,7 @@ use super::lexicon;
 use super::pattern;
 use super::pronouns;
 use super::schema::{ArgumentField, ArgumentKind};
+use super::scored_clause::asks_how_many;
 use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{Features, Token, features};
@@ -117,8 +118,12 @@ pub(super) fn fill(
     }
 }
 
-/// Whether a span is the whole request, which is never the value of its own argument.
+/// Whether a span is the whole request, which is never the value of its own argument: but "do we still have teapots?" says
+/// nothing but what is counted.
 fn is_whole_request(source: &SourceText, first: usize, last: usize) -> bool {
+    if first > 0 && asks_how_many(&source.tokens) {
+        return false;
+    }
     let said = |i: &usize| {
         let token = &source.tokens[*i];
         token.word && !lexicon::is_stop_word(&token.norm) && !lexicon::is_pleasantry(&token.norm)

@@ -125,7 +125,7 @@ pub(super) fn recall(
 }
 
 /// The argument of an earlier call with the same name.
-fn argument_by_name(arguments: &Value, field: &ArgumentField) -> Option<Value> {
+pub(super) fn argument_by_name(arguments: &Value, field: &ArgumentField) -> Option<Value> {
     arguments.get(&field.name).filter(|v| !v.is_null() && !v.is_object() && !v.is_array()).cloned()
 }
 
@@ -152,9 +152,14 @@ pub(super) fn is_requester_name(
     }
     let user =
         field.mentions(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
-    let mine = text::tokens(&format!("{purpose} {request}")).iter().any(|t| {
+    const OTHERS: &[&str] = &[
+        "colleague", "colleagues", "coworkers", "team", "collega", "colleghi", "colleghe", "collegue",
+        "collegues", "equipe", "kollegen", "kolleginnen", "kollege", "companeros", "equipo",
+    ];
+    let said = text::tokens(&format!("{purpose} {request}"));
+    let mine = said.iter().any(|t| {
         t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"])
-    });
+    }) && !said.iter().any(|t| t.is(OTHERS));
     user && mine && !may_write(tool)
 }
 

@@ -491,3 +491,24 @@ pub(super) fn asks_to_be_told(words: &[&Token]) -> bool {
         ])
     })
 }
+/// Whether the words state a fact and ask for nothing: "la stampante è rotta", "we are four".
+pub(super) fn is_declaration(tokens: &[Token]) -> bool {
+    let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
+    let question = words.first().is_some_and(|t| lexicon::is_question_word(&t.norm))
+        || tokens.iter().any(|t| t.raw == "?");
+    let wish = words.iter().take(6).any(|t| {
+        t.is(&[
+            "vorrei", "voglio", "dimmi", "dammi", "fammi", "puoi", "potresti", "can", "could", "please",
+            "want", "like", "mostrami",
+        ])
+    });
+    let verb = words.iter().any(|t| {
+        t.lower == "è"
+            || t.is(&[
+                "is", "are", "am", "sono", "siamo", "non", "not", "was", "ho", "hanno", "ha", "have", "has",
+                "it", "deve", "devo", "must", "mi", "we",
+            ])
+    });
+    let opens = words.first().is_some_and(|t| lexicon::is_action(&t.features().concepts));
+    !question && !wish && !opens && verb
+}

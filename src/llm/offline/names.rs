@@ -436,7 +436,9 @@ pub(super) fn fill_without_candidate(
                 super::free_text::remaining_text(source, &[], fields)
             }
             ArgumentKind::Place if words <= 3 => unknown_after_subject(source).map(|i| (i, i)),
-            ArgumentKind::Thing if field.is_name() => unknown_object(source, verbs, fields),
+            // "Order 5 boxes of paper": what is counted is the thing, also where its words are known.
+            ArgumentKind::Thing if field.is_name() => unknown_object(source, verbs, fields)
+                .or_else(|| object_noun(source, verbs, fields).filter(|span| is_counted(source, span.0))),
             ArgumentKind::Thing => object_noun(source, verbs, fields),
             _ => None,
         };
@@ -445,6 +447,11 @@ pub(super) fn fill_without_candidate(
             source.take(a, b);
         }
     }
+}
+
+/// Whether a number stands directly before a token.
+fn is_counted(source: &SourceText, at: usize) -> bool {
+    source.found.numbers.iter().any(|number| number.last + 1 == at)
 }
 
 /// "Meteo roma": an unknown word after a known one in a very short text.

@@ -64,7 +64,7 @@ cancel delete remove drop withdraw revoke void undo clear erase discard dismiss 
 unsubscribe unregister unbook";
 
 /// Verbs that change something that is there.
-const CHANGE_VERBS: &str = "\
+pub(super) const CHANGE_VERBS: &str = "\
 move reschedule postpone shift change modify edit alter extend shorten prolong delay sposta spostare spostami rimanda rinvia \
 posticipa anticipa cambia cambiare modifica modificare prolunga allunga estendi accorcia riduci verschiebe verschieben andere andern \
 verlangere verlangern verkurze deplace reporte decale modifie prolonge raccourcis mueve mover cambiar modificar aplaza extiende \

@@ -57,6 +57,11 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let mut plan = if asked.is_change() {
         before = prompt.json("plan");
         planner.changed_plan(&asked, &before)
+    } else if asked.is_first
+        && planner.pending.is_none()
+        && let Some(change) = planner.changed_write(&asked.words)
+    {
+        planner.plan_for_change(change, (asked.first, asked.max), prompt.language())
     } else {
         planner.new_plan(&asked, &prompt.lines(section), &prompt.chatbot_instructions())
     };
@@ -64,10 +69,15 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     // What the request itself forbids is told as it is.
     if plan["needs_execution"] == false
         && plan["unserved"].is_null()
-        && may_answer(request)
+        && plan["answer"].is_null()
         && let Some(answer) = answer::answer_in_plan(prompt)
     {
         plan["answer"] = json!(answer);
+    }
+    if !may_answer(request)
+        && let Some(plan) = plan.as_object_mut()
+    {
+        plan.remove("answer");
     }
     plan
 }
@@ -419,6 +429,16 @@ impl OfflinePlanner {
         let (known, unknown): (Vec<&text::Token>, Vec<&text::Token>) =
             own.iter().skip(1).filter(|t| !is_plain(t)).partition(|t| is_mentioned(t));
         let nothing = known.is_empty();
+        // "Break a teapot": an order for some of a thing is no question about it.
+        let takes_some = own.get(1).is_some_and(|t| {
+            t.is(&["a", "an", "un", "uno", "una", "ein", "eine", "einen", "une"])
+                || number_words::spoken(&t.norm).is_some()
+                || t.digit()
+        });
+        let asks = tokens.last().is_some_and(|end| end.raw == "?");
+        if takes_some && !asks && !self.writes(hit) && !is_mentioned(verb) {
+            return true;
+        }
         !unknown.is_empty()
             && if self.writes(hit) { nothing && !is_mentioned(verb) } else { nothing || !is_mentioned(verb) }
     }
@@ -498,7 +518,7 @@ impl OfflinePlanner {
     }
 
     /// The plan of some drafts, numbered from `first`. `unserved` are the clauses that no scene serves.
-    fn build_plan(
+    pub fn build_plan(
         &self,
         mut drafts: Vec<StepDraft>,
         unserved: &UnservedParts,
@@ -640,28 +660,6 @@ fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
         }
     }
     all
-}
-
-/// Whether the words state a fact and ask for nothing: "la stampante è rotta", "we are four".
-pub(super) fn is_declaration(tokens: &[text::Token]) -> bool {
-    let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
-    let question = words.first().is_some_and(|t| lexicon::is_question_word(&t.norm))
-        || tokens.iter().any(|t| t.raw == "?");
-    let wish = words.iter().take(6).any(|t| {
-        t.is(&[
-            "vorrei", "voglio", "dimmi", "dammi", "fammi", "puoi", "potresti", "can", "could", "please",
-            "want", "like", "mostrami",
-        ])
-    });
-    let verb = words.iter().any(|t| {
-        t.lower == "è"
-            || t.is(&[
-                "is", "are", "am", "sono", "siamo", "non", "not", "was", "ho", "hanno", "ha", "have", "has",
-                "it", "deve", "devo", "must", "mi", "we",
-            ])
-    });
-    let opens = words.first().is_some_and(|t| lexicon::is_action(&t.features().concepts));
-    !question && !wish && !opens && verb
 }
 
 /// Whether a clause begins with an order, also one whose verb nobody knows: "gift-wrap a milk jug".

@@ -37,6 +37,11 @@ pub(super) fn is_suffixed(norm: &str) -> bool {
 /// Pronouns that French joins to an order by a hyphen, and those that Spanish and Italian append to one.
 const JOINED: &[&str] = &["la", "le", "les", "lo", "los", "las", "li"];
 
+/// A word without each pronoun that may be joined to its end: "spostale" → "sposta".
+pub(super) fn without_joined(norm: &str) -> impl Iterator<Item = &str> {
+    JOINED.iter().filter_map(|pronoun| norm.strip_suffix(pronoun)).map(|verb| verb.trim_end_matches('-'))
+}
+
 /// A text whose first word is an order with a joined object pronoun, with the pronoun as a word of its own: "chiudilo" →
 /// "chiudi lo", "ferme-le" → "ferme le", "ciérrala" → "cierra la". `is_known` says whether a word is a verb that somebody
 /// knows; `None` where there is no such order.

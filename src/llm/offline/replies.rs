@@ -54,8 +54,11 @@ impl OfflinePlanner {
         let is_whole = same && self.filled(target, &clause.text).missing(fields).is_empty();
         // "Shall I …?" lacks nothing, and only a yes answers it.
         let asks_consent = pending.question.missing.is_empty();
+        let changed = || self.with_other_value(&pending.purpose, &clause.text).filter(|_| asks_consent);
         let purpose = if is_whole {
             clause.text.clone()
+        } else if let Some(purpose) = changed() {
+            purpose
         } else {
             let is_day = |f: &ArgumentField| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime);
             let lacks_day = !asks_consent && missing.iter().any(is_day);

@@ -559,10 +559,21 @@ fn asks_members(tokens: &[Token]) -> bool {
     asks_who || words.iter().skip(1).any(|word| word.among(OTHERS) && !word.capital())
 }
 
-/// Whether a text begins by asking how many there are: "how many …", "quante …".
+/// Whether a text begins by asking how many there are, or if there are any: "how many …", "quante …", "do we still have …".
 pub(super) fn asks_how_many(tokens: &[Token]) -> bool {
     const MANY: &[&str] = &["many", "quanti", "quante", "viele", "combien", "cuantos", "cuantas"];
-    tokens.iter().filter(|t| t.word).take(3).any(|t| t.is(MANY))
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let have = patterns![
+        "do/have we/you still have/got any?",
+        "do we have/got any?",
+        "abbiamo ancora?",
+        "avete/ci sono ancora",
+        "haben wir/sie noch",
+        "avons-nous/avez-vous encore des",
+        "tenemos/quedan todavia/aun?",
+    ];
+    let asks = tokens.last().is_some_and(|end| end.raw == "?");
+    words.iter().take(3).any(|t| t.is(MANY)) || asks && pattern::any(&words, 0, have).is_some()
 }
 
 /// Words that ask for an amount.

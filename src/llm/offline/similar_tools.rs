@@ -131,7 +131,8 @@ impl OfflinePlanner {
         let undoes = strip_fillers(&tokens.iter().filter(|t| t.word).collect::<Vec<_>>())
             .first()
             .is_some_and(|verb| OpeningAct::of(std::slice::from_ref(verb)) == Some(OpeningAct::Undo));
-        let done = self.conversation.turns.last().map_or(&[][..], |turn| &turn.calls);
+        let called = self.conversation.turns.iter().rev().find(|turn| !turn.calls.is_empty());
+        let done = called.map_or(&[][..], |turn| &turn.calls);
         let written =
             |call: &PriorCall| self.index.named(&call.scene, &call.tool).filter(|hit| self.writes(*hit));
         let mut scenes = done.iter().filter_map(written).map(|hit| hit.scene).peekable();

@@ -16,6 +16,7 @@ mod halves;
 mod lists;
 mod modify;
 mod more;
+mod other_values;
 mod paraphrases;
 mod prepared;
 mod readers;
