@@ -70,7 +70,7 @@ fn compares(words: &str, is_known: impl Fn(&Token) -> bool) -> bool {
         lexicon::is_stop_word(&token.norm) || lexicon::is_pleasantry(&token.norm) || token.is(ONES)
     };
     if let Some(end) = COMPARE.ends(own, 0).max() {
-        return own[end..].iter().all(|token| is_small(token));
+        return own[end..].iter().all(&is_small);
     }
     let Some((_, rest)) = own.split_first().filter(|(which, _)| which.is(WHICH)) else { return false };
     let is_comparative = |at: usize| {
