@@ -65,15 +65,9 @@ pub(super) fn answer(prompt: &PromptText) -> String {
         Talk::Thanks => lang
             .pick(["Prego!", "You are welcome!", "Je vous en prie !", "Gern geschehen!", "¡De nada!"])
             .to_owned(),
-        Talk::Withdrawal => lang
-            .pick([
-                "Va bene, non faccio nulla.",
-                "All right, nothing was done.",
-                "D'accord, je ne fais rien.",
-                "In Ordnung, ich unternehme nichts.",
-                "De acuerdo, no hago nada.",
-            ])
-            .to_owned(),
+        Talk::Withdrawal => {
+            withdrawn(conversation.turns.last().is_some_and(|turn| !turn.calls.is_empty()), lang)
+        }
         Talk::Help => format!("{}{can}", languages_notice(&prompt.language_code())),
         Talk::Other => {
             let sorry = lang.pick([
@@ -86,6 +80,27 @@ pub(super) fn answer(prompt: &PromptText) -> String {
             format!("{}{sorry} {can}", languages_notice(&prompt.language_code())).trim().to_owned()
         }
     }
+}
+
+/// The reply to who takes a request back. What the turn before did stays.
+fn withdrawn(was_called: bool, lang: Lang) -> String {
+    let sentence = match was_called {
+        false => lang.pick([
+            "Va bene, non faccio nulla.",
+            "All right, nothing was done.",
+            "D'accord, je ne fais rien.",
+            "In Ordnung, ich unternehme nichts.",
+            "De acuerdo, no hago nada.",
+        ]),
+        true => lang.pick([
+            "Va bene, non faccio altro.",
+            "All right, I do nothing more.",
+            "D'accord, je ne fais rien de plus.",
+            "In Ordnung, ich unternehme nichts weiter.",
+            "De acuerdo, no hago nada más.",
+        ]),
+    };
+    sentence.to_owned()
 }
 
 /// Says which languages are understood, to who writes in another one; in that language where it has a sentence, and in

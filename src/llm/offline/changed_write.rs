@@ -1,4 +1,4 @@
-//! Requests for another value of the write that was done last: "actually make it 15 December", "spostale al 15", "lieber am Freitag".
+//! Requests for another value of the write that was done last: "actually make it 15 December", "spostale al 15", "doch lieber am 15. Dezember".
 //!
 //! A tool of the scene that changes what was done takes the value. Where there is none, nothing is written: neither the undoing
 //! nor a second write was asked for, and after a confirmed undoing a refused second write would leave the user with nothing. The
@@ -55,7 +55,7 @@ static PREFERS: &Patterns = patterns![
 ];
 
 /// What is to be done about a change.
-pub(super) enum Change {
+pub(super) enum WriteChange {
     /// A step with this tool for these words; `is_clear`: without a question.
     Step { hit: Hit, purpose: String, is_clear: bool },
     /// Nothing here changes it: the words that led to it, and those with the new value.
@@ -64,7 +64,7 @@ pub(super) enum Change {
 
 impl OfflinePlanner {
     /// What is to be done about a request that only names another value for the write that was done last; `None` for any other.
-    pub fn changed_write(&self, words: &str) -> Option<Change> {
+    pub fn changed_write(&self, words: &str) -> Option<WriteChange> {
         if repeated_write::resolve(words, &self.conversation, &self.index, &self.now).is_some() {
             return None;
         }
@@ -83,12 +83,14 @@ impl OfflinePlanner {
         let mut tools = self.tools_that_change(hit.scene, call, words);
         Some(match (tools.next(), tools.next()) {
             (Some(tool), None) if tool.place() != hit.place() => {
-                Change::Step { hit: tool, purpose: words.to_owned(), is_clear: false }
+                WriteChange::Step { hit: tool, purpose: words.to_owned(), is_clear: false }
             }
-            (Some(_), None) if let Some(purpose) = instead => Change::Step { hit, purpose, is_clear: true },
+            (Some(_), None) if let Some(purpose) = instead => {
+                WriteChange::Step { hit, purpose, is_clear: true }
+            }
             (_, _) => {
                 let done = done.map(|done| text::shorten_to_words(&text::one_line(&done), 120));
-                Change::Explained { done, instead }
+                WriteChange::Explained { done, instead }
             }
         })
     }
@@ -101,15 +103,15 @@ impl OfflinePlanner {
     }
 
     /// The plan for a change, with its first step and the maximum number of steps.
-    pub fn plan_for_change(&self, change: Change, (first, max): (u32, usize), lang: Lang) -> Value {
+    pub fn plan_for_change(&self, change: WriteChange, (first, max): (u32, usize), lang: Lang) -> Value {
         match change {
-            Change::Step { hit, purpose, is_clear } => {
+            WriteChange::Step { hit, purpose, is_clear } => {
                 let link = ClauseLink::Next;
                 let draft = StepDraft { hit, purpose, link, refers_back: false, unclear: !is_clear };
                 let (drafts, unserved) = self.only_allowed(vec![draft], Vec::new());
                 self.build_plan(drafts, &unserved, first, max)
             }
-            Change::Explained { done, instead } => {
+            WriteChange::Explained { done, instead } => {
                 let answer = explanation(done.as_deref(), instead.as_deref(), lang);
                 let reasoning = "Nothing changes what was done.";
                 json!({"needs_execution": false, "reasoning": reasoning, "steps": [], "answer": answer})

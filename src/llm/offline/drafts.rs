@@ -64,26 +64,9 @@ impl OfflinePlanner {
     /// Drafts the steps of a request. Also returns the clauses that no tool serves.
     pub fn draft_steps(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, UnservedParts) {
         let is_first = self.pending.is_none() && executed.is_empty() && !self.orders_only;
-        if is_first
-            && let Some(again) = repeated_write::resolve(words, &self.conversation, &self.index, &self.now)
-        {
-            let (hit, purpose, unclear) = (again.hit, again.purpose, !again.is_clear);
-            let draft = StepDraft { hit, purpose, link: ClauseLink::Next, refers_back: false, unclear };
-            return self.only_allowed(vec![draft], Vec::new());
-        }
-        // "Not Rome, Milan": no refusal of anything, but another value for what was told.
-        if is_first
-            && after_correction(words).len() < words.len()
-            && self.told_last()
-            && let Some((hit, purpose)) = followup::resolve(words, &self.conversation, &self.index, &self.now)
-        {
-            let draft =
-                StepDraft { hit, purpose, link: ClauseLink::Next, refers_back: false, unclear: false };
-            return self.only_allowed(vec![draft], Vec::new());
-        }
-        let compared = if is_first { self.compared_reads(words) } else { Vec::new() };
-        if !compared.is_empty() {
-            return self.only_allowed(compared, Vec::new());
+        let of_last_turn = if is_first { self.steps_of_last_turn(words) } else { Vec::new() };
+        if !of_last_turn.is_empty() {
+            return self.only_allowed(of_last_turn, Vec::new());
         }
         if self.is_small_talk(words) {
             return (Vec::new(), UnservedParts::default());
@@ -121,6 +104,33 @@ impl OfflinePlanner {
         }
         self.doubt_writes(words, &mut drafts.list);
         self.only_allowed(drafts.list, drafts.unserved)
+    }
+
+    /// The steps of a request that only says what is different from the turn before, or asks more about its things.
+    fn steps_of_last_turn(&self, words: &str) -> Vec<StepDraft> {
+        let step = |hit, purpose, unclear| StepDraft {
+            hit,
+            purpose,
+            link: ClauseLink::Next,
+            refers_back: false,
+            unclear,
+        };
+        if let Some(again) = repeated_write::resolve(words, &self.conversation, &self.index, &self.now) {
+            return vec![step(again.hit, again.purpose, !again.is_clear)];
+        }
+        // "Not Rome, Milan": no refusal of anything, but another value for what was told. "Both on Monday" is one, too.
+        let corrects = after_correction(words).len() < words.len() || followup::opens_with_both(words);
+        if corrects
+            && self.told_last()
+            && let Some((hit, purpose)) = followup::resolve(words, &self.conversation, &self.index, &self.now)
+        {
+            return vec![step(hit, purpose, false)];
+        }
+        let told = self.reads_of_told_subject(words);
+        if told.is_empty() {
+            return self.compared_reads(words);
+        }
+        told.into_iter().map(|(hit, purpose)| step(hit, purpose, false)).collect()
     }
 
     /// Steps with tools that may be called; the words of the others join those that no tool serves.

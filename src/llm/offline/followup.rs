@@ -133,9 +133,17 @@ fn last_date(turn: &PriorTurn) -> Option<Date> {
     texts.filter_map(|text| text.parse().ok()).max()
 }
 
+/// Words for all things of the turn before.
+const BOTH: &[&str] = &["both", "entrambi", "entrambe", "beide", "ambos", "ambas"];
+
+/// Whether the first word is one for all things of the turn before: "both on Monday".
+pub(super) fn opens_with_both(clause: &str) -> bool {
+    text::tokens(clause).iter().find(|token| token.word).is_some_and(|first| first.is(BOTH))
+}
+
 /// Whether a word only leads to a value.
 fn is_small(token: &Token) -> bool {
-    lexicon::is_stop_word(&token.norm) || token.is(&["en", "dans", "nach"])
+    lexicon::is_stop_word(&token.norm) || token.is(&["en", "dans", "nach"]) || token.is(BOTH)
 }
 
 /// Whether the words are little more than a new value.

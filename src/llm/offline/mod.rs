@@ -64,6 +64,7 @@ mod slots;
 mod small_talk;
 mod source;
 mod speech;
+mod told_subject;
 mod tuples;
 mod verdict;
 mod weights;
