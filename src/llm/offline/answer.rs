@@ -65,9 +65,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
         Talk::Thanks => lang
             .pick(["Prego!", "You are welcome!", "Je vous en prie !", "Gern geschehen!", "¡De nada!"])
             .to_owned(),
-        Talk::Withdrawal => {
-            withdrawn(conversation.turns.last().is_some_and(|turn| !turn.calls.is_empty()), lang)
-        }
+        Talk::Withdrawal => withdrawn(&conversation, lang),
         Talk::Help => format!("{}{can}", languages_notice(&prompt.language_code())),
         Talk::Other => {
             let sorry = lang.pick([
@@ -83,8 +81,8 @@ pub(super) fn answer(prompt: &PromptText) -> String {
 }
 
 /// The reply to who takes a request back. What the turn before did stays.
-fn withdrawn(was_called: bool, lang: Lang) -> String {
-    let sentence = match was_called {
+fn withdrawn(conversation: &Conversation, lang: Lang) -> String {
+    let sentence = match conversation.turns.last().is_some_and(|turn| !turn.calls.is_empty()) {
         false => lang.pick([
             "Va bene, non faccio nulla.",
             "All right, nothing was done.",

@@ -58,7 +58,7 @@ static PREFERS: &Patterns = patterns![
 pub(super) enum WriteChange {
     /// A step with this tool for these words; `is_clear`: without a question.
     Step { hit: Hit, purpose: String, is_clear: bool },
-    /// Nothing here changes it: the words that led to it, and those with the new value.
+    /// No tool takes the value: the words that led to it, and those with the new value.
     Explained { done: Option<String>, instead: Option<String> },
 }
 
@@ -113,7 +113,7 @@ impl OfflinePlanner {
             }
             WriteChange::Explained { done, instead } => {
                 let answer = explanation(done.as_deref(), instead.as_deref(), lang);
-                let reasoning = "Nothing changes what was done.";
+                let reasoning = "No tool takes the new value.";
                 json!({"needs_execution": false, "reasoning": reasoning, "steps": [], "answer": answer})
             }
         }
@@ -159,25 +159,25 @@ impl OfflinePlanner {
     }
 }
 
-/// What is said where nothing changes what was done.
+/// What is said where no tool takes the new value.
 fn explanation(done: Option<&str>, instead: Option<&str>, lang: Lang) -> String {
     let quoted = |text: &str| format!("«{text}»");
     let what = done.map_or_else(|| lang.pick(["Questo", "This", "Ceci", "Das", "Esto"]).to_owned(), quoted);
     let how = match lang {
         Lang::It => format!(
-            "{what} è già fatto, e qui nulla può modificarlo. Per sostituirlo, prima annullalo, se si può, e poi"
+            "{what} è già fatto, e non l'ho modificato. Per sostituirlo, prima annullalo, se si può, e poi"
         ),
         Lang::Fr => format!(
-            "{what} est déjà fait, et rien ici ne peut le modifier. Pour le remplacer, annulez-le d'abord, si c'est possible, puis"
+            "{what} est déjà fait, et je ne l'ai pas modifié. Pour le remplacer, annulez-le d'abord, si c'est possible, puis"
         ),
         Lang::De => format!(
-            "{what} ist schon erledigt und lässt sich hier nicht ändern. Um es zu ersetzen, machen Sie es zuerst rückgängig, falls das möglich ist, und"
+            "{what} ist schon erledigt, und ich habe nichts daran geändert. Um es zu ersetzen, machen Sie es zuerst rückgängig, falls das möglich ist, und"
         ),
         Lang::Es => format!(
-            "{what} ya está hecho y aquí nada puede modificarlo. Para sustituirlo, anúlelo primero, si se puede, y luego"
+            "{what} ya está hecho, y no lo he modificado. Para sustituirlo, anúlelo primero, si se puede, y luego"
         ),
         Lang::En => format!(
-            "{what} is done already, and nothing here can change it. To replace it, cancel it first, if that can be done, and then"
+            "{what} is done already, and I have not changed it. To replace it, cancel it first, if that can be done, and then"
         ),
     };
     let then = match instead {
@@ -197,6 +197,7 @@ fn explanation(done: Option<&str>, instead: Option<&str>, lang: Lang) -> String 
     };
     format!("{how} {then}")
 }
+
 /// Whether a text has a word like a noun.
 fn names(text: &str, noun: &Token) -> bool {
     text::tokens(text).iter().any(|token| token.word && token.features().similarity(&noun.features()) > 0.8)

@@ -1,4 +1,4 @@
-//! Questions that compare what was told before: "which one is warmer?", "compare them", "e qual è il più caro?". All that they
+//! Questions that compare earlier results: "which one is warmer?", "compare them", "e qual è il più caro?". All that they
 //! compare is told again, side by side.
 
 use super::clauses::ClauseLink;
@@ -21,7 +21,7 @@ const WHICH: &[&str] = &[
     "quelle", "ou", "qui", "welche", "welcher", "welches", "wo", "wer", "cual", "donde", "quien",
 ];
 
-/// Orders to compare what was told.
+/// Orders to compare earlier results.
 static COMPARE: &Patterns = patterns![
     "compare/both them/these/those/both/the? two?",
     "confronta/confrontali/confrontale/paragonali/paragonale li/le/i? due?",
@@ -89,7 +89,7 @@ fn compares(words: &str, is_known: impl Fn(&Token) -> bool) -> bool {
 }
 
 impl OfflinePlanner {
-    /// The reads of a question that compares what was told before: those of the last turn that told something, and of the turns
+    /// The reads of a question that compares earlier results: those of the last turn that told something, and of the turns
     /// before it that called the same tool, if together they told more than one thing.
     pub fn compared_reads(&self, words: &str) -> Vec<StepDraft> {
         let is_known = |token: &Token| self.index.has_similar_word(&token.features());

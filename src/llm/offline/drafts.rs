@@ -118,7 +118,7 @@ impl OfflinePlanner {
         if let Some(again) = repeated_write::resolve(words, &self.conversation, &self.index, &self.now) {
             return vec![step(again.hit, again.purpose, !again.is_clear)];
         }
-        // "Not Rome, Milan": no refusal of anything, but another value for what was told. "Both on Monday" is one, too.
+        // "Not Rome, Milan": no refusal of anything, but another value for the last read. "Both on Monday" is one, too.
         let corrects = after_correction(words).len() < words.len() || followup::opens_with_both(words);
         if corrects
             && self.told_last()
@@ -126,11 +126,11 @@ impl OfflinePlanner {
         {
             return vec![step(hit, purpose, false)];
         }
-        let told = self.reads_of_told_subject(words);
-        if told.is_empty() {
+        let counted = self.reads_of_quantity_question(words);
+        if counted.is_empty() {
             return self.compared_reads(words);
         }
-        told.into_iter().map(|(hit, purpose)| step(hit, purpose, false)).collect()
+        counted.into_iter().map(|(hit, purpose)| step(hit, purpose, false)).collect()
     }
 
     /// Steps with tools that may be called; the words of the others join those that no tool serves.

@@ -1,4 +1,4 @@
-//! Follow-ups that name another value for what was done, or compare what was told.
+//! Follow-ups that name another value for what was done, or compare earlier results.
 
 use serde_json::{Value, json};
 

@@ -63,7 +63,7 @@ const HOW_MUCH: &[&[&str]] =
 
 impl OfflinePlanner {
     /// The reads for a question about a quantity of something that it does not name, and the question with each of its things.
-    pub fn reads_of_told_subject(&self, words: &str) -> Vec<(Hit, String)> {
+    pub fn reads_of_quantity_question(&self, words: &str) -> Vec<(Hit, String)> {
         let Some(question) = QuantityQuestion::of(words) else { return Vec::new() };
         let mut turns = self.conversation.turns.iter().rev().take(MAX_TURNS);
         let calls = turns.find(|turn| !turn.calls.is_empty()).map_or(&[][..], |turn| &turn.calls);
