@@ -20,7 +20,7 @@ mod installed {
         /// Called at each crash point with `before` or `after`, the event's name and its run's request.
         pub reached: fn(when: &str, event: &str, request: &str),
         /// Overrides the maximum number of events of a run, which a test could not reach otherwise.
-        pub most_events: Option<u64>,
+        pub max_events: Option<u64>,
     }
 
     static POINTS: OnceLock<Points> = OnceLock::new();
@@ -36,15 +36,15 @@ mod installed {
         }
     }
 
-    pub(crate) fn most_events(most: u64) -> u64 {
-        POINTS.get().and_then(|points| points.most_events).unwrap_or(most)
+    pub(crate) fn max_events(max: u64) -> u64 {
+        POINTS.get().and_then(|points| points.max_events).unwrap_or(max)
     }
 }
 
 #[cfg(any(feature = "crash-points", debug_assertions))]
 pub use installed::{Points, install};
 #[cfg(any(feature = "crash-points", debug_assertions))]
-pub(crate) use installed::{most_events, point};
+pub(crate) use installed::{max_events, point};
 
 /// A crash point; does nothing here.
 #[cfg(not(any(feature = "crash-points", debug_assertions)))]
@@ -52,6 +52,6 @@ pub(crate) fn point(_: &str, _: &str, _: &str) {}
 
 /// The maximum number of events of a run.
 #[cfg(not(any(feature = "crash-points", debug_assertions)))]
-pub(crate) fn most_events(most: u64) -> u64 {
-    most
+pub(crate) fn max_events(max: u64) -> u64 {
+    max
 }

@@ -110,9 +110,8 @@ impl Fault {
     /// The same fault with a retry delay, at most what every reader of JSON can read.
     #[must_use]
     pub fn after(mut self, wait: Option<Duration>) -> Self {
-        const MOST: u64 = (1 << 53) - 1;
-        self.retry_after_ms =
-            wait.map(|wait| u64::try_from(wait.as_millis()).map_or(MOST, |ms| ms.min(MOST)));
+        const MAX: u64 = (1 << 53) - 1;
+        self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).map_or(MAX, |ms| ms.min(MAX)));
         self
     }
 }

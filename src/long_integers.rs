@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// Fewer digits than this always fit 64 bits.
-const LONG: usize = 19;
+const MIN_DIGITS: usize = 19;
 
 /// Parses JSON, with integers beyond 64 bits as texts.
 ///
@@ -22,7 +22,7 @@ pub fn parse(json: &[u8]) -> serde_json::Result<Value> {
 /// Whether this is an integer, as JSON writes it, that 64 bits cannot hold.
 pub(crate) fn is_long_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    digits.len() >= LONG
+    digits.len() >= MIN_DIGITS
         && !digits.starts_with('0')
         && digits.bytes().all(|byte| byte.is_ascii_digit())
         && text.parse::<i64>().is_err()

@@ -12,12 +12,12 @@ pub(crate) fn did_you_mean<'a>(given: &str, candidates: impl IntoIterator<Item =
 /// only one that continues it after an underscore, such as a key with its unit.
 pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
-    let most = (given.chars().count() / 3).max(1);
+    let max = (given.chars().count() / 3).max(1);
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = candidates
         .iter()
         .map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), name))
-        .filter(|(distance, _)| *distance <= most)
+        .filter(|(distance, _)| *distance <= max)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| *name);
     near.or_else(|| {

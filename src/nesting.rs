@@ -20,7 +20,7 @@ pub(crate) fn is_readable(json: &[u8]) -> bool {
 
 /// The nesting depth of objects and lists in this JSON text; brackets in strings do not count.
 pub(crate) fn depth_of_text(json: &[u8]) -> usize {
-    let (mut now, mut most) = (0usize, 0usize);
+    let (mut now, mut max) = (0usize, 0usize);
     let (mut string, mut escaped) = (false, false);
     for byte in json {
         match byte {
@@ -29,13 +29,13 @@ pub(crate) fn depth_of_text(json: &[u8]) -> usize {
             b'"' => string = !string,
             b'{' | b'[' if !string => {
                 now += 1;
-                most = most.max(now);
+                max = max.max(now);
             }
             b'}' | b']' if !string => now = now.saturating_sub(1),
             _ => {}
         }
     }
-    most
+    max
 }
 
 /// Returns whether any of the values is nested deeper than [`MAX_DEPTH`].

@@ -55,8 +55,8 @@ impl Plan {
         if self.quick { &all[..2] } else { all }
     }
 
-    fn requests(&self, most: u32) -> u32 {
-        if self.quick { most.min(40) } else { most }
+    fn requests(&self, max: u32) -> u32 {
+        if self.quick { max.min(40) } else { max }
     }
 
     fn scenes(&self, provider: &str) -> Result<(), Failure> {

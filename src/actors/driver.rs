@@ -319,7 +319,7 @@ impl Driver {
     /// Performs what must happen now, until nothing must.
     async fn perform_due(&mut self, context: &mut Option<StartingContext>) -> Result<(), Fault> {
         while let Some(action) = self.due_action() {
-            match self.state.bounded(&action, crash::most_events(MAX_EVENTS)) {
+            match self.state.bounded(&action, crash::max_events(MAX_EVENTS)) {
                 BoundedAction::Perform => self.perform(action, context).await?,
                 BoundedAction::AwaitWrite => break,
                 BoundedAction::End(fault) => self.force_end(fault).await?,

@@ -20,20 +20,20 @@ pub(crate) struct UnloadMessage;
 /// The idle conversations of one engine with short streams. Shared by its clones.
 #[derive(Clone)]
 pub(crate) struct IdleConversations {
-    most: usize,
+    max: usize,
     table: Arc<Mutex<IdleTable<Recipient<UnloadMessage>>>>,
 }
 
 impl IdleConversations {
     /// Room for `most` conversations.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, table: Arc::default() }
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, table: Arc::default() }
     }
 
     /// A conversation has nothing to do, until its place is dropped. Asks those that wait longest to unload, if there are
     /// too many.
     pub(crate) fn enter(&self, conversation: Recipient<UnloadMessage>) -> IdlePlace {
-        let (number, over) = lock(&self.table).enter(conversation, self.most);
+        let (number, over) = lock(&self.table).enter(conversation, self.max);
         for conversation in over {
             // One that has ended needs nothing, and one with a full mailbox is not idle: it enters again.
             let _ = conversation.try_send(UnloadMessage);
@@ -71,12 +71,12 @@ impl<T> Default for IdleTable<T> {
 impl<T> IdleTable<T> {
     /// Enters one. Returns its number and, if there are more than `most` then, those that came first: a sixteenth at a time,
     /// since a thread that is woken for each costs more than what it does.
-    fn enter(&mut self, one: T, most: usize) -> (u64, Vec<T>) {
+    fn enter(&mut self, one: T, max: usize) -> (u64, Vec<T>) {
         self.last += 1;
         self.waiting.insert(self.last, one);
         let mut over = Vec::new();
-        if self.waiting.len() > most {
-            let staying = most - most / 16;
+        if self.waiting.len() > max {
+            let staying = max - max / 16;
             while self.waiting.len() > staying
                 && let Some((_, first)) = self.waiting.pop_first()
             {

@@ -39,10 +39,10 @@ mod tests {
                 (0..200).map(|n| backoff_ms(attempt, base, None, &format!("run.1.2.{n}"))).collect();
             (all.iter().copied().min().unwrap(), all.iter().copied().max().unwrap())
         };
-        let (least, most) = range(1, 250);
-        assert!((125..140).contains(&least) && (235..=250).contains(&most), "{least} {most}");
-        let (least, most) = range(40, 250);
-        assert!((5_000..5_500).contains(&least) && (9_500..=10_000).contains(&most), "{least} {most}");
+        let (min, max) = range(1, 250);
+        assert!((125..140).contains(&min) && (235..=250).contains(&max), "{min} {max}");
+        let (min, max) = range(40, 250);
+        assert!((5_000..5_500).contains(&min) && (9_500..=10_000).contains(&max), "{min} {max}");
     }
 
     proptest! {

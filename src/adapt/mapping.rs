@@ -229,9 +229,9 @@ impl Build<'_> {
         self.found[path.index] = true;
         let size = size_within(value, self.left, MAX_DEPTH.saturating_sub(depth));
         let Some(size) = size else {
-            let most = MAX_MAPPED_BYTES / 1024;
+            let max = MAX_MAPPED_BYTES / 1024;
             self.problems
-                .push(("mapping.too_large", format!("the result is larger than {most} KiB or too deep")));
+                .push(("mapping.too_large", format!("the result is larger than {max} KiB or too deep")));
             self.left = 0;
             return None;
         };
@@ -327,25 +327,24 @@ impl Build<'_> {
 }
 
 /// The size of a value in bytes of JSON, about; `None` if it is larger than `most` or deeper than `depth`.
-fn size_within(value: &Value, most: usize, depth: usize) -> Option<usize> {
+fn size_within(value: &Value, max: usize, depth: usize) -> Option<usize> {
     let own = match value {
         Value::Null | Value::Bool(_) => 5,
         Value::Number(number) => number.to_string().len() + 1,
         Value::String(text) => text.len() + 3,
         Value::Array(list) => {
             let below = depth.checked_sub(1)?;
-            list.iter()
-                .try_fold(2, |sum, one| Some(sum + size_within(one, most.checked_sub(sum)?, below)?))?
+            list.iter().try_fold(2, |sum, one| Some(sum + size_within(one, max.checked_sub(sum)?, below)?))?
         }
         Value::Object(map) => {
             let below = depth.checked_sub(1)?;
             map.iter().try_fold(2, |sum, (name, one)| {
                 let sum = sum + name.len() + 4;
-                Some(sum + size_within(one, most.checked_sub(sum)?, below)?)
+                Some(sum + size_within(one, max.checked_sub(sum)?, below)?)
             })?
         }
     };
-    (own <= most).then_some(own)
+    (own <= max).then_some(own)
 }
 
 #[cfg(test)]

@@ -210,7 +210,7 @@ pub fn respond(
     let mut weighed = Vec::new();
     let mut actions = actions(failure, policy);
     if failure.is_barred {
-        avoid(&mut actions, declared);
+        add_alternative(&mut actions, declared);
     }
     for action in actions {
         let considered = match action {
@@ -248,7 +248,7 @@ fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<Polic
 }
 
 /// A tool that is not called at present is avoided by its alternative, whatever class of failure that is declared for.
-fn avoid(actions: &mut Vec<PolicyAction>, declared: Option<&ToolPolicies>) {
+fn add_alternative(actions: &mut Vec<PolicyAction>, declared: Option<&ToolPolicies>) {
     let has_alternative = declared.is_some_and(|declared| declared.alternative.is_some());
     if has_alternative && !actions.contains(&PolicyAction::Alternative) && *actions != [PolicyAction::Fail] {
         let at = usize::from(actions.first() == Some(&PolicyAction::Retry));
@@ -266,7 +266,7 @@ fn retry(
 ) -> Result<PolicyChoice, RefusedAction> {
     let keyed = failure.repetition == Repetition::Keyed;
     let declared = policy.and_then(|policy| policy.attempts);
-    let most = match (declared, keyed) {
+    let max = match (declared, keyed) {
         (Some(declared), true) => declared.max(KEYED_ATTEMPTS),
         (None, true) if !failure.class.is_transient() => KEYED_ATTEMPTS,
         (None, true) => defaults.attempts.max(KEYED_ATTEMPTS),
@@ -282,7 +282,7 @@ fn retry(
         Err(RefusedAction::NotRepeatable)
     } else if failure.is_barred {
         Err(RefusedAction::Barred)
-    } else if failure.attempts >= most.saturating_add(extra) {
+    } else if failure.attempts >= max.saturating_add(extra) {
         Err(RefusedAction::NoAttemptsLeft)
     } else if failure.retries_in_run >= defaults.max_retries && !first_keyed {
         Err(RefusedAction::RunLimit)

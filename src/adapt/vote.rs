@@ -4,8 +4,8 @@
 /// the earliest voter. `None` without a vote.
 pub fn winner(votes: &[u32]) -> Option<u32> {
     let count = |option: u32| votes.iter().filter(|vote| **vote == option).count();
-    let most = votes.iter().map(|vote| count(*vote)).max()?;
-    votes.iter().copied().find(|vote| count(*vote) == most)
+    let max = votes.iter().map(|vote| count(*vote)).max()?;
+    votes.iter().copied().find(|vote| count(*vote) == max)
 }
 
 /// The option that more than half of `voters` have voted for, if there is one: what the others say changes nothing.

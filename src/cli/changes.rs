@@ -1,15 +1,16 @@
 //! Changes between two texts, by lines, in the form of a unified diff without line numbers.
 
 /// Lines that are shown around a change.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 /// Texts of more lines than this are not compared line by line.
-const LONG: usize = 2_000;
+const MAX_LINES: usize = 2_000;
 
 /// Lines of both are marked with a blank, those of `before` alone with `-`, those of `after` alone with
 /// `+`; unchanged lines further away are omitted and marked with `@@`.
 pub fn of(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let lines = if old.len() > LONG || new.len() > LONG { apart(&old, &new) } else { compared(&old, &new) };
+    let lines =
+        if old.len() > MAX_LINES || new.len() > MAX_LINES { apart(&old, &new) } else { compared(&old, &new) };
     let changed: Vec<usize> =
         lines.iter().enumerate().filter(|(_, (mark, _))| *mark != ' ').map(|(at, _)| at).collect();
     let mut out = String::new();
@@ -20,7 +21,7 @@ pub fn of(before: &str, after: &str) -> String {
         if next.peek() == Some(&&at) {
             last = next.next().copied();
         }
-        let near = |change: usize| change.abs_diff(at) <= AROUND;
+        let near = |change: usize| change.abs_diff(at) <= CONTEXT_LINES;
         if last.is_some_and(near) || next.peek().is_some_and(|change| near(**change)) {
             if left_out {
                 out.push_str("@@\n");
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_shown_apart() {
-        let long = "x\n".repeat(LONG + 1);
-        assert_eq!(of(&long, "y\n").lines().count(), LONG + 2);
+        let long = "x\n".repeat(MAX_LINES + 1);
+        assert_eq!(of(&long, "y\n").lines().count(), MAX_LINES + 2);
     }
 }

@@ -26,7 +26,7 @@ use super::text::{clean, one_line};
 use super::{address, engine, pending_questions, remote, show, table};
 
 /// Longest plan that is read from a file, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Runs the command.
 pub async fn run<W: Write, E: Write>(
@@ -300,12 +300,13 @@ fn read(file: &Path) -> Result<(Plan, Option<u32>), Failure> {
     let cannot = |error: io::Error| Failure::usage("plan.file", format!("{shown} cannot be read: {error}"));
     let mut text = String::new();
     match file.to_str() {
-        Some("-") => io::stdin().take(LONGEST + 1).read_to_string(&mut text),
-        _ => std::fs::File::open(file).and_then(|opened| opened.take(LONGEST + 1).read_to_string(&mut text)),
+        Some("-") => io::stdin().take(MAX_FILE_BYTES + 1).read_to_string(&mut text),
+        _ => std::fs::File::open(file)
+            .and_then(|opened| opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)),
     }
     .map_err(cannot)?;
-    if text.len() as u64 > LONGEST {
-        return Err(Failure::usage("plan.file", format!("{shown} has more than {LONGEST} bytes")));
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(Failure::usage("plan.file", format!("{shown} has more than {MAX_FILE_BYTES} bytes")));
     }
     plan_in(&text).map_err(|why| {
         Failure::usage("plan.file", format!("{shown} holds no plan: {why}"))

@@ -27,16 +27,16 @@ pub const KEY: &str = "PROSCENIUM_API_KEY";
 pub const KEY_HELP: &str =
     "set PROSCENIUM_API_KEY to a key of this server; `proscenium keys create` makes one";
 
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a reply: a plan may be made again meanwhile, or a run may end.
-const REPLY: Duration = Duration::from_secs(600);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Timeout until a stream of events begins.
-const HEAD: Duration = Duration::from_secs(10);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest reply that is read, in bytes.
-const LONGEST: usize = 64 * 1024 * 1024;
+const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The remedy if it is unknown whether a request was carried out.
-const SEE: &str = "what was sent may have been carried out: `proscenium runs list` shows it";
+const UNKNOWN_OUTCOME_HELP: &str = "what was sent may have been carried out: `proscenium runs list` shows it";
 
 /// Returns whether a command failed because another process owns the data directory.
 pub fn is_owned(failure: &Failure) -> bool {
@@ -51,7 +51,7 @@ pub fn key() -> Option<SecretString> {
 
 /// A client of the server at an address: on this machine or in its network, so no proxy is used.
 pub fn client_builder(url: &str) -> ClientBuilder {
-    let client = Client::builder().no_proxy().connect_timeout(CONNECT);
+    let client = Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
     // Where nothing is encrypted on the way, the system's root certificates need not be read.
     if url.starts_with("http://") { client.tls_certs_only([]) } else { client }
 }
@@ -108,7 +108,7 @@ impl RemoteServer {
     pub async fn events(&self, run: RunId, last_seen: u64) -> RemoteStream {
         let request = self.request(Method::GET, &format!("/api/runs/{run}/events"));
         let sent = request.header("last-event-id", format!("{last_seen}.0")).send();
-        match tokio::time::timeout(HEAD, sent).await {
+        match tokio::time::timeout(STREAM_TIMEOUT, sent).await {
             Ok(Ok(response)) if response.status().is_success() => RemoteStream::Open(response),
             Ok(Err(error)) if error.is_connect() => RemoteStream::Unreachable,
             // It may be at its limits or hang, but it is there.
@@ -142,7 +142,7 @@ impl RemoteServer {
         let media = file.media.name();
         let request = self.request(Method::POST, &format!("/api/documents?name={name}"));
         let request = request.header(CONTENT_TYPE, media).body(Body::wrap_stream(file.pieces()));
-        let response = self.sent(request.timeout(REPLY)).await?;
+        let response = self.sent(request.timeout(REPLY_TIMEOUT)).await?;
         self.read(response).await
     }
 
@@ -156,7 +156,7 @@ impl RemoteServer {
 
     /// Sends a request; a reply that is none of success is a failure.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
-        let mut request = self.request(method, path).timeout(REPLY);
+        let mut request = self.request(method, path).timeout(REPLY_TIMEOUT);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -166,9 +166,10 @@ impl RemoteServer {
     /// The same for a reply that comes for as long as a run is under way.
     pub async fn stream(&self, path: &str, body: &Value) -> Result<Response, Failure> {
         let sent = self.sent(self.request(Method::POST, path).json(body));
-        tokio::time::timeout(REPLY, sent).await.unwrap_or_else(|_| {
-            let what = format!("the server at {} did not reply within {} s", self.url, REPLY.as_secs());
-            Err(Failure::new("server.reply", what).help(SEE))
+        tokio::time::timeout(REPLY_TIMEOUT, sent).await.unwrap_or_else(|_| {
+            let what =
+                format!("the server at {} did not reply within {} s", self.url, REPLY_TIMEOUT.as_secs());
+            Err(Failure::new("server.reply", what).help(UNKNOWN_OUTCOME_HELP))
         })
     }
 
@@ -194,7 +195,7 @@ impl RemoteServer {
                 .help("see whether it runs; once it has ended, this command works without it");
         }
         let what = format!("the server at {url} did not reply as it should: {error}");
-        Failure::new("server.reply", what).help(SEE)
+        Failure::new("server.reply", what).help(UNKNOWN_OUTCOME_HELP)
     }
 
     /// Why it did not do what it was asked, from its problem document.
@@ -243,7 +244,7 @@ fn with_remedy(failure: Failure) -> Failure {
 }
 
 async fn read<T: DeserializeOwned>(response: Response) -> Result<T, String> {
-    let bytes = bytes(response, LONGEST).await?;
+    let bytes = bytes(response, MAX_REPLY_BYTES).await?;
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 

@@ -177,13 +177,13 @@ fn worded_otherwise(out: &mut impl Write, wording: &PromptDifference) -> io::Res
     writeln!(out, "--- recorded: only its hash is known, {}", one_line(&wording.recorded))?;
     writeln!(out, "+++ today: {}", wording.today)?;
     match &wording.request {
-        Some(request) => asked(out, request),
+        Some(request) => write_request(out, request),
         None => Ok(()),
     }
 }
 
 /// A request as it is sent to its model.
-fn asked(out: &mut impl Write, request: &Request) -> io::Result<()> {
+fn write_request(out: &mut impl Write, request: &Request) -> io::Result<()> {
     for message in &request.messages {
         let (role, text) = match message {
             Message::System { text } => ("system", text),

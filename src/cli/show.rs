@@ -272,7 +272,7 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
             place(state, call),
             one_line(&call.requested.tool),
             json(&call.requested.arguments, 400),
-            went(call, millis)
+            outcome_text(call, millis)
         )?;
         if !call.breaches.is_empty() {
             let why = short(&call.breaches.join("; "), 300);
@@ -299,7 +299,7 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
 }
 
 /// The result of a call.
-fn went(call: &CallState, millis: Option<u64>) -> String {
+fn outcome_text(call: &CallState, millis: Option<u64>) -> String {
     if let Some(problem) = &call.requested.problem {
         return error_text("not called", problem);
     }

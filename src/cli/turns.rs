@@ -13,9 +13,9 @@ use super::failure::Failure;
 use super::text::clean;
 
 /// Longest line of a pipe, in bytes.
-const LONGEST: u64 = 256 * 1024;
+const MAX_LINE_BYTES: u64 = 256 * 1024;
 /// Maximum number of lines in the prompt's history.
-const REMEMBERED: usize = 1_000;
+const MAX_HISTORY: usize = 1_000;
 
 /// The next input of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,14 +113,14 @@ impl<R: Read> NumberedLines<R> {
             let mut line = String::new();
             self.count += 1;
             let count = self.count;
-            let read = (&mut self.reader).take(LONGEST + 1).read_line(&mut line).map_err(|error| {
+            let read = (&mut self.reader).take(MAX_LINE_BYTES + 1).read_line(&mut line).map_err(|error| {
                 Failure::usage("input.read", format!("line {count} of the input cannot be read: {error}"))
             })?;
             if read == 0 {
                 return Ok(None);
             }
-            if line.len() as u64 > LONGEST {
-                let message = format!("line {count} of the input has more than {LONGEST} bytes");
+            if line.len() as u64 > MAX_LINE_BYTES {
+                let message = format!("line {count} of the input has more than {MAX_LINE_BYTES} bytes");
                 return Err(Failure::usage("input.too_long", message).help("split it into several requests"));
             }
             if !line.trim().is_empty() {
@@ -141,7 +141,7 @@ impl InteractivePrompt {
     /// A prompt whose history is in `data_dir`.
     pub fn new(data_dir: &Path) -> Result<Self, Failure> {
         let settings = rustyline::Config::builder()
-            .max_history_size(REMEMBERED)
+            .max_history_size(MAX_HISTORY)
             .map_err(unusable)?
             .auto_add_history(true)
             .build();

@@ -69,17 +69,17 @@ fn own_context(
     asks_again: impl FnOnce() -> bool,
 ) -> (Context, Vec<NamedDocument>) {
     let RememberedHistory { memory, ledger } = known;
-    let most = options.facts_tokens;
+    let max = options.facts_tokens;
     let has_facts = ledger.facts().len() > 0;
     // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
-    let reserved = if has_facts && budget >= 8 * most { most } else { 0 };
+    let reserved = if has_facts && budget >= 8 * max { max } else { 0 };
     let again = (memory.may_list_again() && asks_again()).then(|| memory.listing_again()).flatten();
     let memory = again.as_ref().unwrap_or(memory);
     let mut context = memory.context(budget - reserved);
     let listed = memory.pending().into_iter().flat_map(|asked| asked.question.choices.clone()).collect();
     // Without facts there is nothing to find room for.
     let room =
-        |context: &Context| most.min(budget.saturating_sub(memory::json_tokens(context) + FACTS_SECTION));
+        |context: &Context| max.min(budget.saturating_sub(memory::json_tokens(context) + FACTS_SECTION));
     let tokens = if has_facts { room(&context) } else { 0 };
     ledger.inform(&mut context, &queued.request, &queued.user, tokens);
     (context, listed)

@@ -126,8 +126,8 @@ impl DocumentChoices<'_> {
         } else if let ([number], true) =
             (places.as_slice(), found.is_empty() && stems.is_empty() && says_nothing(1))
         {
-            let most = self.listed.len() + self.older.len();
-            found.extend(number.checked_sub(1).filter(|place| *place < most));
+            let max = self.listed.len() + self.older.len();
+            found.extend(number.checked_sub(1).filter(|place| *place < max));
         }
         found.sort_unstable();
         found.dedup();

@@ -30,7 +30,7 @@ pub(crate) struct OpenHistories(Arc<OpenShared>);
 
 #[derive(Debug)]
 struct OpenShared {
-    most: usize,
+    max: usize,
     uses: Mutex<OpenUses>,
 }
 
@@ -52,8 +52,8 @@ struct OpenHistory {
 
 impl OpenHistories {
     /// Room for histories of about `most` bytes in all. What does not fit is packed at once.
-    pub(crate) fn new(most: usize) -> Self {
-        Self(Arc::new(OpenShared { most, uses: Mutex::default() }))
+    pub(crate) fn new(max: usize) -> Self {
+        Self(Arc::new(OpenShared { max, uses: Mutex::default() }))
     }
 
     /// A history was used, which takes so many bytes; it was before at `earlier`. Packs those that were used first until the
@@ -67,7 +67,7 @@ impl OpenHistories {
             let place = uses.last;
             uses.bytes += bytes;
             uses.open.insert(place, OpenHistory { bytes, history: Arc::downgrade(history) });
-            while uses.bytes > self.0.most
+            while uses.bytes > self.0.max
                 && let Some((first, _)) = uses.open.first_key_value()
             {
                 let first = *first;
@@ -204,9 +204,9 @@ mod tests {
         #[test]
         fn histories_are_the_same_and_within_the_bound_whichever_are_packed(
             turns in vec((0_usize..3, "My budget is [0-9]{2} euros\\.|Hello", proptest::bool::ANY), 0..24),
-            most in 0_usize..30_000
+            max in 0_usize..30_000
         ) {
-            let open = OpenHistories::new(most);
+            let open = OpenHistories::new(max);
             let new = || WaitingHistory::new(Memory::new(Options::default()), open.clone());
             let mut histories = [new(), new(), new()];
             let mut plain = [(); 3].map(|()| (Memory::new(Options::default()), FactLedger::default()));
@@ -226,7 +226,7 @@ mod tests {
                 proptest::prop_assert_eq!(same, Some(true));
                 let opened: Vec<_> = histories.iter().filter(|one| one.place > 0 && !is_packed(one)).collect();
                 let bytes = opened.iter().filter_map(|one| one.read(RememberedHistory::bytes)).sum::<usize>();
-                proptest::prop_assert!(bytes <= most, "{bytes} of {most}");
+                proptest::prop_assert!(bytes <= max, "{bytes} of {max}");
             }
             drop(histories);
             let uses = lock(&open.0.uses);

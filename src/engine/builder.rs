@@ -185,8 +185,8 @@ impl Builder {
     /// longest are unloaded, so that requests without a conversation, however many, take a bounded amount of memory. A
     /// conversation of one turn is soon loaded again; longer ones do not count.
     #[must_use]
-    pub fn max_idle_short(mut self, most: usize) -> Self {
-        self.max_idle_short = most;
+    pub fn max_idle_short(mut self, max: usize) -> Self {
+        self.max_idle_short = max;
         self
     }
 

@@ -34,13 +34,13 @@ fn write_report(to: &mut String, report: &EvalReport, failures: usize) -> fmt::R
 }
 
 /// Words what has changed since an earlier report; at most `most` requests of a kind are named.
-pub fn comparison_text(comparison: &EvalComparison, most: usize) -> String {
+pub fn comparison_text(comparison: &EvalComparison, max: usize) -> String {
     let mut text = String::new();
-    let _ = write_comparison(&mut text, comparison, most);
+    let _ = write_comparison(&mut text, comparison, max);
     text
 }
 
-fn write_comparison(to: &mut String, comparison: &EvalComparison, most: usize) -> fmt::Result {
+fn write_comparison(to: &mut String, comparison: &EvalComparison, max: usize) -> fmt::Result {
     let kinds = [
         ("right before, wrong now", &comparison.regressions),
         ("wrong before, right now", &comparison.improved),
@@ -48,13 +48,13 @@ fn write_comparison(to: &mut String, comparison: &EvalComparison, most: usize) -
     ];
     for (what, requests) in kinds.into_iter().filter(|(_, requests)| !requests.is_empty()) {
         writeln!(to, "{}, {what}:", number(requests.len(), "request"))?;
-        for ChangedRequest { id, before, now, fault } in requests.iter().take(most) {
+        for ChangedRequest { id, before, now, fault } in requests.iter().take(max) {
             let fault =
                 if fault.is_empty() { String::new() } else { format!(": {}", short(fault, MAX_DETAIL)) };
             let of = |[right, all]: &[usize; 2]| format!("{right} of {all}");
             writeln!(to, "- {} ({}, was {}){fault}", one_line(id), of(now), of(before))?;
         }
-        more(to, requests.len(), most)?;
+        more(to, requests.len(), max)?;
     }
     for (what, ids) in [
         ("not executed before", &comparison.added),
@@ -77,10 +77,10 @@ fn write_comparison(to: &mut String, comparison: &EvalComparison, most: usize) -
     Ok(())
 }
 
-fn write_failures(to: &mut String, report: &EvalReport, most: usize) -> fmt::Result {
+fn write_failures(to: &mut String, report: &EvalReport, max: usize) -> fmt::Result {
     let wrong: Vec<&RequestReport> =
         report.requests.iter().filter(|one| one.first_wrong().is_some()).collect();
-    for request in wrong.iter().take(most) {
+    for request in wrong.iter().take(max) {
         let place = format!("{}:{}", request.file.display(), request.line);
         let shares = match request.repetitions.len() {
             1 => String::new(),
@@ -92,10 +92,10 @@ fn write_failures(to: &mut String, report: &EvalReport, most: usize) -> fmt::Res
             write_repetition(to, repetition)?;
         }
     }
-    if most > 0 {
-        more(to, wrong.len(), most)?;
+    if max > 0 {
+        more(to, wrong.len(), max)?;
     }
-    if wrong.is_empty() || most == 0 { Ok(()) } else { writeln!(to) }
+    if wrong.is_empty() || max == 0 { Ok(()) } else { writeln!(to) }
 }
 
 fn write_repetition(to: &mut String, repetition: &RepetitionReport) -> fmt::Result {
@@ -109,8 +109,8 @@ fn write_repetition(to: &mut String, repetition: &RepetitionReport) -> fmt::Resu
     Ok(())
 }
 
-fn more(to: &mut String, all: usize, most: usize) -> fmt::Result {
-    match all.saturating_sub(most) {
+fn more(to: &mut String, all: usize, max: usize) -> fmt::Result {
+    match all.saturating_sub(max) {
         0 => Ok(()),
         left => writeln!(to, "and {} more", number(left, "request")),
     }
@@ -266,10 +266,10 @@ fn number(count: usize, one: &str) -> String {
 }
 
 /// On one line, in at most `most` characters.
-fn short(text: &str, most: usize) -> String {
+fn short(text: &str, max: usize) -> String {
     let line = one_line(text);
-    match line.char_indices().nth(most) {
-        Some(_) => line.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+    match line.char_indices().nth(max) {
+        Some(_) => line.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
         None => line,
     }
 }

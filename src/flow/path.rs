@@ -90,8 +90,8 @@ impl PathChecker<'_> {
             let Some(node) = flow.node(name) else { continue };
             let before = &path[..at];
             let visits = before.iter().filter(|earlier| *earlier == name).count() + 1;
-            if let Some(most) = node.max_visits.filter(|most| visits > *most as usize) {
-                self.problem("path.max_visits", name, format!("{name} is entered more than {most} times"));
+            if let Some(max) = node.max_visits.filter(|max| visits > *max as usize) {
+                self.problem("path.max_visits", name, format!("{name} is entered more than {max} times"));
             }
             if let Some(broken) = flow.broken_invariant(name, before) {
                 self.problem("path.invariant", name, broken);

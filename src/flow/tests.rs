@@ -301,7 +301,7 @@ proptest! {
         }
         for one in &flow.nodes {
             let visits = entered.iter().filter(|name| **name == one.name).count();
-            prop_assert!(one.max_visits.is_none_or(|most| visits <= most as usize));
+            prop_assert!(one.max_visits.is_none_or(|max| visits <= max as usize));
         }
         let (first, then) = ("n0", format!("n{}", flow.nodes.len() - 1));
         if let Some(at) = entered.iter().position(|name| *name == then) {

@@ -158,8 +158,8 @@ impl Walk<'_> {
     fn obstacle(&self, name: &str) -> Option<String> {
         let Some(node) = self.flow.node(name) else { return Some(format!("there is no node {name}")) };
         let visits = self.entered.iter().filter(|entered| *entered == name).count();
-        if let Some(most) = node.max_visits.filter(|most| visits >= *most as usize) {
-            return Some(format!("{name} was entered {visits} times, and may be {most} times (max_visits)"));
+        if let Some(max) = node.max_visits.filter(|max| visits >= *max as usize) {
+            return Some(format!("{name} was entered {visits} times, and may be {max} times (max_visits)"));
         }
         if let Some(broken) = self.flow.broken_invariant(name, self.entered) {
             return Some(broken);

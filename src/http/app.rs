@@ -104,14 +104,14 @@ impl App {
         Ok(tenants.is_shared())
     }
 
-    fn overloaded(&self, tenant: &TenantId, no: NoPermit, what: &str, most: usize, key: &str) -> Problem {
+    fn overloaded(&self, tenant: &TenantId, no: NoPermit, what: &str, max: usize, key: &str) -> Problem {
         self.engine.server_metrics().shed(Component::Http);
         let detail = match no {
             NoPermit::AllTaken => {
-                format!("{most} {what} are in progress, which is the limit ({key}); retry in a moment")
+                format!("{max} {what} are in progress, which is the limit ({key}); retry in a moment")
             }
             NoPermit::ShareReached { held } => format!(
-                "tenant `{tenant}` has {held} {what} in progress, which is its share of the {most} that \
+                "tenant `{tenant}` has {held} {what} in progress, which is its share of the {max} that \
                  this server takes at once from all tenants ({key}); retry in a moment"
             ),
         };

@@ -92,12 +92,12 @@ impl KeyLimits {
         Err(Problem { retry_after: Some(seconds), ..problem })
     }
 
-    fn open_stream(&self, key: String, most: u32) -> Result<OpenStream, Problem> {
+    fn open_stream(&self, key: String, max: u32) -> Result<OpenStream, Problem> {
         let mut streams = lock(&self.streams);
         let open = streams.entry(key.clone()).or_default();
-        if *open >= most {
+        if *open >= max {
             let detail = format!(
-                "this API key has {open} open event streams, of {most} allowed (auth.limits.open_streams); close \
+                "this API key has {open} open event streams, of {max} allowed (auth.limits.open_streams); close \
                  one, or ask without a stream"
             );
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "key.streams", detail));

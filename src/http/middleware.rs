@@ -118,13 +118,13 @@ fn check_request(request: &HttpRequest) -> Result<(), Problem> {
     )
 }
 
-fn check_header_size(request: &HttpRequest, most: usize) -> Result<(), Problem> {
+fn check_header_size(request: &HttpRequest, max: usize) -> Result<(), Problem> {
     let size: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let size = size.saturating_add(request.uri().path_and_query().map_or(0, |path| path.as_str().len()));
-    if size <= most {
+    if size <= max {
         return Ok(());
     }
-    let detail = format!("the headers have {size} bytes; the limit is {most} (server.max_header_bytes)");
+    let detail = format!("the headers have {size} bytes; the limit is {max} (server.max_header_bytes)");
     Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail))
 }
 

@@ -191,15 +191,15 @@ fn is_costly(request: &HttpRequest) -> bool {
 /// Parses `limit` (1 to `most`, default 50) and the cursor `after` of a query.
 fn parse_page<T>(
     limit: Option<u32>,
-    most: u32,
+    max: u32,
     after: Option<&str>,
     named: impl Fn(&str) -> Result<T, Problem>,
 ) -> Result<Page<T>, Problem> {
     let limit = match limit {
         None => 50,
-        Some(limit) if (1..=most).contains(&limit) => limit,
+        Some(limit) if (1..=max).contains(&limit) => limit,
         Some(limit) => {
-            let detail = format!("`limit` = {limit} must be from 1 to {most}");
+            let detail = format!("`limit` = {limit} must be from 1 to {max}");
             return Err(Problem::unprocessable("request.query", detail));
         }
     };

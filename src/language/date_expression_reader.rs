@@ -504,10 +504,10 @@ impl DateReader<'_> {
             out.push(DateExpression { listed: !out.is_empty(), ..expression_of(days, first, part.next - 1) });
         }
         let dates: Vec<Date> = out.iter().filter_map(|e| e.days.first()).map(|d| d.date).collect();
-        let (least, most) = (dates.iter().min()?, dates.iter().max()?);
+        let (min, max) = (dates.iter().min()?, dates.iter().max()?);
         // Some days of this month are past, so the list would mix this year and the next.
         if parts.iter().any(|p| p.year.is_none())
-            && is_too_far_apart(*least, *most)
+            && is_too_far_apart(*min, *max)
             && parts.iter().all(|p| p.month == parts[0].month)
         {
             return Some((vec![unclear_expression(i, next - 1)], next));

@@ -148,8 +148,8 @@ pub fn of_request<'t>(
 
 /// The languages that the listed words of a text fit best, and equally.
 fn best_fits(scores: &[(&'static str, u32)]) -> Vec<&'static str> {
-    let most = scores.first().map_or(0, |(_, score)| *score);
-    scores.iter().filter(|(_, score)| most > 0 && *score == most).map(|(code, _)| *code).collect()
+    let max = scores.first().map_or(0, |(_, score)| *score);
+    scores.iter().filter(|(_, score)| max > 0 && *score == max).map(|(code, _)| *code).collect()
 }
 
 /// The start of a text without the words that may be names: those with a capital, but for the first.

@@ -108,8 +108,8 @@ pub(crate) fn detect_text_task(request: &str, instructions: &str) -> Option<Text
     let tokens = text::tokens(request);
     let sentences = sentences(&tokens);
     // A program's prompt may state its task anywhere; a user starts with it.
-    let most = if marked { MAX_SENTENCES } else { 2 };
-    let found = sentences.iter().take(most).find_map(|sentence| sentence_task(sentence));
+    let max = if marked { MAX_SENTENCES } else { 2 };
+    let found = sentences.iter().take(max).find_map(|sentence| sentence_task(sentence));
     let role = || {
         sentences
             .first()

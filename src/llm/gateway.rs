@@ -228,9 +228,9 @@ impl Gateway {
         fallback: bool,
         cancelled: &CancellationToken,
         sink: Sink,
-        most_ms: u64,
+        max_ms: u64,
     ) -> Result<Replied, Error> {
-        let deadline_ms = self.core.options.deadline_ms.min(most_ms);
+        let deadline_ms = self.core.options.deadline_ms.min(max_ms);
         let ctl = CallControl::new(cancelled.clone(), deadline_ms).with_sink(sink);
         let ask = self.asking(caller, request, fallback, ctl);
         // A panic of a provider ends this call and not its caller.
@@ -315,7 +315,10 @@ impl Gateway {
         self.core
             .models_for(request.purpose)
             .map(|model| match model.identity {
-                Some(_) => model.price.cost(prompt, prompt, FEWEST).min(model.price.cost(prompt, 0, FEWEST)),
+                Some(_) => model
+                    .price
+                    .cost(prompt, prompt, MIN_REPLY_TOKENS)
+                    .min(model.price.cost(prompt, 0, MIN_REPLY_TOKENS)),
                 None => 0,
             })
             .min()
@@ -375,7 +378,7 @@ impl Gateway {
 }
 
 /// Tokens of the shortest meaningful reply.
-const FEWEST: u64 = 8;
+const MIN_REPLY_TOKENS: u64 = 8;
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -613,18 +616,17 @@ impl Core {
         max_output: u64,
     ) -> Result<(Reservation, AttemptPermit), Error> {
         let (name, ctl, guards) = (model.provider.name(), call.ctl, call.guards);
-        let most = model.price.most(call.prompt, max_output);
+        let max = model.price.most(call.prompt, max_output);
         let tokens = call.prompt.saturating_add(max_output);
         let admitted = async {
-            let reservation =
-                guards.budget.reserve(call.caller, most).await.map_err(|error| match error {
-                    BudgetError::Refused(refusal) => {
-                        // What users read has no figures of a tenant.
-                        tracing::info!(%refusal, "a budget does not cover a call to a model");
-                        ErrorKind::Budget(refusal)
-                    }
-                    BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
-                })?;
+            let reservation = guards.budget.reserve(call.caller, max).await.map_err(|error| match error {
+                BudgetError::Refused(refusal) => {
+                    // The message for users contains no figures of a tenant.
+                    tracing::info!(%refusal, "a budget does not cover a call to a model");
+                    ErrorKind::Budget(refusal)
+                }
+                BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
+            })?;
             let entered = guards.limits.enter(&call.caller.tenant, name, tokens).await;
             let permit = entered.map_err(|error| match error {
                 LimitError::Refused(refusal) => ErrorKind::Limits(refusal),

@@ -21,7 +21,7 @@ pub const ADDRESS_VARIABLE: &str = "OPENAI_BASE_URL";
 pub const MODEL_VARIABLE: &str = "OPENAI_MODEL";
 
 /// More tokens than any model has.
-const MOST_TOKENS: u32 = 100_000_000;
+const MAX_TOKENS: u32 = 100_000_000;
 
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 /// What is added to an API's address, and not part of it.
@@ -281,7 +281,7 @@ impl ModelOptions {
         ] {
             review.range(&key(field), price.unwrap_or_default(), 0.0..=100_000.0);
         }
-        review.range(&key("context_window"), self.context_window, 256..=MOST_TOKENS);
+        review.range(&key("context_window"), self.context_window, 256..=MAX_TOKENS);
         if self.embeddings && self.output_usd_per_million != 0.0 {
             let message =
                 format!("`{}` is set, but embeddings have no output tokens", key("output_usd_per_million"));
@@ -293,8 +293,8 @@ impl ModelOptions {
         }
         // Embeddings have no output.
         if !self.embeddings {
-            let most = self.context_window.clamp(2, MOST_TOKENS) - 1;
-            review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=most);
+            let max = self.context_window.clamp(2, MAX_TOKENS) - 1;
+            review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=max);
         }
     }
 }
@@ -334,7 +334,7 @@ impl Options {
         review.range("llm.between_tokens_timeout_ms", self.between_tokens_timeout_ms, 1..=DAY_MS);
         review.range("llm.max_retry_after_ms", self.max_retry_after_ms, 0..=DAY_MS);
         review.range("llm.backoff_ms", self.backoff_ms, 0..=60_000);
-        review.range("llm.offline_context_window", self.offline_context_window, 256..=MOST_TOKENS);
+        review.range("llm.offline_context_window", self.offline_context_window, 256..=MAX_TOKENS);
         review.range("llm.breaker.failures", self.breaker.failures, 0..=10_000);
         review.range("llm.breaker.pause_ms", self.breaker.pause_ms, 0..=DAY_MS);
         let mut names = BTreeSet::from([OFFLINE]);

@@ -61,8 +61,8 @@ mod tests {
         assert_eq!(at(3), Some(Duration::from_millis(1_000)));
         assert_eq!(at(39), Some(MAX_BACKOFF));
         assert_eq!(at(40), None);
-        let least = wait(&failed(ErrorKind::CutStream), 1, false, &options, 0.0);
-        assert_eq!(least, Some(Duration::from_millis(125)));
+        let min = wait(&failed(ErrorKind::CutStream), 1, false, &options, 0.0);
+        assert_eq!(min, Some(Duration::from_millis(125)));
     }
 
     #[test]

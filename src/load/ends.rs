@@ -168,14 +168,14 @@ impl RunLedger {
 
     /// At most `most` of the ended runs that replies named, evenly spread: each with its conversation, and with the
     /// latency that the client saw.
-    pub fn sample(&self, most: usize) -> Vec<(Uuid, u64, Duration)> {
+    pub fn sample(&self, max: usize) -> Vec<(Uuid, u64, Duration)> {
         let ended = self.runs.iter().filter(|(_, run)| run.is_heard && run.state == ListedState::Ended);
         let mut ended: Vec<(Uuid, u64, Duration)> = ended
             .map(|(id, run)| (*id, u64::from(run.conversation), Duration::from_micros(run.latency_us.into())))
             .collect();
         // The ids sort by time.
         ended.sort_unstable();
-        let every = ended.len().div_ceil(most.max(1)).max(1);
+        let every = ended.len().div_ceil(max.max(1)).max(1);
         ended.into_iter().step_by(every).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Splits a stream of server-sent events into events.
 
 /// Longest event that is kept, in bytes.
-const LONGEST: usize = 8 * 1024 * 1024;
+const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// One event of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl EventSplitter {
             events.extend(self.line(line.trim_end_matches('\r')));
         }
         self.bytes.drain(..read);
-        (self.bytes.len() + self.event.data.len() <= LONGEST).then_some(events)
+        (self.bytes.len() + self.event.data.len() <= MAX_EVENT_BYTES).then_some(events)
     }
 
     fn line(&mut self, line: &str) -> Option<StreamedEvent> {
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn endless_event_is_given_up() {
         let mut splitter = EventSplitter::default();
-        let piece = vec![b'x'; LONGEST / 2];
+        let piece = vec![b'x'; MAX_EVENT_BYTES / 2];
         assert!(splitter.push(&piece).is_some());
         assert!(splitter.push(&piece).is_some());
         assert!(splitter.push(b"y").is_none());

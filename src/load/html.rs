@@ -118,15 +118,15 @@ impl LoadPlot {
 
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(0.0, f64::max).max(f64::EPSILON);
-        let (x_most, y_most) = (most(|point| point.0), most(|point| point.1) * 1.1);
+        let max = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(0.0, f64::max).max(f64::EPSILON);
+        let (x_max, y_max) = (max(|point| point.0), max(|point| point.1) * 1.1);
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let font = ("sans-serif", 12).into_font();
         let mut chart = ChartBuilder::on(&area)
             .margin(8)
             .x_label_area_size(36)
             .y_label_area_size(64)
-            .build_cartesian_2d(0.0..x_most, 0.0..y_most)?;
+            .build_cartesian_2d(0.0..x_max, 0.0..y_max)?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)

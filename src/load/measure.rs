@@ -51,7 +51,7 @@ pub struct LoadMeasure {
 const FAMILIES: [&str; 5] = ["latency", "overhead", "server_overhead", "first_token", "lag"];
 const PERCENTILES: [&str; 7] = ["mean", "p50", "p90", "p95", "p99", "p999", "max"];
 /// How many durations each takes: of fewer it is their maximum, or nearly.
-pub(super) const LEAST: [u64; 7] = [1, 1, 10, 20, 100, 1000, 1];
+pub(super) const MIN_COUNTS: [u64; 7] = [1, 1, 10, 20, 100, 1000, 1];
 
 /// All other measures.
 const SINGLE: [(&str, MeasureUnit, WorseWhen); 26] = {
@@ -121,10 +121,10 @@ pub fn is_of_documents(name: &str) -> bool {
 }
 
 /// How many durations a percentile takes to be measured; `None` for another measure.
-pub fn least_durations(name: &str) -> Option<u64> {
+pub fn min_durations(name: &str) -> Option<u64> {
     let (percentile, family) = name.split_once('_')?;
     let at = PERCENTILES.iter().position(|known| *known == percentile)?;
-    FAMILIES.contains(&family).then_some(LEAST[at])
+    FAMILIES.contains(&family).then_some(MIN_COUNTS[at])
 }
 
 /// The measure of a name.
@@ -170,8 +170,8 @@ impl MeasureUnit {
 /// Adds the percentiles of a kind of duration, those for which there are enough.
 pub fn add_percentiles(to: &mut MeasuredValues, family: &str, of: &LatencyPercentiles) {
     let values = [of.mean_ms, of.p50_ms, of.p90_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
-    for ((percentile, least), value) in PERCENTILES.into_iter().zip(LEAST).zip(values) {
-        if of.count >= least {
+    for ((percentile, min), value) in PERCENTILES.into_iter().zip(MIN_COUNTS).zip(values) {
+        if of.count >= min {
             to.insert(format!("{percentile}_{family}"), value);
         }
     }

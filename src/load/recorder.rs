@@ -160,9 +160,9 @@ impl LoadRecorder {
     }
 
     /// Returns whether at least so many requests have ended, and every key that was used was refused each time.
-    pub fn is_denied(&self, least: u64) -> bool {
+    pub fn is_denied(&self, min: u64) -> bool {
         let mut used = self.keys.iter().filter(|key| key.counts.sent > 0);
-        self.counts.are_denied(least) && used.all(|key| key.counts.are_denied(1))
+        self.counts.are_denied(min) && used.all(|key| key.counts.are_denied(1))
     }
 
     /// Records the overhead of an answer that a client got after `latency`.

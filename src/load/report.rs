@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ends::RunEnds;
 use super::latency::LatencyPercentiles;
-use super::measure::{MeasuredValues, least_durations};
+use super::measure::{MeasuredValues, min_durations};
 use super::outcome::RequestUsage;
 use super::recorder::LoadRecorder;
 use super::server::ServerFigures;
@@ -148,8 +148,8 @@ pub struct RequestCounts {
 
 impl RequestCounts {
     /// Returns whether at least so many requests have ended, and all of them were refused for their API key.
-    pub fn are_denied(&self, least: u64) -> bool {
-        self.denied >= least && self.answered + self.shed == 0 && self.errors == self.denied
+    pub fn are_denied(&self, min: u64) -> bool {
+        self.denied >= min && self.answered + self.shed == 0 && self.errors == self.denied
     }
 }
 
@@ -197,7 +197,7 @@ impl LoadUsage {
 impl LoadReport {
     /// Returns whether there are as many durations as a percentile takes; true for other measures.
     pub(super) fn has_enough_for(&self, measure: &str) -> bool {
-        let Some(least) = least_durations(measure) else { return true };
+        let Some(min) = min_durations(measure) else { return true };
         let family = measure.split_once('_').map_or("", |(_, family)| family);
         let durations = match family {
             "latency" => self.latency,
@@ -206,7 +206,7 @@ impl LoadReport {
             "server_overhead" => self.server_overhead,
             _ => self.lag,
         };
-        durations.is_none_or(|durations| durations.count >= least)
+        durations.is_none_or(|durations| durations.count >= min)
     }
 
     /// The report of what was recorded; ends, server, loader and thresholds are added by their owners.

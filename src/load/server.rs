@@ -79,12 +79,12 @@ impl ServerFigures {
         let restarted = fell(before.cpu_seconds, after.cpu_seconds)
             || fell(before.cache_hits, after.cache_hits)
             || fell(before.cache_misses, after.cache_misses);
-        let most = [before.memory_bytes, after.memory_bytes, memory_max_bytes].into_iter().flatten();
+        let max = [before.memory_bytes, after.memory_bytes, memory_max_bytes].into_iter().flatten();
         Self {
             unread: None,
             restarted,
             memory_before_bytes: before.memory_bytes,
-            memory_max_bytes: most.reduce(f64::max),
+            memory_max_bytes: max.reduce(f64::max),
             memory_after_bytes: after.memory_bytes,
             cpu_seconds: grown(before.cpu_seconds, after.cpu_seconds),
             cache_hits: grown(before.cache_hits, after.cache_hits),

@@ -2,7 +2,7 @@
 
 use super::compare::LoadComparison;
 use super::latency::LatencyPercentiles;
-use super::measure::{LEAST, MeasureUnit};
+use super::measure::{MIN_COUNTS, MeasureUnit};
 use super::report::{LoadEnd, LoadReport};
 
 /// Columns of the text.
@@ -163,8 +163,8 @@ fn server(report: &LoadReport) -> Vec<String> {
     }
     let bytes = |value: f64| MeasureUnit::Bytes.show(value);
     let memory = match (server.memory_before_bytes, server.memory_max_bytes, server.memory_after_bytes) {
-        (Some(before), Some(most), Some(after)) => {
-            format!("memory {} to {}, at most {}", bytes(before), bytes(after), bytes(most))
+        (Some(before), Some(peak), Some(after)) => {
+            format!("memory {} to {}, at most {}", bytes(before), bytes(after), bytes(peak))
         }
         _ => "memory not exported".to_owned(),
     };
@@ -269,8 +269,8 @@ fn push_durations(out: &mut String, durations: &[(&'static str, LatencyPercentil
 pub(super) fn shown_percentiles(of: &LatencyPercentiles) -> [String; 7] {
     let values = [of.mean_ms, of.p50_ms, of.p90_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
     let mut shown = values.map(|value| MeasureUnit::Millis.show(value));
-    for (shown, least) in shown.iter_mut().zip(LEAST) {
-        if of.count < least {
+    for (shown, min) in shown.iter_mut().zip(MIN_COUNTS) {
+        if of.count < min {
             "-".clone_into(shown);
         }
     }

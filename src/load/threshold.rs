@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::LoadFault;
-use super::measure::{MeasureUnit, MeasuredValues, least_durations, measure, measure_names, measures};
+use super::measure::{MeasureUnit, MeasuredValues, measure, measure_names, measures, min_durations};
 use crate::bound::{self, BoundComparison};
 use crate::nearest::did_you_mean;
 
@@ -51,8 +51,8 @@ impl Threshold {
     }
 
     fn unmeasured(&self) -> String {
-        match least_durations(&self.measure) {
-            Some(least @ 2..) => format!("not measured: fewer than {least} durations"),
+        match min_durations(&self.measure) {
+            Some(min @ 2..) => format!("not measured: fewer than {min} durations"),
             _ => "not measured".to_owned(),
         }
     }

@@ -59,12 +59,12 @@ impl KeptTurn {
     }
 
     /// The turn in at most `most` quarters of a token, and its size as that of [`KeptTurn::size`].
-    pub(super) fn within(&self, most: usize) -> (Turn, usize) {
+    pub(super) fn within(&self, max: usize) -> (Turn, usize) {
         // One that fits has no values that are shortened in any prompt.
-        if self.size <= most.saturating_add(1) {
+        if self.size <= max.saturating_add(1) {
             return (self.turn(), self.size);
         }
-        let (turn, size) = truncate::turn(&self.turn(), most);
+        let (turn, size) = truncate::turn(&self.turn(), max);
         (turn, size + 1)
     }
 

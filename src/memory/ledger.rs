@@ -479,13 +479,13 @@ impl FactLedger {
 }
 
 /// The places of the entries that matter least, without which at most `most` of `most_bytes` are left.
-fn surplus(entries: &[LedgerEntry], most: usize, most_bytes: usize) -> BTreeSet<usize> {
+fn surplus(entries: &[LedgerEntry], max: usize, max_bytes: usize) -> BTreeSet<usize> {
     let mut bytes: usize = entries.iter().map(LedgerEntry::bytes).sum();
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_unstable_by_key(|at| (entries[*at].is_current(), entries[*at].fact.kind, *at));
     let mut left = entries.len();
     let is_over = |at: &usize| {
-        let over = left > most || bytes > most_bytes;
+        let over = left > max || bytes > max_bytes;
         left -= 1;
         bytes -= entries[*at].bytes();
         over

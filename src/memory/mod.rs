@@ -97,8 +97,8 @@ impl MemoryFill {
     /// or holds more than a quarter more turns than a prompt may. Then it also [needs](Self::needs_summary) one.
     pub(crate) fn is_overdue(&self, options: &Options, window: usize) -> bool {
         let limit = options.budget(window).saturating_mul(4);
-        let most = options.max_turns_in_prompt.max(1);
-        let is_over = self.held > limit || self.turns > most + most / PART_BEYOND_PROMPT;
+        let max = options.max_turns_in_prompt.max(1);
+        let is_over = self.held > limit || self.turns > max + max / PART_BEYOND_PROMPT;
         is_over && self.turns > options.keep_turns.max(1)
     }
 }
@@ -248,8 +248,8 @@ impl Memory {
         let mut turns = VecDeque::new();
         for kept in self.turns.iter().rev().take(self.options.max_turns_in_prompt.max(1)) {
             // The last turn may take all the room, an older one at most a third.
-            let most = if turns.is_empty() { room.saturating_sub(1) } else { room / 3 };
-            let (turn, size) = kept.within(most);
+            let max = if turns.is_empty() { room.saturating_sub(1) } else { room / 3 };
+            let (turn, size) = kept.within(max);
             let Some(left) = rest.checked_sub(size) else { break };
             rest = left;
             turns.push_front(turn);
@@ -266,7 +266,7 @@ impl Memory {
             return None;
         }
         let keep = self.options.keep_turns.max(1);
-        let most = self.options.max_turns_in_prompt.max(1);
+        let max = self.options.max_turns_in_prompt.max(1);
         let foldable = self.turns.len().saturating_sub(keep);
         let limit = self.options.budget(window).saturating_mul(4);
         let mut held = fill.held;
@@ -274,7 +274,7 @@ impl Memory {
         let mut job = 0;
         for size in self.turns.iter().map(KeptTurn::size).take(foldable) {
             // Half of the share is freed, so that not every turn requests a summary.
-            if count > 0 && held <= limit / 2 && self.turns.len() - count <= (most / 2).max(keep) {
+            if count > 0 && held <= limit / 2 && self.turns.len() - count <= (max / 2).max(keep) {
                 break;
             }
             if count > 0 && job + size > limit {

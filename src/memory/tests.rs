@@ -654,9 +654,9 @@ proptest! {
     fn memory_is_overdue_where_a_prompt_does_not_hold_it(
         turns in proptest::collection::vec(any_turn(), 1..30),
         window in 800usize..8000,
-        most in 5usize..24,
+        max in 5usize..24,
     ) {
-        let options = Options { max_turns_in_prompt: most, ..Options::default() };
+        let options = Options { max_turns_in_prompt: max, ..Options::default() };
         let mut memory = Memory::new(options.clone());
         for turn in turns {
             memory.apply(&ended(turn));
@@ -667,10 +667,10 @@ proptest! {
             if kept <= options.keep_turns {
                 prop_assert!(!is_overdue);
             } else if !is_overdue {
-                prop_assert!(kept <= most + most / 4);
+                prop_assert!(kept <= max + max / 4);
                 // A few tokens more: the frame of a prompt without a summary is larger.
                 let context = memory.context(options.budget(window) + 4);
-                prop_assert!(kept > most || context.turns.len() == kept, "{} of {kept}", context.turns.len());
+                prop_assert!(kept > max || context.turns.len() == kept, "{} of {kept}", context.turns.len());
             }
         }
     }

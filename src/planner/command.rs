@@ -576,8 +576,8 @@ fn has_room(state: &RunState, bytes: usize) -> Result<(), CommandRefusal> {
         let flows = made.flows.iter().map(Flow::size).fold(0, usize::saturating_add);
         whole = whole.saturating_add(plan::json_size(&made.plan)).saturating_add(flows);
         if whole > plan::MAX_VERSIONS_BYTES {
-            let most = plan::MAX_VERSIONS_BYTES;
-            let what = format!("the plan's versions would have more than {most} bytes together: {remedy}");
+            let max = plan::MAX_VERSIONS_BYTES;
+            let what = format!("the plan's versions would have more than {max} bytes together: {remedy}");
             return Err(refusal("plan.history_full", what));
         }
     }

@@ -211,13 +211,13 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
     if !state.foresees(scene, tool) && !state.is_foreseen_by_program(asked.step, scene, tool) {
         why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
     }
-    let most = most_writes(state, catalogue);
+    let max = max_unconfirmed_writes(state, catalogue);
     let writes = asked
         .before
         .iter()
         .filter(|call| call.effect == Effect::Write && call.problem.is_none() && call.confirm.is_none());
-    if state.writes_asked_for() + writes.count() as u32 >= most {
-        why.push(format!("the run has begun {most} writes already"));
+    if state.writes_asked_for() + writes.count() as u32 >= max {
+        why.push(format!("the run has begun {max} writes already"));
     }
     why
 }
@@ -238,7 +238,7 @@ fn doubt_about_results(state: &RunState, catalogue: &Catalogue, asked: &Proposed
 }
 
 /// Most writes that the run may begin without confirmation.
-fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
+fn max_unconfirmed_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
     let names = state.steps.values().flat_map(|step| step.step.scene_names());
     let scenes = names.filter_map(|name| catalogue.get(name));
     let raised = scenes.filter_map(|scene| scene.max_writes).max().unwrap_or(0);

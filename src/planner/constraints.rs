@@ -117,9 +117,9 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
         }
     }
     let begun = state.plan_steps().filter(|(_, step)| !step.is_untouched()).count();
-    if let Some(most) = constraints.max_steps.filter(|most| begun + plan.steps.len() > *most as usize) {
+    if let Some(max) = constraints.max_steps.filter(|max| begun + plan.steps.len() > *max as usize) {
         let what =
-            format!("the constraints of the request allow {most} steps in all, {begun} of which were begun");
+            format!("the constraints of the request allow {max} steps in all, {begun} of which were begun");
         problems.push(PlanProblem::new(FORBIDDEN, what));
     }
     problems

@@ -385,7 +385,7 @@ impl Evidence<'_> {
     /// Whether a negative number has a source for its sign.
     fn traces_sign(&self, value: f64, property: &Property) -> bool {
         let words = ["minus", "meno", "negative", "negativo", "moins", "menos", "below", "sotto", "unter"];
-        property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|least| least < 0.0)
+        property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|minimum| minimum < 0.0)
             || self.figures().negatives.contains(&value)
             || self.words().spelled.contains(&format!("-{}", value.abs()))
             || words.iter().any(|word| names::contains_whole_words(&self.words().spelled, word))

@@ -103,7 +103,7 @@ from <number_from>, and let them depend on executed steps where they need their 
 set needs_execution to false and give no steps.";
 
 const MANY_STEPS: &str = "
-- At most {most} steps. If the request needs more, plan the first {most}: the rest is planned afterwards.";
+- At most {max} steps. If the request needs more, plan the first {max}: the rest is planned afterwards.";
 
 const MODIFY: &str = "
 There is a plan already, in <plan>, and a person wants it changed as <feedback> says. Write the whole plan anew with that \
@@ -237,7 +237,7 @@ pub(super) fn instructions(task: &str, state: &RunState, shape: PlanShape) -> St
     let settings = state.settings();
     let mut system = task.to_owned();
     if settings.has_rules(1) {
-        system.push_str(&MANY_STEPS.replace("{most}", &shape.max_steps.to_string()));
+        system.push_str(&MANY_STEPS.replace("{max}", &shape.max_steps.to_string()));
     }
     match shape.calls {
         PlannedCalls::None => {}

@@ -245,8 +245,8 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
         pending(&mut data, &context);
         sections::push(&mut data, "earlier", &dependency_results(state, step));
         sections::push(&mut data, "request", state.request());
-        let most = state.settings().max_calls;
-        sections::push(&mut data, "limits", &format!("{most} calls of functions"));
+        let max = state.settings().max_calls;
+        sections::push(&mut data, "limits", &format!("{max} calls of functions"));
         if step.step.purpose != state.request() {
             sections::push(&mut data, "purpose", &step.step.purpose);
         }
@@ -485,9 +485,9 @@ fn called(
     let Some((step, work)) = known else {
         return fault("code.refused", "the step has no program".to_owned(), line, String::new());
     };
-    let most = state.settings().max_calls as usize;
-    if work.program_calls.len() >= most {
-        return fault("code.calls", format!("more than {most} calls"), line, String::new());
+    let max = state.settings().max_calls as usize;
+    if work.program_calls.len() >= max {
+        return fault("code.calls", format!("more than {max} calls"), line, String::new());
     }
     let bytes = Value::Object(written.arguments.clone()).to_string().len();
     if bytes > MAX_ARGUMENT_BYTES {

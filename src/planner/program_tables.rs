@@ -335,9 +335,9 @@ pub(super) fn end_of_program(
     if let Some(ended) = committed(state, work) {
         return ended;
     }
-    let most = state.settings().max_calls as usize;
-    if work.program_calls.len() >= most {
-        return EndOfProgram::Fault("code.calls", format!("more than {most} calls"));
+    let max = state.settings().max_calls as usize;
+    if work.program_calls.len() >= max {
+        return EndOfProgram::Fault("code.calls", format!("more than {max} calls"));
     }
     match set.finish() {
         Ok((_, diff)) if result.dry_run || is_unclear(state, (step, work), scene) => {

@@ -33,8 +33,8 @@ pub(super) fn is_shortlisted(state: &RunState, catalogue: &Catalogue) -> bool {
 
 /// Returns whether prompts with these settings describe only some scenes in full.
 pub fn needs_shortlist(settings: &Settings, catalogue: &Catalogue) -> bool {
-    let most = settings.shortlist as usize;
-    most > 0 && catalogue.len() > most
+    let max = settings.shortlist as usize;
+    max > 0 && catalogue.len() > max
 }
 
 /// The scenes that the prompt for plan `version` describes in full, by name.
@@ -43,7 +43,7 @@ pub fn needs_shortlist(settings: &Settings, catalogue: &Catalogue) -> bool {
 /// always among them. The others are found by the words of the request, of what is missing, and of recent turns, and by
 /// the embedding of the request where a model offered one.
 pub(super) fn shortlist<'a>(state: &RunState, catalogue: &'a Catalogue, version: u32) -> Vec<&'a Arc<Scene>> {
-    let most = state.settings().shortlist as usize;
+    let max = state.settings().shortlist as usize;
     let mut listed: BTreeSet<&str> = BTreeSet::new();
     let mut add = |name: &str| {
         let name = name.trim();
@@ -63,9 +63,9 @@ pub(super) fn shortlist<'a>(state: &RunState, catalogue: &'a Catalogue, version:
     for topic in &topics {
         listed.extend(catalogue.matching(topic).take(PER_TOPIC).map(|scene| scene.name.as_str()));
     }
-    let most = most.max(listed.len());
+    let max = max.max(listed.len());
     for scene in catalogue.ranked(&words(state), state.ranking.as_deref().unwrap_or_default()) {
-        if listed.len() >= most {
+        if listed.len() >= max {
             break;
         }
         listed.insert(&scene.name);

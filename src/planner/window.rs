@@ -21,11 +21,11 @@ const SCENES: [&str; 4] = ["scenes", "shortlist", "not_allowed", SWITCHED_OFF];
 
 /// The fault of a user's request that alone does not fit into the model's window.
 pub fn unfit_request(state: &RunState) -> Option<Fault> {
-    let most = u64::from(state.settings().prompt_tokens);
+    let max = u64::from(state.settings().prompt_tokens);
     let needed = tokens::text(state.request());
-    (most > 0 && needed > most).then(|| {
+    (max > 0 && needed > max).then(|| {
         let message = format!(
-            "the request has about {needed} tokens, and a prompt may have {most} (`context_window` less \
+            "the request has about {needed} tokens, and a prompt may have {max} (`context_window` less \
              `max_output_tokens` of the smallest model): shorten it, or configure a model with a larger window"
         );
         Fault::new("prompt.too_large", message).classed(FaultClass::BadData)
@@ -33,9 +33,9 @@ pub fn unfit_request(state: &RunState) -> Option<Fault> {
 }
 
 /// The request, cut to at most `most` tokens where that is possible; 0 does not limit it.
-pub(super) fn fit_into_window(request: Request, most: u32) -> Request {
-    let fits = |request: &Request| tokens::request(request) <= u64::from(most);
-    if most == 0 || fits(&request) {
+pub(super) fn fit_into_window(request: Request, max: u32) -> Request {
+    let fits = |request: &Request| tokens::request(request) <= u64::from(max);
+    if max == 0 || fits(&request) {
         return request;
     }
     let mut cut = request.clone();
@@ -49,7 +49,7 @@ pub(super) fn fit_into_window(request: Request, most: u32) -> Request {
     while !fits(&cut) && drop_last_fact(&mut cut) {}
     // A lost turn may be what the user asks about, and the estimate is on the high side: turns are dropped only where
     // the prompt exceeds the window by a sixteenth.
-    let surely_exceeds = |request: &Request| tokens::request(request) * 15 / 16 > u64::from(most);
+    let surely_exceeds = |request: &Request| tokens::request(request) * 15 / 16 > u64::from(max);
     while surely_exceeds(&cut) {
         if !drop_oldest_turn(&mut cut) {
             return request;
@@ -77,32 +77,32 @@ fn rewrite(request: &mut Request, name: &str, mut change: impl FnMut(&mut Value)
 }
 
 /// Shortens results of more than `most` bytes of JSON.
-fn shorten_results(request: &mut Request, most: usize) {
+fn shorten_results(request: &mut Request, max: usize) {
     for name in WORK {
         rewrite(request, name, |step| {
             let calls = step["calls"].as_array_mut().into_iter().flatten();
-            calls.for_each(|call| shorten(call, most));
+            calls.for_each(|call| shorten(call, max));
         });
     }
     for message in &mut request.messages {
         if let Message::Tool { text, .. } = message
             && let Ok(mut outcome) = serde_json::from_str::<Value>(text)
         {
-            shorten(&mut outcome, most);
+            shorten(&mut outcome, max);
             *text = outcome.to_string();
         }
     }
 }
 
-fn shorten(outcome: &mut Value, most: usize) {
+fn shorten(outcome: &mut Value, max: usize) {
     let Some(result) = outcome.get_mut("result") else { return };
     let whole = match result.get("beginning").and_then(Value::as_str) {
         Some(beginning) => beginning.to_owned(),
         None => result.to_string(),
     };
-    if whole.len() > most {
+    if whole.len() > max {
         let bytes = result["bytes"].as_u64().unwrap_or(whole.len() as u64);
-        let end = whole.floor_char_boundary(most);
+        let end = whole.floor_char_boundary(max);
         *result = json!({"cut": true, "bytes": bytes, "beginning": &whole[..end]});
     }
 }
@@ -200,9 +200,9 @@ mod tests {
         let mut text = data();
         sections::push(&mut text, "facts", &format!("What is known.\n{}", facts.join("\n")));
         let whole = request(&text, &[]);
-        let most = tokens::request(&whole) - 10;
-        let cut = fit_into_window(whole, u32::try_from(most).unwrap());
-        assert!(tokens::request(&cut) <= most);
+        let max = tokens::request(&whole) - 10;
+        let cut = fit_into_window(whole, u32::try_from(max).unwrap());
+        assert!(tokens::request(&cut) <= max);
         let Message::User { text } = &cut.messages[1] else { panic!("{cut:?}") };
         assert!(
             text.contains("What is known.") && text.contains("fact 1") && !text.contains("fact 9"),

@@ -308,6 +308,6 @@ pub(super) fn last_common_seq(last: EventId, events: &[Envelope<Event>]) -> u64 
     let epoch = last.epoch.unwrap_or(0);
     let diverged_after = events.iter().rev().find(|event| event.epoch <= epoch).map_or(0, |event| event.seq);
     // A client with more events than exist has not received the actual last one.
-    let most = if last.seq > end.seq { end.seq.saturating_sub(1) } else { end.seq };
-    last.seq.min(diverged_after).min(most)
+    let max = if last.seq > end.seq { end.seq.saturating_sub(1) } else { end.seq };
+    last.seq.min(diverged_after).min(max)
 }

@@ -17,13 +17,13 @@ pub(crate) enum BoundedAction {
 impl RunState {
     /// Returns what is done about `action` in a run that may have `most` events. Beyond these, only what the machine itself
     /// records is performed.
-    pub(crate) fn bounded(&self, action: &Action, most: u64) -> BoundedAction {
-        if self.seq <= most || matches!(action, Action::Record { .. }) {
+    pub(crate) fn bounded(&self, action: &Action, max: u64) -> BoundedAction {
+        if self.seq <= max || matches!(action, Action::Record { .. }) {
             BoundedAction::Perform
         } else if self.write_in_flight() {
             BoundedAction::AwaitWrite
         } else {
-            let message = format!("more than {most} events: the run was stopped");
+            let message = format!("more than {max} events: the run was stopped");
             BoundedAction::End(Fault::new("run.too_many_events", message))
         }
     }

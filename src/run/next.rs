@@ -359,7 +359,7 @@ impl RunState {
         let call = self.calls.get(&number)?;
         // Confirmed calls need no other limit, and a substitute takes the place of a call that was counted.
         let is_free = self.is_confirmation() || call.replaces.is_some();
-        let most = if is_free { usize::MAX } else { self.settings().max_calls as usize };
+        let max = if is_free { usize::MAX } else { self.settings().max_calls as usize };
         let writes = call.requested.effect == Effect::Write;
         let refuse = |error: Fault| Some(record(refused_call(number, error)));
         if let Some(problem) = &call.requested.problem {
@@ -401,10 +401,10 @@ impl RunState {
                     call.requested.tool
                 ),
             )),
-            GuardDecision::Run if started >= most => {
-                refuse(Fault::new("bound.calls", format!("more than {most} tool calls in one step")))
+            GuardDecision::Run if started >= max => {
+                refuse(Fault::new("bound.calls", format!("more than {max} tool calls in one step")))
             }
-            GuardDecision::Run if started + waiting >= most => None,
+            GuardDecision::Run if started + waiting >= max => None,
             GuardDecision::Run if writes && self.is_dry_run() => Some(record(self.dry_run_outcome(number))),
             GuardDecision::Run if call.requested.confirm.is_some() => {
                 let question = call.requested.confirm.as_ref().map(|c| c.question.as_str());

@@ -277,7 +277,7 @@ impl Settings {
     /// The confirmation policy for a scene that declares `own`.
     pub fn confirm_for(&self, own: Option<ConfirmPolicy>) -> ConfirmPolicy {
         let configured = own.unwrap_or(self.confirm);
-        self.confirm_at_least.map_or(configured, |least| configured.max(least))
+        self.confirm_at_least.map_or(configured, |minimum| configured.max(minimum))
     }
 
     /// Returns whether the rules of `revision` or a later one apply.

@@ -63,8 +63,8 @@ pub(super) fn restrict_process(
     Ok(missing)
 }
 
-fn limit(resource: Resource, most: u64) -> Result<(), String> {
-    setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+fn limit(resource: Resource, max: u64) -> Result<(), String> {
+    setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })
         .map_err(|error| format!("the limit {resource:?} cannot be set: {error}"))
 }
 

@@ -12,11 +12,11 @@ use super::protocol::{MAX_PROGRAM_BYTES, MAX_REPLY_BYTES};
 ///
 /// # Errors
 /// If the value is larger than a frame may be.
-pub(super) fn frame(value: &impl Serialize, most: usize) -> io::Result<Vec<u8>> {
+pub(super) fn frame(value: &impl Serialize, max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, value)?;
     let length = bytes.len() - 4;
-    let header = u32::try_from(length).ok().filter(|_| length <= most).ok_or_else(too_large)?;
+    let header = u32::try_from(length).ok().filter(|_| length <= max).ok_or_else(too_large)?;
     bytes[..4].copy_from_slice(&header.to_le_bytes());
     Ok(bytes)
 }
@@ -53,8 +53,8 @@ pub(super) async fn receive<T: DeserializeOwned>(input: &mut (impl AsyncRead + U
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-fn length(header: [u8; 4], most: usize) -> io::Result<usize> {
-    usize::try_from(u32::from_le_bytes(header)).ok().filter(|length| *length <= most).ok_or_else(too_large)
+fn length(header: [u8; 4], max: usize) -> io::Result<usize> {
+    usize::try_from(u32::from_le_bytes(header)).ok().filter(|length| *length <= max).ok_or_else(too_large)
 }
 
 fn too_large() -> io::Error {

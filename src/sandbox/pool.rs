@@ -312,14 +312,14 @@ impl PoolState {
 
     /// The program, with bounds that the workers can keep.
     fn bounded(&self, program: &Program) -> Program {
-        let most = self.options.limits();
+        let max = self.options.limits();
         let ProgramLimits { time_ms, total_ms, memory_bytes, printed_bytes, calls } = program.limits;
         let limits = ProgramLimits {
-            time_ms: time_ms.min(most.time_ms),
+            time_ms: time_ms.min(max.time_ms),
             total_ms,
-            memory_bytes: memory_bytes.min(most.memory_bytes),
-            printed_bytes: printed_bytes.min(most.printed_bytes),
-            calls: calls.min(most.calls),
+            memory_bytes: memory_bytes.min(max.memory_bytes),
+            printed_bytes: printed_bytes.min(max.printed_bytes),
+            calls: calls.min(max.calls),
         };
         Program { limits, ..program.clone() }
     }

@@ -8,13 +8,13 @@ use monty_types::{MontyException, PrintWriter, PrintWriterCallback};
 #[derive(Debug)]
 pub(super) struct Printed {
     text: String,
-    most: usize,
+    max: usize,
     cut: bool,
 }
 
 impl Printed {
-    pub(super) fn new(most: usize) -> Self {
-        Self { text: String::new(), most, cut: false }
+    pub(super) fn new(max: usize) -> Self {
+        Self { text: String::new(), max, cut: false }
     }
 
     pub(super) fn writer(&mut self) -> PrintWriter<'_> {
@@ -30,7 +30,7 @@ impl Printed {
         if self.cut {
             return;
         }
-        let room = self.most.saturating_sub(self.text.len());
+        let room = self.max.saturating_sub(self.text.len());
         let kept = text.floor_char_boundary(room.min(text.len()));
         self.text.push_str(text.get(..kept).unwrap_or_default());
         self.cut = kept < text.len();

@@ -112,7 +112,7 @@ fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
 
 fn write_whole_numbers(tool: &SceneTool, arguments: &mut Value) {
     // Larger ones are not exact.
-    const MOST: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     for (name, schema) in properties(&tool.parameters) {
         let is_integer = schema.get("type").is_some_and(|kind| {
             kind == "integer" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|one| one == "integer"))
@@ -120,7 +120,9 @@ fn write_whole_numbers(tool: &SceneTool, arguments: &mut Value) {
         let Some(value) = arguments.get_mut(name).filter(|value| is_integer && value.is_f64()) else {
             continue;
         };
-        if let Some(number) = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MOST) {
+        if let Some(number) =
+            value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)
+        {
             *value = Value::from(number as i64);
         }
     }
@@ -254,8 +256,8 @@ fn quoted(value: &Value) -> String {
     shortened(&value.to_string(), MAX_QUOTED)
 }
 
-fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn shortened(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }

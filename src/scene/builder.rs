@@ -83,14 +83,14 @@ impl SceneBuilder {
     }
 
     /// The maximum number of concurrent tool calls; 32 by default.
-    pub fn concurrency(mut self, most: u32) -> Self {
-        self.draft.concurrency = Some(Located::without_line(most.into()));
+    pub fn concurrency(mut self, max: u32) -> Self {
+        self.draft.concurrency = Some(Located::without_line(max.into()));
         self
     }
 
     /// The maximum number of waiting calls; 1024 by default.
-    pub fn mailbox(mut self, most: u32) -> Self {
-        self.draft.mailbox = Some(Located::without_line(most.into()));
+    pub fn mailbox(mut self, max: u32) -> Self {
+        self.draft.mailbox = Some(Located::without_line(max.into()));
         self
     }
 
@@ -126,8 +126,8 @@ impl SceneBuilder {
 
     /// How many write calls a run with this scene may start without approval; as configured by default, and
     /// never fewer.
-    pub fn max_writes(mut self, most: u32) -> Self {
-        self.draft.max_writes = Some(Located::without_line(most.into()));
+    pub fn max_writes(mut self, max: u32) -> Self {
+        self.draft.max_writes = Some(Located::without_line(max.into()));
         self
     }
 
@@ -363,14 +363,14 @@ impl ToolBuilder {
     }
 
     /// The timeout of one call, in milliseconds; 10,000 by default.
-    pub fn timeout_ms(mut self, most: u64) -> Self {
-        self.draft.timeout_ms = Some(Located::without_line(most));
+    pub fn timeout_ms(mut self, max: u64) -> Self {
+        self.draft.timeout_ms = Some(Located::without_line(max));
         self
     }
 
     /// How much of its result a model sees, in bytes of JSON, at least 256; 16,384 by default.
-    pub fn max_result_bytes(mut self, most: u64) -> Self {
-        self.draft.max_result_bytes = Some(Located::without_line(most));
+    pub fn max_result_bytes(mut self, max: u64) -> Self {
+        self.draft.max_result_bytes = Some(Located::without_line(max));
         self
     }
 

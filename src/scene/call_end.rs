@@ -81,8 +81,8 @@ impl SceneTool {
         // A model may be asked about the shape of the whole.
         let mappable =
             self.expectations.is_to_be_interpreted(result) && bound::size(result) <= MAX_MAPPED_BYTES;
-        let most = if mappable { MAX_MAPPED_BYTES } else { self.max_result_bytes };
-        let rejected = Some(bound::truncate(result.clone(), most));
+        let max = if mappable { MAX_MAPPED_BYTES } else { self.max_result_bytes };
+        let rejected = Some(bound::truncate(result.clone(), max));
         let notes = Some(Box::new(ResultNotes { breaches, rejected, mappable, ..ResultNotes::default() }));
         Ok(CallEnd { outcome: Outcome::Failed { error }, notes, is_whole: true })
     }

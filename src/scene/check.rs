@@ -470,14 +470,14 @@ fn timeout_ms(given: Option<&Located<u64>>, tool: &str, report: &FaultReport) ->
 fn max_result_bytes(given: Option<&Located<u64>>, tool: &str, report: &FaultReport) -> usize {
     match given {
         Some(given) => {
-            let most = usize::try_from(given.value).unwrap_or(usize::MAX);
-            if most < MIN_BOUND {
+            let max = usize::try_from(given.value).unwrap_or(usize::MAX);
+            if max < MIN_BOUND {
                 let message = format!("the max_result_bytes of {tool} is less than {MIN_BOUND}");
                 let remedy =
                     format!("use {MIN_BOUND} or more, or omit it for the default {DEFAULT_MAX_RESULT_BYTES}");
                 report.error(given.line, "bound", message, remedy);
             }
-            most
+            max
         }
         None => DEFAULT_MAX_RESULT_BYTES,
     }

@@ -263,10 +263,10 @@ fn check_interpret(
             "add `schema` to [tools.expect], or remove `interpret`",
         ),
         Some(schema) if schema.value.to_string().len() > MAX_SHOWN_SCHEMA_BYTES => {
-            let most = MAX_SHOWN_SCHEMA_BYTES / 1024;
+            let max = MAX_SHOWN_SCHEMA_BYTES / 1024;
             wrong(
                 format!(
-                    "the schema of the results of {tool} is longer than the {most} KiB that a model is shown"
+                    "the schema of the results of {tool} is longer than the {max} KiB that a model is shown"
                 ),
                 remove,
             );

@@ -108,7 +108,7 @@ fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
     let about = fields.texts("about");
     let inputs = names(fields.strings("inputs"));
     let entries = fields.strings("entries");
-    let most = fields.number("max_node_steps");
+    let max = fields.number("max_node_steps");
     let level = fields.keyword("level", Presence::Optional, &LEVEL_KEYWORDS).map(|level| level.value);
     let is_set = fields.has("settings");
     fields.table("settings");
@@ -132,8 +132,8 @@ fn parse_flow(mut fields: TableReader<'_>) -> FlowDraft {
         inputs,
         entries,
         nodes,
-        max_node_steps: most
-            .map_or(DEFAULT_MAX_NODE_STEPS, |most| u32::try_from(most.value).unwrap_or(u32::MAX)),
+        max_node_steps: max
+            .map_or(DEFAULT_MAX_NODE_STEPS, |max| u32::try_from(max.value).unwrap_or(u32::MAX)),
         invariants,
     });
     FlowDraft { name, lines, flow, tools, settings, schema_sql: None, level, about }
@@ -193,7 +193,7 @@ fn parse_node(
         possible_next_nodes: names(fields.strings("possible_next_nodes")),
         conditions: fields.tables("conditions").into_iter().filter_map(parse_condition).collect(),
         kind: NodeKind::Condition,
-        max_visits: fields.number("max_visits").map(|most| u32::try_from(most.value).unwrap_or(u32::MAX)),
+        max_visits: fields.number("max_visits").map(|max| u32::try_from(max.value).unwrap_or(u32::MAX)),
     };
     let kind = kind.and_then(|kind| parse_kind(kind.value, &mut fields, &mut node, tools));
     fields.reject_unknown_keys();

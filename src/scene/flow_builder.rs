@@ -131,8 +131,8 @@ impl FlowBuilder {
     }
 
     /// Most nodes that one execution enters, 1 to 1000; 24 by default.
-    pub fn max_node_steps(mut self, most: u32) -> Self {
-        self.flow.max_node_steps = most;
+    pub fn max_node_steps(mut self, max: u32) -> Self {
+        self.flow.max_node_steps = max;
         self
     }
 
@@ -321,8 +321,8 @@ impl NodeBuilder {
     }
 
     /// How often one execution may enter it. Required on every loop.
-    pub fn max_visits(mut self, most: u32) -> Self {
-        self.node.max_visits = Some(most);
+    pub fn max_visits(mut self, max: u32) -> Self {
+        self.node.max_visits = Some(max);
         self
     }
 
@@ -421,14 +421,14 @@ impl NodeBuilder {
     }
 
     /// The timeout of its call, in milliseconds; 10,000 by default. Tools of scenes have their own.
-    pub fn timeout_ms(mut self, most: u64) -> Self {
-        self.timeout_ms = Some(most);
+    pub fn timeout_ms(mut self, max: u64) -> Self {
+        self.timeout_ms = Some(max);
         self
     }
 
     /// How much of its result is shown in prompts, in bytes of JSON, at least 256; 16,384 by default.
-    pub fn max_result_bytes(mut self, most: u64) -> Self {
-        self.max_result_bytes = Some(most);
+    pub fn max_result_bytes(mut self, max: u64) -> Self {
+        self.max_result_bytes = Some(max);
         self
     }
 

@@ -570,8 +570,8 @@ fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    let most = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    std::fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    let max = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    std::fs::File::open(file)?.take(max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -310,10 +310,10 @@ fn parse_get(fields: &mut TableReader<'_>) -> Option<http::HttpSpec> {
     let query = text(fields.texts("query"));
     let headers = text(fields.texts("headers"));
     let result = fields.string("result", Presence::Optional);
-    let most = fields.number("max_response_bytes");
-    if let Some(most) = most.as_ref().filter(|most| most.value == 0) {
+    let max = fields.number("max_response_bytes");
+    if let Some(max) = max.as_ref().filter(|max| max.value == 0) {
         fields.report().error(
-            most.line,
+            max.line,
             "bound",
             "max_response_bytes must be more than 0",
             "omit it for the default of 1 MiB",
@@ -327,8 +327,8 @@ fn parse_get(fields: &mut TableReader<'_>) -> Option<http::HttpSpec> {
         headers,
         body: None,
         result: result.map(|result| result.value),
-        max_response_bytes: most
-            .and_then(|most| usize::try_from(most.value).ok())
+        max_response_bytes: max
+            .and_then(|max| usize::try_from(max.value).ok())
             .unwrap_or(http::DEFAULT_MAX_RESPONSE_BYTES),
         on_status,
     })

@@ -171,17 +171,11 @@ fn check_actions(
     actions
 }
 
-fn bounded(
-    key: &str,
-    given: Option<&Located<u64>>,
-    least: u64,
-    most: u64,
-    report: &FaultReport,
-) -> Option<u64> {
+fn bounded(key: &str, given: Option<&Located<u64>>, min: u64, max: u64, report: &FaultReport) -> Option<u64> {
     let given = given?;
-    if !(least..=most).contains(&given.value) {
+    if !(min..=max).contains(&given.value) {
         let message = format!("{key} = {} is out of bounds", given.value);
-        report.error(given.line, "bound", message, format!("use {least} to {most}"));
+        report.error(given.line, "bound", message, format!("use {min} to {max}"));
     }
     Some(given.value)
 }

@@ -19,11 +19,11 @@ use crate::tools::tables::{TableCommit, TableFunction};
 /// How much a read of a program may return, in bytes of JSON.
 const MAX_READ_BYTES: u64 = 64 * 1024;
 
-const MOST_TABLES: usize = 16;
+const MAX_TABLES: usize = 16;
 
-const MOST_COLUMNS: usize = 40;
+const MAX_COLUMNS: usize = 40;
 
-const MOST_ROWS: usize = 500;
+const MAX_ROWS: usize = 500;
 
 /// Columns that the host keeps by itself.
 const HOST_COLUMNS: [&str; 2] = ["tenant", "row_version"];
@@ -124,9 +124,9 @@ struct TableChecker<'a> {
 /// The checked tables. Faults are reported.
 pub(super) fn check(drafts: Vec<TableDraft>, report: &FaultReport) -> SceneTables {
     let checker = TableChecker { report };
-    if drafts.len() > MOST_TABLES {
+    if drafts.len() > MAX_TABLES {
         let message = format!("the scene declares {} tables", drafts.len());
-        report.error(None, "table_bound", message, format!("declare at most {}", MOST_TABLES));
+        report.error(None, "table_bound", message, format!("declare at most {}", MAX_TABLES));
     }
     let (mut tables, mut records, mut rows) = (SceneTables::default(), Vec::new(), Vec::new());
     let mut names = BTreeSet::new();
@@ -196,9 +196,9 @@ impl TableChecker<'_> {
     fn table(&self, draft: TableDraft, names: &mut BTreeSet<String>) -> Option<TableDefinition> {
         let name = draft.name?;
         self.name("table", &name, names);
-        if draft.columns.len() > MOST_COLUMNS {
+        if draft.columns.len() > MAX_COLUMNS {
             let message = format!("{} has {} columns", name.value, draft.columns.len());
-            self.error(draft.line, "table_bound", message, format!("declare at most {}", MOST_COLUMNS));
+            self.error(draft.line, "table_bound", message, format!("declare at most {}", MAX_COLUMNS));
         }
         let mut known = BTreeSet::new();
         let columns = draft.columns.into_iter().filter_map(|column| self.column(column, &mut known));
@@ -381,9 +381,9 @@ impl TableChecker<'_> {
     }
 
     fn rows(&self, table: &mut TableDefinition, rows: &Located<Value>, lines: &PointerLines) {
-        let given = rows.value.as_array().filter(|rows| rows.len() <= MOST_ROWS);
+        let given = rows.value.as_array().filter(|rows| rows.len() <= MAX_ROWS);
         let Some(given) = given else {
-            let message = format!("the rows of {} are no list of at most {}", table.name, MOST_ROWS);
+            let message = format!("the rows of {} are no list of at most {}", table.name, MAX_ROWS);
             self.error(rows.line, "table_rows", message, "write rows = [{ … }, { … }]");
             return;
         };

@@ -68,19 +68,19 @@ struct QuestionCounts {
     /// By the beginning of the identity.
     by_identity: HashMap<u64, u32>,
     /// The most questions in it.
-    most: usize,
+    max: usize,
     /// Of all questions beyond these.
     others: u64,
 }
 
 impl QuestionCounts {
-    fn new(most: usize) -> Self {
-        Self { by_identity: HashMap::new(), most, others: 0 }
+    fn new(max: usize) -> Self {
+        Self { by_identity: HashMap::new(), max, others: 0 }
     }
 
     fn count(&mut self, identity: &[u8; 32]) -> u64 {
         let short = identity.first_chunk().copied().map(u64::from_le_bytes).unwrap_or_default();
-        if self.by_identity.len() < self.most || self.by_identity.contains_key(&short) {
+        if self.by_identity.len() < self.max || self.by_identity.contains_key(&short) {
             let count = self.by_identity.entry(short).or_default();
             *count = count.saturating_add(1);
             return u64::from(*count);
@@ -184,8 +184,8 @@ fn chat(profile: &Profile, nodes: NodeReply, body: &[u8]) -> Result<Answered, Re
         usage,
         usage_reported: profile.usage_reported,
     };
-    if let Some(most) = asked.max_tokens {
-        reply.cut_at(most);
+    if let Some(max) = asked.max_tokens {
+        reply.cut_at(max);
     }
     let (is_streamed, with_usage) = (asked.is_streamed, asked.with_usage);
     let (pieces, usage) = (sent(profile, &reply, is_streamed, with_usage), reply.usage);

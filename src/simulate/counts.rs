@@ -65,7 +65,7 @@ pub(super) struct Counts {
     seconds: Histogram,
     late: Histogram,
     late_over: AtomicU64,
-    late_most_us: AtomicU64,
+    late_max_us: AtomicU64,
     in_flight: AtomicU64,
     peak: AtomicU64,
     /// The two as metrics, set when they are read.
@@ -150,7 +150,7 @@ impl Counts {
             "Tokens of replies that were sent to their end; cached ones are also part of the prompt.";
         let late = "By how much replies were sent later than their drawn time.";
         let left = "Requests whose client left before the end of the reply.";
-        let most = "The most requests that were in progress at once.";
+        let peak = "The most requests that were in progress at once.";
         Ok(Self {
             requests: book.counts(
                 "requests_total",
@@ -170,17 +170,17 @@ impl Counts {
             seconds: book.seconds("reply_seconds", "From the request to the end of the reply.")?,
             late: book.seconds("late_seconds", late)?,
             late_over: AtomicU64::default(),
-            late_most_us: AtomicU64::default(),
+            late_max_us: AtomicU64::default(),
             in_flight: AtomicU64::default(),
             peak: AtomicU64::default(),
-            gauges: [book.gauge("in_flight", "Requests in progress.")?, book.gauge("in_flight_peak", most)?],
+            gauges: [book.gauge("in_flight", "Requests in progress.")?, book.gauge("in_flight_peak", peak)?],
             registry: book.0,
         })
     }
 
     /// Counts a request as in progress if there is room for it among `most`; returns whether there is.
-    pub(super) fn begin(&self, most: usize) -> bool {
-        let room = |now: u64| (now < most as u64).then_some(now + 1);
+    pub(super) fn begin(&self, max: usize) -> bool {
+        let room = |now: u64| (now < max as u64).then_some(now + 1);
         let before = self.in_flight.fetch_update(Relaxed, Relaxed, room);
         if let Ok(before) = before {
             self.peak.fetch_max(before + 1, Relaxed);
@@ -216,7 +216,7 @@ impl Counts {
         self.replies.inc();
         self.late.observe(late.as_secs_f64());
         self.late_over.fetch_add(u64::from(late > LATE), Relaxed);
-        self.late_most_us.fetch_max(u64::try_from(late.as_micros()).unwrap_or(u64::MAX), Relaxed);
+        self.late_max_us.fetch_max(u64::try_from(late.as_micros()).unwrap_or(u64::MAX), Relaxed);
         self.seconds.observe(took.as_secs_f64());
         for (kind, tokens) in TOKENS.into_iter().zip([usage.prompt, usage.cached, usage.completion]) {
             self.tokens.with_label_values(&[kind]).inc_by(tokens);
@@ -252,7 +252,7 @@ impl Counts {
             rejected: by(&self.rejected, &mut Rejection::ALL.iter().map(|(_, name)| *name)),
             tokens: by(&self.tokens, &mut TOKENS.into_iter()),
             remembered: by(&self.remembered, &mut REMEMBERED.into_iter()),
-            late: [("over_10_ms", &self.late_over), ("most_us", &self.late_most_us)]
+            late: [("over_10_ms", &self.late_over), ("most_us", &self.late_max_us)]
                 .map(|(name, number)| (name.to_owned(), number.load(Relaxed)))
                 .into(),
             replies: self.replies.get(),

@@ -218,9 +218,9 @@ fn millis(table: &mut TableReader<'_>, key: &'static str, to: &mut u64) {
 }
 
 /// Reads a number from 0 to `most`; faults are reported.
-fn decimal(table: &mut TableReader<'_>, key: &'static str, most: f64, to: &mut f64) {
+fn decimal(table: &mut TableReader<'_>, key: &'static str, max: f64, to: &mut f64) {
     let Some(Located { value, line }) = table.decimal(key) else { return };
-    if (0.0..=most).contains(&value) {
+    if (0.0..=max).contains(&value) {
         *to = value;
         return;
     }
@@ -228,7 +228,7 @@ fn decimal(table: &mut TableReader<'_>, key: &'static str, most: f64, to: &mut f
         line,
         "bound",
         format!("`{key}` is {value}"),
-        format!("use a number from 0 to {most}"),
+        format!("use a number from 0 to {max}"),
     );
 }
 

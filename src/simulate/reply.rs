@@ -81,11 +81,11 @@ impl SimulatedReply {
     }
 
     /// Cuts text and arguments off behind about so many tokens.
-    pub(super) fn cut_at(&mut self, most: u64) {
-        if tokens::reply(&self.reply) <= most {
+    pub(super) fn cut_at(&mut self, max: u64) {
+        if tokens::reply(&self.reply) <= max {
             return;
         }
-        let mut left = usize::try_from(most.saturating_mul(7) / 2).unwrap_or(usize::MAX);
+        let mut left = usize::try_from(max.saturating_mul(7) / 2).unwrap_or(usize::MAX);
         let reply = &mut self.reply;
         for text in
             std::iter::once(&mut reply.text).chain(reply.calls.iter_mut().map(|call| &mut call.arguments))
@@ -94,7 +94,7 @@ impl SimulatedReply {
             left = left.saturating_sub(text.len());
         }
         self.is_cut = true;
-        self.usage.completion = tokens::reply(&self.reply).min(most);
+        self.usage.completion = tokens::reply(&self.reply).min(max);
     }
 
     /// The calls and the text as they are sent.
@@ -131,9 +131,9 @@ impl SimulatedReply {
     }
 
     /// The reply as at most `most` events (4 or more), and the end of the stream behind the last of them.
-    pub(super) fn events(&self, most: usize, with_usage: bool) -> Vec<ReplyPiece> {
+    pub(super) fn events(&self, max: usize, with_usage: bool) -> Vec<ReplyPiece> {
         let with_usage = with_usage && self.usage_reported;
-        let mut deltas = self.deltas(most.saturating_sub(1 + usize::from(with_usage)).max(2));
+        let mut deltas = self.deltas(max.saturating_sub(1 + usize::from(with_usage)).max(2));
         if let Some((first, _)) = deltas.first_mut() {
             first["role"] = "assistant".into();
         }
@@ -194,8 +194,8 @@ impl SimulatedReply {
 }
 
 /// Cuts a text off behind at most so many bytes.
-fn truncate(text: &mut String, most: usize) {
-    let mut end = most.min(text.len());
+fn truncate(text: &mut String, max: usize) {
+    let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -212,8 +212,8 @@ fn whole_call(index: Option<usize>, call: &ReplyCall) -> Value {
 }
 
 /// A text in at most `most` parts of about the same length.
-fn split(text: &str, most: usize) -> Vec<&str> {
-    let size = text.len().div_ceil(most.max(1)).max(MIN_PIECE);
+fn split(text: &str, max: usize) -> Vec<&str> {
+    let size = text.len().div_ceil(max.max(1)).max(MIN_PIECE);
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -229,8 +229,8 @@ fn split(text: &str, most: usize) -> Vec<&str> {
 }
 
 /// A body in at most `most` pieces of the same length, which hold `tokens` together.
-pub(super) fn body_pieces(body: &Bytes, most: usize, tokens: u64) -> Vec<ReplyPiece> {
-    let size = body.len().div_ceil(most.max(1)).max(1);
+pub(super) fn body_pieces(body: &Bytes, max: usize, tokens: u64) -> Vec<ReplyPiece> {
+    let size = body.len().div_ceil(max.max(1)).max(1);
     let count = body.len().div_ceil(size).max(1) as u64;
     let starts = (0..body.len()).step_by(size);
     let piece = |start: usize| ReplyPiece {
@@ -297,11 +297,11 @@ mod tests {
         fn stream_has_at_most_so_many_chunks_and_is_the_reply(
             text in "[ -~àè]{0,200}",
             calls in proptest::collection::vec("[ -~àè]{0,120}", 0..40),
-            most in 4..=20_usize,
+            max in 4..=20_usize,
         ) {
             let reply = reply(&text, &calls);
-            let (read, read_calls, chunks) = assembled(&reply.events(most, true));
-            prop_assert!(chunks.len() <= most, "{} chunks", chunks.len());
+            let (read, read_calls, chunks) = assembled(&reply.events(max, true));
+            prop_assert!(chunks.len() <= max, "{} chunks", chunks.len());
             prop_assert_eq!(read, text);
             let expected: Vec<_> =
                 calls.iter().enumerate().map(|(n, a)| (format!("call_{n}"), format!("Tool{n}"), a.clone())).collect();
@@ -310,10 +310,10 @@ mod tests {
         }
 
         #[test]
-        fn pieces_of_a_body_are_the_body(length in 0..5_000_usize, most in 1..=20_usize) {
+        fn pieces_of_a_body_are_the_body(length in 0..5_000_usize, max in 1..=20_usize) {
             let body = Bytes::from(vec![b'x'; length]);
-            let pieces = body_pieces(&body, most, 100);
-            prop_assert!(pieces.len() <= most);
+            let pieces = body_pieces(&body, max, 100);
+            prop_assert!(pieces.len() <= max);
             prop_assert_eq!(pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>(), length);
         }
     }

@@ -175,7 +175,7 @@ async fn serve(
 }
 
 fn build(state: Arc<SimulatorState>, listener: std::net::TcpListener) -> io::Result<actix_web::dev::Server> {
-    let most = state.profile.max_in_flight;
+    let max = state.profile.max_in_flight;
     let server = HttpServer::new(move || {
         App::new()
             .app_data(Data::from(state.clone()))
@@ -190,7 +190,7 @@ fn build(state: Arc<SimulatorState>, listener: std::net::TcpListener) -> io::Res
     .workers(1)
     .worker_max_blocking_threads(RULE_THREADS)
     // Room for those that are refused, and for the counts.
-    .max_connections(most.saturating_add(1_000))
+    .max_connections(max.saturating_add(1_000))
     .keep_alive(KeepAlive::Timeout(KEEP_ALIVE))
     .client_request_timeout(BODY_TIMEOUT)
     .client_disconnect_timeout(Duration::from_secs(1))
@@ -346,19 +346,18 @@ fn no_room(state: &SimulatorState, has_room: bool) -> Option<RefusedRequest> {
     (!has_room).then_some(RefusedRequest { status: 503, code: "simulate.overloaded", message })
 }
 
-async fn read_body(payload: Payload, most: usize) -> Result<Bytes, RefusedRequest> {
+async fn read_body(payload: Payload, max: usize) -> Result<Bytes, RefusedRequest> {
     let slow = || RefusedRequest {
         status: 408,
         code: "simulate.request",
         message: format!("the body did not arrive within {} s: send it at once", BODY_TIMEOUT.as_secs()),
     };
-    let read =
-        tokio::time::timeout(BODY_TIMEOUT, payload.to_bytes_limited(most)).await.map_err(|_| slow())?;
+    let read = tokio::time::timeout(BODY_TIMEOUT, payload.to_bytes_limited(max)).await.map_err(|_| slow())?;
     let too_large = |_| RefusedRequest {
         status: 413,
         code: "simulate.request",
         message: format!(
-            "the body has more than {most} bytes (server.max_body_bytes of the profile): send less"
+            "the body has more than {max} bytes (server.max_body_bytes of the profile): send less"
         ),
     };
     read.map_err(too_large)?.map_err(|error| {

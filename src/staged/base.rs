@@ -133,9 +133,9 @@ impl ReadBase {
     pub fn read(tables: &SceneTables, base: &Value) -> Result<Self, StagedError> {
         let given: GivenBase = serde_json::from_value(base.clone())
             .map_err(|error| StagedError::new("staged.arguments", format!("the base is invalid: {error}")))?;
-        let most = StagedLimits::default().read_rows;
-        if given.rows.len() > most || given.ranges.len() > most {
-            return Err(StagedError::new("staged.too_large", format!("the base has more than {most} rows")));
+        let max = StagedLimits::default().read_rows;
+        if given.rows.len() > max || given.ranges.len() > max {
+            return Err(StagedError::new("staged.too_large", format!("the base has more than {max} rows")));
         }
         let mut read = Self::default();
         for row in given.rows {

@@ -71,9 +71,9 @@ impl WriteDiff {
         let wrong = |why: String| StagedError::new("staged.arguments", format!("the diff is invalid: {why}"));
         let given: Vec<GivenChange> =
             serde_json::from_value(diff.clone()).map_err(|error| wrong(error.to_string()))?;
-        let most = StagedLimits::default().changed_rows;
-        if given.len() > most {
-            return Err(StagedError::new("staged.too_large", format!("more than {most} rows are changed")));
+        let max = StagedLimits::default().changed_rows;
+        if given.len() > max {
+            return Err(StagedError::new("staged.too_large", format!("more than {max} rows are changed")));
         }
         let mut changes: Vec<RowChange> = Vec::new();
         for change in given {

@@ -269,9 +269,9 @@ impl WriteSet {
     }
 
     fn stage(&mut self, place: RowPlace, row: Option<TableRow>) -> Result<(), StagedError> {
-        let most = self.limits.changed_rows;
-        if self.staged.len() >= most && !self.staged.contains_key(&place) {
-            return Err(too_large(&format!("more than {most} rows are changed")));
+        let max = self.limits.changed_rows;
+        if self.staged.len() >= max && !self.staged.contains_key(&place) {
+            return Err(too_large(&format!("more than {max} rows are changed")));
         }
         self.add_bytes(row.as_ref())?;
         self.staged.insert(place, row);
@@ -280,9 +280,9 @@ impl WriteSet {
 
     fn count(&mut self, rows: usize) -> Result<(), StagedError> {
         self.read_rows = self.read_rows.saturating_add(rows);
-        let most = self.limits.read_rows;
-        if self.read_rows > most {
-            return Err(too_large(&format!("more than {most} rows were read; narrow the conditions")));
+        let max = self.limits.read_rows;
+        if self.read_rows > max {
+            return Err(too_large(&format!("more than {max} rows were read; narrow the conditions")));
         }
         Ok(())
     }
@@ -290,10 +290,10 @@ impl WriteSet {
     fn add_bytes(&mut self, row: Option<&TableRow>) -> Result<(), StagedError> {
         let bytes = row.map_or(0, |row| serde_json::to_vec(row).map_or(0, |bytes| bytes.len()));
         self.bytes = self.bytes.saturating_add(bytes);
-        let most = self.limits.bytes;
-        if self.bytes > most {
+        let max = self.limits.bytes;
+        if self.bytes > max {
             return Err(too_large(&format!(
-                "the rows that were read and changed have more than {most} bytes"
+                "the rows that were read and changed have more than {max} bytes"
             )));
         }
         Ok(())

@@ -278,14 +278,14 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn tenants_with_keys(&self, most: u32) -> Result<Vec<TenantId>, Error> {
+    pub async fn tenants_with_keys(&self, max: u32) -> Result<Vec<TenantId>, Error> {
         let failed = |e| Error::database(self.path(), "read the keys", &e);
         let names: Vec<String> = sqlx::query_scalar(
             "SELECT DISTINCT tenant FROM api_keys WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) \
              ORDER BY tenant LIMIT ?",
         )
         .bind(nanoseconds(Timestamp::now())?)
-        .bind(most)
+        .bind(max)
         .fetch_all(self.pool())
         .await
         .map_err(failed)?;

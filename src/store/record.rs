@@ -146,8 +146,8 @@ where
     let body = serde_json::to_string(&envelope.body)
         .map_err(|e| bad(format!("the event cannot be written as JSON: {e}")))?;
     if !nesting::is_readable(body.as_bytes()) {
-        let most = nesting::READ_DEPTH;
-        return Err(bad(format!("the event is nested deeper than {most} levels and could not be read back")));
+        let max = nesting::READ_DEPTH;
+        return Err(bad(format!("the event is nested deeper than {max} levels and could not be read back")));
     }
     // Checks in tests that every appended event reads back equal.
     debug_assert_eq!(

@@ -44,7 +44,7 @@ pub(super) async fn subtract_erased(
 #[derive(Debug)]
 pub(super) struct StoredBytes {
     /// The quota; `None` if there is none.
-    most: Option<u64>,
+    max: Option<u64>,
     used: BTreeMap<TenantId, u64>,
 }
 
@@ -53,10 +53,10 @@ impl StoredBytes {
     pub(super) fn read(
         connection: &Connection,
         groups: &[Vec<JournalRow>],
-        most: Option<u64>,
+        max: Option<u64>,
     ) -> rusqlite::Result<Self> {
         let mut used: BTreeMap<TenantId, u64> = BTreeMap::new();
-        if most.is_some() {
+        if max.is_some() {
             let starts = groups.iter().flatten().filter(|row| row.starts_run());
             used.extend(starts.map(|row| (row.tenant.clone(), 0)));
         }
@@ -65,17 +65,17 @@ impl StoredBytes {
             let bytes: Option<i64> = read.query_row([tenant.as_str()], |row| row.get(0)).optional()?;
             *used = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
         }
-        Ok(Self { most, used })
+        Ok(Self { max, used })
     }
 
     /// Refuses the rows of a stream if they start a run of a tenant whose quota is used up, and counts them
     /// otherwise.
     pub(super) fn add(&mut self, rows: &[&JournalRow]) -> Result<(), Error> {
-        let Some(most) = self.most else { return Ok(()) };
+        let Some(max) = self.max else { return Ok(()) };
         for row in rows {
             let Some(used) = self.used.get_mut(&row.tenant) else { continue };
-            if row.starts_run() && *used >= most {
-                return Err(quota_error(&row.tenant, *used, most));
+            if row.starts_run() && *used >= max {
+                return Err(quota_error(&row.tenant, *used, max));
             }
             *used = used.saturating_add(row.body.len() as u64);
         }
@@ -84,9 +84,9 @@ impl StoredBytes {
 }
 
 /// The error for a tenant that has `used` bytes stored and may store `most`.
-pub(super) fn quota_error(tenant: &TenantId, used: u64, most: u64) -> Error {
+pub(super) fn quota_error(tenant: &TenantId, used: u64, max: u64) -> Error {
     let what = format!(
-        "tenant `{tenant}` has {used} bytes of events and documents stored, of {most} allowed (store.max_tenant_bytes): \
+        "tenant `{tenant}` has {used} bytes of events and documents stored, of {max} allowed (store.max_tenant_bytes): \
          erase conversations (DELETE /api/sessions/ID), plans (DELETE /api/plans/ID) or documents \
          (DELETE /api/documents/ID), or have the limit raised"
     );
@@ -123,13 +123,13 @@ const STORED: &str = "SELECT bytes FROM tenant_bytes WHERE tenant = ?";
 impl Store {
     /// Sets how many bytes of events and documents a tenant may have stored; `None` for any number. A run that would
     /// start beyond it, and a document that does not fit, are refused with `store.quota`; runs in progress continue.
-    pub fn limit_tenant_bytes(&self, most: Option<u64>) {
-        self.inner.max_tenant_bytes.store(most.unwrap_or(u64::MAX), Ordering::Relaxed);
+    pub fn limit_tenant_bytes(&self, max: Option<u64>) {
+        self.inner.max_tenant_bytes.store(max.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// How many bytes of events and documents a tenant may have stored.
     pub(super) fn max_tenant_bytes(&self) -> Option<u64> {
-        Some(self.inner.max_tenant_bytes.load(Ordering::Relaxed)).filter(|most| *most < u64::MAX)
+        Some(self.inner.max_tenant_bytes.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
     }
 
     /// The bytes of a tenant's events and documents.

@@ -285,9 +285,9 @@ async fn interrupted_append_does_not_block_other_writers() {
 }
 
 /// Limits the number of pages of the journal's file, until its connection is reopened.
-pub(crate) async fn pages(store: &Store, most: u32) {
+pub(crate) async fn pages(store: &Store, max: u32) {
     let mut writing = store.writer("test").await.unwrap();
-    writing.journal().unwrap().0.pragma_update(None, "max_page_count", most).unwrap();
+    writing.journal().unwrap().0.pragma_update(None, "max_page_count", max).unwrap();
 }
 
 #[tokio::test]

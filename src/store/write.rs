@@ -42,12 +42,12 @@ impl Store {
         const DOING: &str = "append to the journal";
         let locked = self.journal_writer()?.lock().await;
         let mut writing = locked.map_err(|e| Error::database(self.path(), DOING, &e))?;
-        let most = self.max_tenant_bytes();
-        let mut written = write(&mut writing, groups, most, synced, false);
+        let max = self.max_tenant_bytes();
+        let mut written = write(&mut writing, groups, max, synced, false);
         if written.as_ref().is_err_and(is_unique_violation) {
             // The cached heads are wrong: another writer has changed a stream. Retry with the stored heads.
             writing.discard_journal();
-            written = write(&mut writing, groups, most, synced, true);
+            written = write(&mut writing, groups, max, synced, true);
         }
         if written.is_err() {
             writing.discard_journal();

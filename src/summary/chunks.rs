@@ -4,7 +4,7 @@ use super::blocks::{Block, BlockKind, blocks};
 use super::{ByteSpan, sentences};
 
 /// The smallest bound on a chunk, in bytes.
-const LEAST_BOUND: usize = 64;
+const MIN_BOUND: usize = 64;
 /// The most bytes of a chunk's headings, or of a table's first row, that are shown with it.
 const MAX_SHOWN: usize = 400;
 
@@ -34,7 +34,7 @@ impl Chunk {
 /// in proportion to the text.
 pub fn chunks(text: &str, bound: usize) -> Vec<Chunk> {
     let blocks = blocks(text);
-    let mut packer = Packer { bound: bound.max(LEAST_BOUND), ..Packer::default() };
+    let mut packer = Packer { bound: bound.max(MIN_BOUND), ..Packer::default() };
     for block in &blocks {
         packer.add(text, *block);
     }
@@ -203,10 +203,10 @@ fn words(own: &str, unit: ByteSpan, bound: usize) -> Vec<ByteSpan> {
     let mut rest = unit;
     while rest.len() > bound {
         let Some(shown) = rest.of(own) else { break };
-        let most = shown.floor_char_boundary(bound);
-        let blank = shown[..most].rfind(char::is_whitespace).map(|at| at + 1).filter(|at| *at * 2 > most);
+        let max = shown.floor_char_boundary(bound);
+        let blank = shown[..max].rfind(char::is_whitespace).map(|at| at + 1).filter(|at| *at * 2 > max);
         // A blank may have more than one byte.
-        let cut = blank.map_or(most, |at| shown.ceil_char_boundary(at).min(most)).max(1);
+        let cut = blank.map_or(max, |at| shown.ceil_char_boundary(at).min(max)).max(1);
         parts.push(ByteSpan { start: rest.start, end: rest.start + cut as u64 });
         rest.start += cut as u64;
     }
@@ -266,7 +266,7 @@ mod tests {
             let found = chunks(&text, bound);
             let all: String = found.iter().map(|chunk| chunk.span.of(&text).unwrap()).collect();
             prop_assert_eq!(&all, &text);
-            prop_assert!(found.iter().all(|chunk| (1..=bound.max(LEAST_BOUND)).contains(&chunk.span.len())));
+            prop_assert!(found.iter().all(|chunk| (1..=bound.max(MIN_BOUND)).contains(&chunk.span.len())));
             let ends: Vec<u64> = found.iter().map(|chunk| chunk.span.end).collect();
             let again = chunks_at(&text, &ends).unwrap();
             let spans = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.span).collect::<Vec<_>>();

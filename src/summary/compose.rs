@@ -11,11 +11,11 @@ use crate::language::words;
 pub const MAX_SUMMARY: usize = 6_000;
 
 /// The least bytes of a summary that quotes.
-const LEAST_SUMMARY: usize = 500;
+const MIN_SUMMARY: usize = 500;
 
 /// How long a summary that quotes a text of so many bytes is: a quarter of it, within bounds.
 pub fn quoted_bytes(text: u64) -> usize {
-    usize::try_from(text / 4).unwrap_or(usize::MAX).clamp(LEAST_SUMMARY, MAX_SUMMARY)
+    usize::try_from(text / 4).unwrap_or(usize::MAX).clamp(MIN_SUMMARY, MAX_SUMMARY)
 }
 
 /// The document's text at the place of a fact, read again.

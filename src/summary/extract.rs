@@ -82,10 +82,10 @@ fn opening(text: &str) -> ByteSpan {
     if !own.contains(char::is_alphanumeric) {
         return ByteSpan::new(0, 0);
     }
-    let most = own.floor_char_boundary(MAX_SENTENCE);
-    let end = match own.len() > most {
-        true => own[..most].rfind(char::is_whitespace).unwrap_or(most),
-        false => most,
+    let max = own.floor_char_boundary(MAX_SENTENCE);
+    let end = match own.len() > max {
+        true => own[..max].rfind(char::is_whitespace).unwrap_or(max),
+        false => max,
     };
     super::span::trimmed(text, ByteSpan { end: whole.start + end as u64, ..whole })
 }
@@ -203,8 +203,8 @@ impl CandidateReader {
 
     /// How much each sentence says: the frequency of its words, its place, and what its heading names.
     fn scores(&self) -> Vec<f64> {
-        let most = self.counts.iter().max().copied().unwrap_or(1).max(1);
-        let scale = f64::from(most).ln_1p();
+        let max = self.counts.iter().max().copied().unwrap_or(1).max(1);
+        let scale = f64::from(max).ln_1p();
         let frequency =
             |stem: &u32| f64::from(self.counts.get(*stem as usize).copied().unwrap_or(0)).ln_1p() / scale;
         let score = |candidate: &Candidate| {

@@ -12,7 +12,7 @@ use crate::language::words;
 /// The most bytes of a quotation.
 const MAX_QUOTE: usize = 600;
 /// The fewest letters and digits of a quotation.
-const LEAST_QUOTE: usize = 8;
+const MIN_QUOTE: usize = 8;
 /// The most bytes of a claim.
 const MAX_CLAIM: usize = 400;
 /// What a fact takes beside its texts, in bytes, where its size is counted.
@@ -202,7 +202,7 @@ impl<'t> PlainText<'t> {
         let wanted = PlainText::of(quote.trim().trim_matches(['"', '“', '”', '«', '»', '…'])).plain;
         let wanted = wanted.trim().trim_end_matches("...");
         // A few letters stand anywhere.
-        if wanted.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_QUOTE {
+        if wanted.chars().filter(|c| c.is_alphanumeric()).count() < MIN_QUOTE {
             return None;
         }
         let at = self.plain.find(wanted)?;

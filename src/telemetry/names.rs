@@ -124,8 +124,8 @@ struct AxisRows {
 }
 
 impl AxisRows {
-    fn new(other: &[&str], most: usize) -> Self {
-        let mut rows = Self { rows: Vec::new(), max: most };
+    fn new(other: &[&str], max: usize) -> Self {
+        let mut rows = Self { rows: Vec::new(), max };
         rows.add(other);
         rows
     }

@@ -113,7 +113,7 @@ impl ProcessFigures {
             resident_bytes: stat.map(|stat| stat.resident_pages as f64 * rustix::param::page_size() as f64),
             virtual_bytes: stat.map(|stat| stat.virtual_bytes as f64),
             open_files: open_files(),
-            max_files: limit.current.map(|most| most as f64),
+            max_files: limit.current.map(|max| max as f64),
             threads: stat.map(|stat| stat.threads as f64),
             started: *started,
         }
@@ -156,7 +156,7 @@ mod tests {
         let then = ProcessFigures::read();
         assert!(then.open_files.unwrap() >= 4.0, "three of the system and one of the test");
         drop(file);
-        assert!(then.max_files.is_none_or(|most| most >= then.open_files.unwrap()));
+        assert!(then.max_files.is_none_or(|max| max >= then.open_files.unwrap()));
         assert!(then.cpu_seconds >= figures.cpu_seconds && figures.cpu_seconds.unwrap() > 0.0);
         assert!(figures.resident_bytes.unwrap() > 1e6 && figures.virtual_bytes > figures.resident_bytes);
         assert!(figures.threads.unwrap() >= 1.0);

@@ -469,7 +469,7 @@ fn configuration_changes_never_exceed_the_series_limit() {
     let now = &book.names;
     let sizes = [&now.scene_axis, &now.tool_axis, &now.model_axis].map(|axis| axis.len());
     // One extra each for `other`.
-    assert_eq!(sizes, [MAX_SCENES, MAX_TOOLS, MAX_MODELS].map(|most| most + 1));
+    assert_eq!(sizes, [MAX_SCENES, MAX_TOOLS, MAX_MODELS].map(|max| max + 1));
     assert_eq!(book.values("scene").len(), MAX_SCENES + 1);
     // The embedded rules and the initial model are on the list but were not called.
     assert_eq!(book.values("model").len(), MAX_MODELS - 2 + 1);

@@ -7,9 +7,9 @@ const MILLI: i128 = 1_000_000;
 /// How long something took, in nanoseconds. The measured duration has millisecond resolution; the times of
 /// the two events around it are finer but include the wait for the journal.
 pub(super) fn duration_nanos(began: Option<Timestamp>, ended: Timestamp, millis: u64) -> i128 {
-    let least = i128::from(millis) * MILLI;
-    let between = began.map_or(least, |began| ended.as_nanosecond() - began.as_nanosecond());
-    between.clamp(least, least + MILLI)
+    let min = i128::from(millis) * MILLI;
+    let between = began.map_or(min, |began| ended.as_nanosecond() - began.as_nanosecond());
+    between.clamp(min, min + MILLI)
 }
 
 /// Converts nanoseconds to seconds.

@@ -121,7 +121,7 @@ pub fn render(template: &str, language: &str, result: &Value, arguments: &Value)
 pub fn render_prompt(template: &str, inputs: &Map<String, Value>) -> Option<String> {
     let mut fields = inputs.clone();
     fields.insert(LANGUAGE.to_owned(), inputs.get("language").cloned().unwrap_or_else(|| json!("en")));
-    let mut out = BoundedWriter { bytes: Vec::new(), most: MAX_PROMPT_BYTES };
+    let mut out = BoundedWriter { bytes: Vec::new(), max: MAX_PROMPT_BYTES };
     PROMPTS.template_from_str(template).ok()?.render_captured_to(fields, &mut out).ok()?;
     String::from_utf8(out.bytes).ok()
 }
@@ -210,18 +210,18 @@ fn month_names(language: &str) -> &'static str {
 
 struct BoundedWriter {
     bytes: Vec<u8>,
-    most: usize,
+    max: usize,
 }
 
 impl Default for BoundedWriter {
     fn default() -> Self {
-        Self { bytes: Vec::new(), most: MAX_BYTES }
+        Self { bytes: Vec::new(), max: MAX_BYTES }
     }
 }
 
 impl std::io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.most {
+        if self.bytes.len() + bytes.len() > self.max {
             return Err(std::io::Error::other("the sentence is too long"));
         }
         self.bytes.extend_from_slice(bytes);

@@ -109,11 +109,11 @@ impl TenantTables {
             TableReading::Row(place) => Ok(self.row(&mut db, place).await?.into_iter().collect()),
             TableReading::Range(name, filter) => {
                 let table = self.tables.table(name)?;
-                let most = StagedLimits::default().read_rows;
-                let mut query = selected(&self.names, table, &self.tenant, filter, most + 1);
+                let max = StagedLimits::default().read_rows;
+                let mut query = selected(&self.names, table, &self.tenant, filter, max + 1);
                 let rows = query.build().fetch_all(&mut *db).await?;
-                if rows.len() > most {
-                    let message = format!("more than {most} rows of {name} fit; narrow the conditions");
+                if rows.len() > max {
+                    let message = format!("more than {max} rows of {name} fit; narrow the conditions");
                     return Err(ToolError::refused("staged.too_large", message));
                 }
                 rows.iter().map(|row| read_row(table, row)).collect()
@@ -187,8 +187,8 @@ impl TenantTables {
         for range in &base.ranges {
             let table = self.tables.table(&range.table)?;
             // One row more than there were is a change already.
-            let most = range.rows.min(StagedLimits::default().read_rows).saturating_add(1);
-            let mut query = versions(&self.names, table, &self.tenant, &range.filter, most);
+            let max = range.rows.min(StagedLimits::default().read_rows).saturating_add(1);
+            let mut query = versions(&self.names, table, &self.tenant, &range.filter, max);
             let rows = query.build().fetch_all(&mut *db).await?;
             let mut found = Vec::new();
             for row in &rows {

@@ -56,7 +56,7 @@ fn within(options: &budget::Options) -> Guards {
 }
 
 /// The maximum cost of a question with these words, in nano-USD: the prompt and a hundred tokens of reply.
-fn most(words: &str) -> u64 {
+fn max(words: &str) -> u64 {
     proscenium::llm::tokens::request(&question(words)) * 1_000 + 100 * 10_000
 }
 
@@ -68,8 +68,8 @@ fn usd(nano: u64) -> Option<f64> {
 async fn budget_is_not_overshot_by_a_thousand_concurrent_requests() {
     // Usage is not reported, so each call costs its reservation.
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).unmetered()]);
-    let room = most("hello") * 25;
-    let guards = within(&budget::Options { day_usd: usd(room + most("hello") - 1), ..Default::default() });
+    let room = max("hello") * 25;
+    let guards = within(&budget::Options { day_usd: usd(room + max("hello") - 1), ..Default::default() });
     let gateway = gateway(priced(&llm), guards.clone());
     let never = CancellationToken::new();
     let asked = (0..1_000).map(|n| {
@@ -116,7 +116,7 @@ async fn refused_attempts_are_free_and_a_cut_stream_costs_its_reservation() {
     let spent = tenant_balance(&guards, &who).await.spent;
     assert_eq!(
         (error.code(), spent, error.usage().cost_nano_usd),
-        ("llm.cut_stream", 2 * most("hello"), spent)
+        ("llm.cut_stream", 2 * max("hello"), spent)
     );
 }
 
@@ -139,8 +139,8 @@ async fn call_cancelled_or_dropped_during_silence_costs_its_reservation() {
     }
     stop.cancel();
     let error = ask.await.unwrap_err();
-    assert_eq!((error.code(), error.usage().cost_nano_usd), ("llm.cancelled", most("hello")));
-    assert_eq!(tenant_balance(&guards, &who).await.spent, most("hello"));
+    assert_eq!((error.code(), error.usage().cost_nano_usd), ("llm.cancelled", max("hello")));
+    assert_eq!(tenant_balance(&guards, &who).await.spent, max("hello"));
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn budget_after_a_restart_equals_the_sum_of_the_journal() {
 async fn cached_reply_is_free_skips_budgets_and_stays_within_its_tenant() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
     // What is already spent, plus one more call of this length.
-    let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
+    let budget = budget::Options { tenant_usd: usd(60_000 + max("hello")), ..Default::default() };
     let cache = response_cache(&cache::Options::default());
     let guards = Guards { cache: cache.clone(), ..within(&budget) };
     let gateway = gateway(priced(&llm), guards.clone());

@@ -267,11 +267,11 @@ async fn rate_limit_waits_for_retry_after() {
 #[tokio::test]
 async fn retry_after_beyond_the_bound_is_reported_at_once() {
     let far = "Fri, 01 Jan 2100 00:00:00 GMT";
-    for (value, least) in [("30", Duration::from_secs(30)), (far, Duration::from_secs(1_000_000))] {
+    for (value, min) in [("30", Duration::from_secs(30)), (far, Duration::from_secs(1_000_000))] {
         let llm = ScriptedLlm::sequence([Scripted::status(429).header("retry-after", value)]);
         let error = ask(llm.options()).await.unwrap_err();
         assert_eq!((error.code(), llm.count()), ("llm.rate_limited", 1));
-        assert!(error.retry_after().is_some_and(|wait| wait >= least), "{error:?}");
+        assert!(error.retry_after().is_some_and(|wait| wait >= min), "{error:?}");
         assert_eq!(error.usage(), Usage::default());
     }
 }

@@ -285,8 +285,8 @@ async fn consultation_survives_a_kill_and_nothing_is_sent_twice() {
             assert!(requests.len() == attempts || repeated, "{tool} {at}: {}", requests.len());
             assert!(requests.windows(2).all(|pair| pair[0].key == pair[1].key), "{tool} {at}");
             // The back end answers the repeated read, so that nobody need be asked.
-            let least = usize::from(tool == "Pay");
-            assert!((least..=2).contains(&asked), "{tool} {at}: {asked}");
+            let min = usize::from(tool == "Pay");
+            assert!((min..=2).contains(&asked), "{tool} {at}: {asked}");
         }
     }
 }

@@ -46,8 +46,8 @@ mod points {
     use proscenium::crash::Points;
 
     pub fn install() {
-        let most_events = std::env::var("CRASH_MOST_EVENTS").ok().and_then(|most| most.parse().ok());
-        proscenium::crash::install(Points { reached, most_events });
+        let max_events = std::env::var("CRASH_MOST_EVENTS").ok().and_then(|max| max.parse().ok());
+        proscenium::crash::install(Points { reached, max_events });
     }
 
     #[expect(clippy::panic, reason = "a test program panics on purpose, with what a panic reports")]
@@ -55,7 +55,7 @@ mod points {
         static AT: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_AT").ok());
         static WORDS: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_WORDS").ok());
         static PANICS: LazyLock<Option<i64>> =
-            LazyLock::new(|| std::env::var("CRASH_POINT_PANICS").ok().and_then(|most| most.parse().ok()));
+            LazyLock::new(|| std::env::var("CRASH_POINT_PANICS").ok().and_then(|max| max.parse().ok()));
         static LEFT: LazyLock<AtomicI64> = LazyLock::new(|| {
             let skip = std::env::var("CRASH_POINT_SKIP").ok().and_then(|skip| skip.parse().ok());
             AtomicI64::new(skip.unwrap_or(0))
@@ -69,8 +69,8 @@ mod points {
         if left > 0 {
             return;
         }
-        if let Some(most) = *PANICS {
-            if left + most > 0 {
+        if let Some(max) = *PANICS {
+            if left + max > 0 {
                 std::panic::panic_any("a crash point");
             }
             return;

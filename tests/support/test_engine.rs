@@ -131,8 +131,8 @@ impl Setup {
     }
 
     /// How many idle conversations of one turn stay loaded.
-    pub fn max_idle_short(mut self, most: usize) -> Self {
-        self.max_idle_short = Some(most);
+    pub fn max_idle_short(mut self, max: usize) -> Self {
+        self.max_idle_short = Some(max);
         self
     }
 
@@ -164,7 +164,7 @@ impl Setup {
             None => builder,
         };
         let builder = match self.max_idle_short {
-            Some(most) => builder.max_idle_short(most),
+            Some(max) => builder.max_idle_short(max),
             None => builder,
         };
         Ok(TestEngine { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })

@@ -222,7 +222,7 @@ impl Driver {
         let stop = self.in_flight.stop_token();
         let QuestionTerms { cache, voter, timeout_ms } = self.state.question_terms(subject);
         let caller = Caller { cache, voter, ..self.caller_of(call) };
-        let most_ms = timeout_ms.unwrap_or(u64::MAX);
+        let max_ms = timeout_ms.unwrap_or(u64::MAX);
         let shown = AnswerPreview::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.start(async move {
@@ -230,7 +230,7 @@ impl Driver {
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_in_task(caller, request, fallback, &stop, sink, most_ms)
+                    .complete_in_task(caller, request, fallback, &stop, sink, max_ms)
                     .await
                     .map_err(scene::FailedModelCall::from),
             };

@@ -22,7 +22,7 @@ impl Driver {
         let cost = self.least_cost();
         let budget = self.shared.gateway.guards().budget.clone();
         let refusal = match cost {
-            Some(least) => budget_refusal(&*budget, self.caller(), least, "a plan").await,
+            Some(cost) => budget_refusal(&*budget, self.caller(), cost, "a plan").await,
             None => None,
         };
         // Waiting helps only if nothing else is wrong.

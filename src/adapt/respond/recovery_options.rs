@@ -109,7 +109,7 @@ fn consider(
 ) -> Result<RecoveryAction, RefusedAction> {
     let policy = declared.and_then(|declared| declared.by_class.get(&failure.class));
     // A refusal is not walked around, unless the tool declares that.
-    let walks_around = |action| failure.class == FaultClass::Denied && !names(policy, action);
+    let circumvents = |action| failure.class == FaultClass::Denied && !names(policy, action);
     match action {
         RecoveryAction::Retry { .. } => {
             again(failure, policy)?;
@@ -118,14 +118,14 @@ fn consider(
                 _ => Err(RefusedAction::NotAllowed),
             }
         }
-        RecoveryAction::Alternative { .. } if walks_around(PolicyAction::Alternative) => {
+        RecoveryAction::Alternative { .. } if circumvents(PolicyAction::Alternative) => {
             Err(RefusedAction::NotDeclared)
         }
         RecoveryAction::Cached { .. } => match cached(failure, declared, may)? {
             PolicyChoice::Cached { max_age_s } => Ok(RecoveryAction::Cached { max_age_s }),
             _ => Err(RefusedAction::NotAllowed),
         },
-        RecoveryAction::Skip if walks_around(PolicyAction::Skip) => Err(RefusedAction::NotDeclared),
+        RecoveryAction::Skip if circumvents(PolicyAction::Skip) => Err(RefusedAction::NotDeclared),
         RecoveryAction::Alternative { .. } => match alternative(failure, declared, may)? {
             PolicyChoice::Alternative { at } => Ok(RecoveryAction::Alternative { at }),
             _ => Err(RefusedAction::NotAllowed),

@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_repeats_or_walks_around_what_predefined_logic_would_not(
+    fn no_option_repeats_or_circumvents_what_predefined_logic_would_not(
         failure in failures(), policies in of(policies()), mode in modes()
     ) {
         let (may, defaults) = (capabilities(Some(ExecutionLevel::Adaptive), mode), PolicyDefaults::default());

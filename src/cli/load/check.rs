@@ -23,7 +23,7 @@ use super::target::LoadProtocol;
 /// Runs on a page of the list.
 const PAGE: usize = 500;
 /// Longest page that is read, in bytes.
-const LONGEST_PAGE: usize = 16 * 1024 * 1024;
+const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Most documents of runs that are read.
 const MAX_DOCUMENTS: usize = 2_000;
 /// Documents that are read at once.
@@ -87,7 +87,7 @@ async fn list(
         if response.status() != StatusCode::OK {
             return Err(format!("GET /api/runs: HTTP {}", response.status().as_u16()));
         }
-        let page = remote::bytes(response, LONGEST_PAGE).await?;
+        let page = remote::bytes(response, MAX_PAGE_BYTES).await?;
         let page: ListedRuns =
             serde_json::from_slice(&page).map_err(|error| format!("GET /api/runs: {error}"))?;
         let mut ledger = load.ledger.borrow_mut();
@@ -120,7 +120,7 @@ pub async fn read_documents(load: &LoadDriver) {
             let Ok(response) = load.client().get(&format!("/api/runs/{run}"), key).send().await else {
                 return;
             };
-            let Ok(document) = remote::bytes(response, LONGEST_PAGE).await else { return };
+            let Ok(document) = remote::bytes(response, MAX_PAGE_BYTES).await else { return };
             let document: Value = serde_json::from_slice(&document).unwrap_or(Value::Null);
             let answer = document_usage(&document);
             usage.borrow_mut().add(&answer);

@@ -17,7 +17,7 @@ use super::super::remote;
 use super::target::{LoadProtocol, LoadTarget};
 
 /// Longest reply that is read, in bytes.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// Sends requests to the server under load.
 pub struct LoadClient {
@@ -142,7 +142,7 @@ impl LoadClient {
         if status.is_success() && media.starts_with("text/event-stream") {
             return self.stream(response, &head, sent).await;
         }
-        let Ok(body) = remote::bytes(response, LONGEST).await else {
+        let Ok(body) = remote::bytes(response, MAX_REPLY_BYTES).await else {
             return LoadReply::failed(CUT, head.run);
         };
         let document = serde_json::from_slice(&body).unwrap_or(Value::Null);
@@ -196,7 +196,7 @@ impl LoadClient {
         let mut bytes = 0;
         while let Ok(Some(chunk)) = response.chunk().await {
             bytes += chunk.len();
-            let Some(events) = splitter.push(&chunk).filter(|_| bytes <= LONGEST) else {
+            let Some(events) = splitter.push(&chunk).filter(|_| bytes <= MAX_REPLY_BYTES) else {
                 return LoadReply::failed(REPLY, head.run);
             };
             for event in &events {

@@ -27,7 +27,7 @@ const RECONNECT: Duration = Duration::from_millis(100);
 /// Least wait of a conversation whose request failed: a server that fails at once is not asked without end.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 /// After so many requests of which none was permitted, no further one is sent.
-const LEAST_DENIED: u64 = 20;
+const MIN_DENIED: u64 = 20;
 /// Most earlier turns that are sent to a server that keeps no conversations.
 const MAX_HISTORY: usize = 50;
 
@@ -364,7 +364,7 @@ impl LoadDriver {
         };
         self.note_run(number, &outcome, times.latency);
         self.recorder.borrow_mut().ended(conversation.key, times, &outcome);
-        let is_denied = self.recorder.borrow().is_denied(LEAST_DENIED);
+        let is_denied = self.recorder.borrow().is_denied(MIN_DENIED);
         if is_denied {
             self.end(LoadEnd::Denied);
         }

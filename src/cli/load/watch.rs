@@ -22,9 +22,9 @@ const SCRAPE_TICKS: u32 = 4;
 /// How long the metrics may take.
 const SCRAPE: Duration = Duration::from_secs(2);
 /// Longest metrics that are read, in bytes.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Requests that must have ended before a threshold can end the load: the first ones are no sample.
-const LEAST_ENDED: u64 = 20;
+const MIN_ENDED: u64 = 20;
 
 /// Reads the server's metrics, with the key of the environment or the first one of the file.
 ///
@@ -39,7 +39,7 @@ pub async fn scrape(client: &LoadClient, keys: &[LoadKey]) -> Result<ServerSampl
     if response.status() != StatusCode::OK {
         return Err(format!("HTTP {}", response.status().as_u16()));
     }
-    let text = remote::bytes(response, LONGEST).await?;
+    let text = remote::bytes(response, MAX_PAGE_BYTES).await?;
     Ok(ServerSample::parse(&String::from_utf8_lossy(&text)))
 }
 
@@ -113,7 +113,7 @@ impl LoadWatch {
             line.tick();
         }
         let ended = counts.answered + counts.errors + counts.shed;
-        if ended >= LEAST_ENDED && self.aborts.iter().any(|threshold| threshold.check(&values).holds) {
+        if ended >= MIN_ENDED && self.aborts.iter().any(|threshold| threshold.check(&values).holds) {
             load.end(LoadEnd::Aborted);
         }
     }

@@ -14,7 +14,7 @@ const COLUMNS: usize = 78;
 /// Columns for how long it took.
 const TOOK: usize = 14;
 /// Fewest columns of what a node returned, however long its name is.
-const FEWEST: usize = 16;
+const MIN_COLUMNS: usize = 16;
 /// Most columns of one of several values.
 const VALUE: usize = 40;
 
@@ -146,7 +146,7 @@ impl Narrator {
         };
         let took = duration(at.duration_since(node.entered_at).as_secs_f64() * 1_000.0);
         let head = format!("{place}{tool}: ");
-        let room = COLUMNS.saturating_sub(columns(&head) + TOOK).max(FEWEST);
+        let room = COLUMNS.saturating_sub(columns(&head) + TOOK).max(MIN_COLUMNS);
         let did = if node.returned.is_empty() { "completed" } else { node.returned.as_str() };
         Some(line(Mark::Done, format!("{head}{} ({took})", short(did, room))))
     }

@@ -54,10 +54,10 @@ const MAX_BEFORE: u32 = 1_000_000;
 
 impl FormatQuery {
     fn version_page(&self) -> Result<VersionPage, Problem> {
-        let most = plan::MAX_VERSIONS;
-        let limit = self.limit.unwrap_or(most);
-        if !(1..=most).contains(&limit) {
-            let detail = format!("`limit` = {limit} must be from 1 to {most}");
+        let max = plan::MAX_VERSIONS;
+        let limit = self.limit.unwrap_or(max);
+        if !(1..=max).contains(&limit) {
+            let detail = format!("`limit` = {limit} must be from 1 to {max}");
             return Err(Problem::unprocessable("request.query", detail));
         }
         if let Some(before) = self.before.filter(|before| !(1..=MAX_BEFORE).contains(before)) {

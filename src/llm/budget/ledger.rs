@@ -395,12 +395,12 @@ impl Ledger {
 
     /// Returns, for each scope, the spending of the account that has spent most.
     pub(crate) fn most_spent(&self) -> [(BudgetScope, u64); 4] {
-        let mut most = BudgetScope::ALL.map(|scope| (scope, 0));
+        let mut max = BudgetScope::ALL.map(|scope| (scope, 0));
         for (key, account) in &self.accounts {
-            let (_, spent) = &mut most[key.scope() as usize];
+            let (_, spent) = &mut max[key.scope() as usize];
             *spent = account.spent.max(*spent);
         }
-        most
+        max
     }
 
     /// How often each budget refused.

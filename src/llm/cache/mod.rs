@@ -300,6 +300,6 @@ fn is_failure_of_model(error: &Error) -> bool {
 
 /// How long a reply is stored.
 pub(crate) fn time_to_live(options: &Options, purpose: Purpose) -> Duration {
-    let most = if purpose.is_consultation() { options.consultation_ttl_s } else { u64::MAX };
-    Duration::from_secs(options.ttl_s.min(most))
+    let max = if purpose.is_consultation() { options.consultation_ttl_s } else { u64::MAX };
+    Duration::from_secs(options.ttl_s.min(max))
 }

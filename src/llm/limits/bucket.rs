@@ -25,7 +25,7 @@ pub(super) struct Bucket {
 
 #[derive(Debug)]
 struct BucketState {
-    most: NonZeroU32,
+    max: NonZeroU32,
     clock: Ticks,
     rate: RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Nanos>>,
     credit: Mutex<Credit>,
@@ -50,16 +50,16 @@ pub(super) enum Blocked {
 }
 
 impl Bucket {
-    pub(super) fn new(most: NonZeroU32, clock: Ticks) -> Self {
-        let rate = RateLimiter::direct_with_clock(Quota::per_minute(most), clock.clone());
+    pub(super) fn new(max: NonZeroU32, clock: Ticks) -> Self {
+        let rate = RateLimiter::direct_with_clock(Quota::per_minute(max), clock.clone());
         let credit = Mutex::new(Credit { amount: 0, given: clock.elapsed() });
-        Self { inner: Arc::new(BucketState { most, clock, rate, credit }) }
+        Self { inner: Arc::new(BucketState { max, clock, rate, credit }) }
     }
 
     /// Checks that `amount` can ever be taken.
     pub(super) fn possible(&self, amount: u64) -> Result<(), Blocked> {
-        let most = self.inner.most.get();
-        if amount > u64::from(most) { Err(Blocked::Forever(most)) } else { Ok(()) }
+        let max = self.inner.max.get();
+        if amount > u64::from(max) { Err(Blocked::Forever(max)) } else { Ok(()) }
     }
 
     /// Takes `amount`, or nothing.
@@ -67,29 +67,29 @@ impl Bucket {
         self.possible(amount)?;
         let mut credit = self.credit();
         let amount = i64::try_from(amount).unwrap_or(i64::MAX);
-        let most = i64::from(self.inner.most.get());
+        let max = i64::from(self.inner.max.get());
         // A debt is paid by the next call, as far as one call can.
-        let wanted = amount.saturating_sub(credit.amount).clamp(0, most);
+        let wanted = amount.saturating_sub(credit.amount).clamp(0, max);
         if let Some(wanted) = u32::try_from(wanted).ok().and_then(NonZeroU32::new) {
             match self.inner.rate.check_n(wanted) {
                 Ok(Ok(())) => {}
                 Ok(Err(not_until)) => {
                     return Err(Blocked::For(not_until.wait_time_from(self.inner.clock.now())));
                 }
-                Err(_) => return Err(Blocked::Forever(self.inner.most.get())),
+                Err(_) => return Err(Blocked::Forever(self.inner.max.get())),
             }
         }
-        credit.amount = (credit.amount + wanted - amount).clamp(-most, most);
+        credit.amount = (credit.amount + wanted - amount).clamp(-max, max);
         Ok(())
     }
 
     /// `taken` turned out to be `used`.
     pub(super) fn settle(&self, taken: u64, used: u64) {
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let most = i64::from(self.inner.most.get());
+        let max = i64::from(self.inner.max.get());
         let mut credit = self.credit();
         let change = signed(taken).saturating_sub(signed(used));
-        credit.amount = credit.amount.saturating_add(change).clamp(-most, most);
+        credit.amount = credit.amount.saturating_add(change).clamp(-max, max);
         credit.given = self.inner.clock.elapsed();
     }
 
@@ -107,8 +107,8 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    fn bucket(most: u32) -> Bucket {
-        Bucket::new(NonZeroU32::new(most).unwrap(), Ticks::new())
+    fn bucket(max: u32) -> Bucket {
+        Bucket::new(NonZeroU32::new(max).unwrap(), Ticks::new())
     }
 
     #[test]

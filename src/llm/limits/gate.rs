@@ -50,8 +50,8 @@ impl RateGate {
 
     fn new(of: String, section: String, is_model: bool, rates: &Rates, clock: &Ticks) -> Self {
         // The configuration knows no rate of 0.
-        let bucket = |most: Option<u32>| {
-            most.map(|most| Bucket::new(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN), clock.clone()))
+        let bucket = |max: Option<u32>| {
+            max.map(|max| Bucket::new(NonZeroU32::new(max).unwrap_or(NonZeroU32::MIN), clock.clone()))
         };
         Self {
             of,
@@ -74,7 +74,7 @@ impl RateGate {
 
     /// Takes a place, a request and `tokens`, or nothing.
     pub(super) fn take(&mut self, tokens: u64) -> Result<(), GateRefusal> {
-        if self.rates.concurrent.is_some_and(|most| self.taken >= most) {
+        if self.rates.concurrent.is_some_and(|max| self.taken >= max) {
             return Err(GateRefusal { refusal: self.refuse_place(), wait: None, may_shorten: true });
         }
         if let Some(bucket) = &self.requests
@@ -145,10 +145,8 @@ impl RateGate {
         between: QueuedNeeds,
         tokens: u64,
     ) -> (Duration, LimitRefusal) {
-        let minutes = |amount: u64, most: Option<u32>| {
-            most.map_or(Duration::ZERO, |most| {
-                Duration::from_secs(60).mul_f64(amount as f64 / f64::from(most))
-            })
+        let minutes = |amount: u64, max: Option<u32>| {
+            max.map_or(Duration::ZERO, |max| Duration::from_secs(60).mul_f64(amount as f64 / f64::from(max)))
         };
         let requests = first + minutes(between.requests + 1, self.rates.requests_per_minute);
         let by_tokens = first + minutes(between.tokens + tokens, self.rates.tokens_per_minute);

@@ -8,7 +8,7 @@ use crate::nearest::nearest;
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 
 /// The most that a limit can say; a semaphore holds no more places on any machine.
-const MOST_AT_ONCE: u32 = 500_000_000;
+const MAX_LIMIT: u32 = 500_000_000;
 
 /// How much may be asked of models, and how long a call waits for its turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Options {
                 ("tokens_per_minute", rates.tokens_per_minute),
                 ("concurrent", rates.concurrent),
             ] {
-                review.range(&format!("{section}.{field}"), value.unwrap_or(1), 1..=MOST_AT_ONCE);
+                review.range(&format!("{section}.{field}"), value.unwrap_or(1), 1..=MAX_LIMIT);
             }
         }
         let known: Vec<&str> = models.collect();

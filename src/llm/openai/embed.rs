@@ -15,9 +15,8 @@ const CHARS_PER_TOKEN: usize = 2;
 
 /// The body of `POST /embeddings`. Texts are cut to the model's window: servers refuse longer ones.
 pub(super) fn body(request: &Request, model: &ModelOptions) -> Value {
-    let most = usize::try_from(model.context_window).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
-    let texts =
-        embeddings::texts(request).into_iter().map(|text| text.chars().take(most).collect::<String>());
+    let max = usize::try_from(model.context_window).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
+    let texts = embeddings::texts(request).into_iter().map(|text| text.chars().take(max).collect::<String>());
     // Some servers refuse an empty text.
     let texts = texts.map(|text| if text.trim().is_empty() { "-".to_owned() } else { text });
     json!({"model": model.id(), "input": texts.collect::<Vec<_>>(), "encoding_format": "float"})

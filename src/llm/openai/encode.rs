@@ -70,11 +70,11 @@ struct EncodedSchema<'a> {
 
 /// A request in the protocol's form.
 pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form) -> ChatRequestBody<'a> {
-    let most = Some(request.max_output_tokens.unwrap_or(model.max_output_tokens));
+    let max = Some(request.max_output_tokens.unwrap_or(model.max_output_tokens));
     // OpenAI's newer models refuse the old name; other servers often know no other.
     let newer = model.base_url.to_ascii_lowercase().contains("api.openai.com")
         && reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"));
-    let (max_tokens, max_completion_tokens) = if newer { (None, most) } else { (most, None) };
+    let (max_tokens, max_completion_tokens) = if newer { (None, max) } else { (max, None) };
     let forced = match &request.choice {
         ToolChoice::Forced(name) => request.tools.iter().find(|tool| tool.name == *name),
         ToolChoice::None | ToolChoice::Auto => None,

@@ -14,7 +14,7 @@ use crate::run::Reply;
 /// The replacement of the key.
 const MARK: &str = "[key]";
 /// Minimum length: a shorter value is not a key, and redacting it would garble every text.
-const LEAST_BYTES: usize = 4;
+const MIN_BYTES: usize = 4;
 
 /// The API key of a model; empty if its server needs none.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl ProviderKey {
 
     /// The secret; `None` if there is none.
     fn text(&self) -> Option<&str> {
-        Some(self.secret.expose_secret()).filter(|key| key.len() >= LEAST_BYTES)
+        Some(self.secret.expose_secret()).filter(|key| key.len() >= MIN_BYTES)
     }
 
     pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -76,7 +76,7 @@ impl ProviderKey {
 
     fn without_beginning(&self, mut text: String) -> String {
         let key = self.secret.expose_secret();
-        let lengths = (LEAST_BYTES..key.len()).rev();
+        let lengths = (MIN_BYTES..key.len()).rev();
         let begun = lengths.filter_map(|length| key.get(..length)).find(|part| text.ends_with(part));
         if let Some(part) = begun {
             text.truncate(text.len() - part.len());

@@ -109,8 +109,8 @@ impl OpenAi {
 
     /// The usage of a call without a report, whose reply has an estimated number of `output` tokens.
     fn unknown(&self, request: &Request, output: u64) -> Usage {
-        let most = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
-        self.price.unknown(tokens::request(request), output, u64::from(most))
+        let max = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
+        self.price.unknown(tokens::request(request), output, u64::from(max))
     }
 
     /// One HTTP exchange for embeddings.

@@ -88,8 +88,8 @@ pub fn object(arguments: &str) -> Option<Value> {
 }
 
 fn too_deep(tool: &str) -> PlanProblem {
-    let most = nesting::MAX_DEPTH;
-    let what = format!("the JSON for {tool} is nested deeper than {most} levels: say the same with fewer");
+    let max = nesting::MAX_DEPTH;
+    let what = format!("the JSON for {tool} is nested deeper than {max} levels: say the same with fewer");
     PlanProblem::new("reply.too_deep", what)
 }
 

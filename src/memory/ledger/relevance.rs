@@ -14,7 +14,7 @@ const SECTION: usize = 400;
 /// A word of the request in which a fact came up counts less than one of the fact itself.
 const TOPIC_WEIGHT: f64 = 0.4;
 /// Facts with a smaller share of the best score are not about the request.
-const LEAST_SHARE: f64 = 0.15;
+const MIN_SHARE: f64 = 0.15;
 
 /// The words of a text by stem and meaning, as sorted hashes.
 pub(super) fn terms(text: &str) -> Box<[u32]> {
@@ -44,7 +44,7 @@ pub(super) fn select(
         entries.iter().filter(|entry| entry.is_current() && !is_shown(entry)).collect();
     let scores = scores(&candidates, &terms(request));
     let best = scores.iter().copied().fold(0.0, f64::max);
-    let is_related = |at: &usize| scores[*at] > 0.0 && scores[*at] >= best * LEAST_SHARE;
+    let is_related = |at: &usize| scores[*at] > 0.0 && scores[*at] >= best * MIN_SHARE;
     let mut order: Vec<usize> = (0..candidates.len()).filter(is_related).collect();
     // Of two equal scores, the later fact.
     order.sort_unstable_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));

@@ -456,17 +456,17 @@ proptest! {
 
     // By definition: the one that matters least goes, again and again.
     #[test]
-    fn what_matters_least_is_dropped_first(steps in steps(), most in 0..20_usize, most_bytes in 0..20_000_usize) {
+    fn what_matters_least_is_dropped_first(steps in steps(), max in 0..20_usize, max_bytes in 0..20_000_usize) {
         let (_, ledgers) = history(steps);
         let Some(FactLedger { entries, .. }) = ledgers.last() else { return Ok(()) };
         let mut left: Vec<usize> = (0..entries.len()).collect();
         let bytes = |left: &[usize]| left.iter().map(|at| entries[*at].bytes()).sum::<usize>();
-        while left.len() > most || bytes(&left) > most_bytes {
+        while left.len() > max || bytes(&left) > max_bytes {
             let worth = |at: &&usize| (entries[**at].is_current(), entries[**at].fact.kind, **at);
             let least = *left.iter().min_by_key(worth).unwrap();
             left.retain(|at| *at != least);
         }
-        let dropped = surplus(entries, most, most_bytes);
+        let dropped = surplus(entries, max, max_bytes);
         prop_assert_eq!((0..entries.len()).filter(|at| !dropped.contains(at)).collect::<Vec<_>>(), left);
     }
 

@@ -63,7 +63,7 @@ pub struct RemainingFaults {
 }
 
 /// Any command, legal or not.
-pub fn any_command(dice: &mut Dice, state: &RunState, most: u32, left: RemainingFaults) -> Command {
+pub fn any_command(dice: &mut Dice, state: &RunState, max: u32, left: RemainingFaults) -> Command {
     let version = (dice.pick(6) == 5).then(|| dice.pick(4) as u32);
     // After the end, few commands are possible.
     let kind = if state.status.is_terminal() && dice.pick(3) > 0 { 14 } else { dice.pick(16) };
@@ -71,9 +71,7 @@ pub fn any_command(dice: &mut Dice, state: &RunState, most: u32, left: Remaining
         0..=7 => decide(dice, state, left),
         8 | 9 => CommandAction::Approve { version, hash: None, hold: dice.pick(2) == 1 },
         10 if left.changes => CommandAction::Modify { words: "two days".to_owned(), version },
-        11 if left.changes => {
-            CommandAction::Edit { plan: generators::plan(dice, state, most, true), version }
-        }
+        11 if left.changes => CommandAction::Edit { plan: generators::plan(dice, state, max, true), version },
         12 if left.stops => CommandAction::Cancel,
         13 => CommandAction::Expire { approval: any_approval(dice, state) },
         14 if left.reopens => CommandAction::Reopen,

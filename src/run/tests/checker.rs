@@ -601,8 +601,8 @@ impl RunChecker {
     /// Invariants of the state after any event.
     pub fn after(&self, state: &RunState) {
         let running = state.steps.values().filter(|s| s.status == StepStatus::Running).count();
-        let most = self.settings.max_parallel_steps.max(1) as usize + self.revived;
-        assert!(running <= most, "{running} steps at once");
+        let max = self.settings.max_parallel_steps.max(1) as usize + self.revived;
+        assert!(running <= max, "{running} steps at once");
         assert_eq!(state.usage, self.usage);
         assert_eq!(state.status.is_terminal(), self.terminal == 1);
         assert_eq!(state.write_in_flight() && self.terminal == 0, self.write_flying() && self.terminal == 0);
@@ -638,8 +638,8 @@ impl RunChecker {
         if let Some(consultation) = subject.consultation() {
             let voter = if let Subject::Vote { voter, .. } = subject { voter } else { 0 };
             self.consulted.insert((consultation, voter));
-            let most = self.settings.consultations.max_per_run as usize;
-            assert!(self.consulted.len() <= most, "a consultation too many");
+            let max = self.settings.consultations.max_per_run as usize;
+            assert!(self.consulted.len() <= max, "a consultation too many");
             assert!(!fallback, "the embedded rules are consulted");
         }
         if let Subject::Scene { .. } = subject {

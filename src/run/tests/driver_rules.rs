@@ -190,13 +190,11 @@ fn beyond_its_bound_of_events_a_run_only_records_and_ends_once_its_write_has_an_
         Action::Ask { call: 1, subject: Subject::Continuation { round: 1 }, attempt: 0, fallback: false };
     let records = Action::Record { event: Event::RunWaiting {} };
     let mut run = asks_and_books();
-    let most = run.state.seq;
-    assert_eq!(run.state.bounded(&asks, most), BoundedAction::Perform);
-    assert_eq!(run.state.bounded(&records, most - 1), BoundedAction::Perform);
-    assert_eq!(run.state.bounded(&asks, most - 1), BoundedAction::AwaitWrite);
+    let max = run.state.seq;
+    assert_eq!(run.state.bounded(&asks, max), BoundedAction::Perform);
+    assert_eq!(run.state.bounded(&records, max - 1), BoundedAction::Perform);
+    assert_eq!(run.state.bounded(&asks, max - 1), BoundedAction::AwaitWrite);
     run.outcome(1, late());
-    let BoundedAction::End(fault) = run.state.bounded(&asks, most - 1) else {
-        panic!("the run is not ended")
-    };
+    let BoundedAction::End(fault) = run.state.bounded(&asks, max - 1) else { panic!("the run is not ended") };
     assert_eq!(fault.code, "run.too_many_events");
 }

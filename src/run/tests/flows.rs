@@ -463,7 +463,7 @@ impl FlowSim {
             }
         }
         let visits = execution.entered.iter().filter(|(_, known)| known == name).count();
-        assert!(node.max_visits.is_none_or(|most| visits < most as usize), "{name} is entered too often");
+        assert!(node.max_visits.is_none_or(|max| visits < max as usize), "{name} is entered too often");
         assert!(execution.entered.len() < flow.max_node_steps as usize, "too many nodes");
         let was = |name: &str| execution.entered.iter().any(|(_, known)| known == name);
         for invariant in &flow.invariants {

@@ -21,8 +21,8 @@ const TOOLS: [&str; 5] = ["look", "book", "pay", "peek", "unbook"];
 
 /// A valid plan: a random DAG whose numbers have gaps and any order, and which may depend on finished
 /// steps. With `changes`, it replaces the steps that have not begun.
-pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan {
-    let count = if dice.pick(24) == 23 { 0 } else { 1 + dice.pick(most as usize) };
+pub fn plan(dice: &mut Dice, state: &RunState, max: u32, changes: bool) -> Plan {
+    let count = if dice.pick(24) == 23 { 0 } else { 1 + dice.pick(max as usize) };
     let mut known: Vec<u32> = state.finished_steps().into_iter().collect();
     let mut number = state.last_fixed_step(changes);
     let mut steps = Vec::new();
@@ -78,10 +78,10 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
 }
 
 /// A reply to the question for a patch: mostly of what may be changed, sometimes of anything.
-pub fn patch(dice: &mut Dice, state: &RunState, about: u32, most: u32) -> Reply {
+pub fn patch(dice: &mut Dice, state: &RunState, about: u32, max: u32) -> Reply {
     let scope = state.patch_scope(about);
     let all: Vec<u32> = state.steps.keys().copied().collect();
-    let mut new = plan(dice, state, most.min(3), false).steps;
+    let mut new = plan(dice, state, max.min(3), false).steps;
     // Equal tasks are frequent, and some of them failed before.
     for step in &mut new {
         step.purpose = format!("task {}", dice.pick(12));

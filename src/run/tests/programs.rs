@@ -127,11 +127,11 @@ proptest! {
         world in program_worlds(), at in any::<prop::sample::Index>()
     ) {
         let sim = Sim::run(world.clone());
-        let most = sim.world.settings.max_retries + 1;
+        let max = sim.world.settings.max_retries + 1;
         for step in sim.state.steps.values() {
             let Some(work) = step.code() else { continue };
             if sim.events.iter().all(|event| !matches!(event, Event::RunReopened { .. } | Event::RunResumed { .. })) {
-                prop_assert!(work.asked <= most, "{} questions", work.asked);
+                prop_assert!(work.asked <= max, "{} questions", work.asked);
             }
             // Every call of a program came from an execution.
             for own in &work.program_calls {

@@ -101,8 +101,8 @@ impl Sim {
         queued.options.dry_run = self.world.dry_run;
         queued.options.require_approval = self.world.require_approval;
         if self.world.given {
-            let most = self.world.settings.max_steps;
-            queued.plan = Some(generators::plan(&mut self.dice, &self.state, most, false));
+            let max = self.world.settings.max_steps;
+            queued.plan = Some(generators::plan(&mut self.dice, &self.state, max, false));
         }
         Event::RunQueued(queued)
     }
@@ -294,8 +294,8 @@ impl Sim {
             reopens: self.reopened < self.world.reopens,
             stops: self.world.stops > 0,
         };
-        let most = self.world.settings.max_steps;
-        let command = approvers::any_command(&mut self.dice, &self.state, most, left);
+        let max = self.world.settings.max_steps;
+        let command = approvers::any_command(&mut self.dice, &self.state, max, left);
         self.order(&command);
     }
 
@@ -434,8 +434,8 @@ impl Sim {
             Action::Execute { step } => self.execute(*step),
             Action::LookUpPlan => {
                 let known = self.dice.chance(8, 16);
-                let most = self.world.settings.max_steps;
-                let plan = known.then(|| generators::plan(&mut self.dice, &self.state, most, false));
+                let max = self.world.settings.max_steps;
+                let plan = known.then(|| generators::plan(&mut self.dice, &self.state, max, false));
                 let outcome = if known { RecallOutcome::Reused } else { RecallOutcome::Unknown };
                 self.record(Event::PlanRecalled(PlanRecall {
                     outcome,
@@ -583,8 +583,8 @@ impl Sim {
 
     /// A model changes the plan, as the real reading of its reply has it. What is fixed cannot be changed.
     fn patch(&mut self, call: u32, consultation: u32, about: u32) -> Event {
-        let most = self.world.settings.max_steps;
-        let reply = generators::patch(&mut self.dice, &self.state, about, most);
+        let max = self.world.settings.max_steps;
+        let reply = generators::patch(&mut self.dice, &self.state, about, max);
         let own = self.state.consultations[&consultation].clone();
         match planner::read_patch(&self.state, self.catalogue(), &reply, (consultation, about), true) {
             Err(problems) => Event::ReplyRejected { call, problems },

@@ -174,9 +174,9 @@ impl CodeWork {
     /// The question for a program, or for another one in place of one with a fault.
     fn question(&self, run: &RunState, number: u32) -> Vec<Action> {
         let subject = Subject::Program { step: number };
-        let most = run.settings().max_retries;
+        let max = run.settings().max_retries;
         // Those for the programs so far count.
-        let due = match most.checked_sub(self.asked) {
+        let due = match max.checked_sub(self.asked) {
             Some(left) => run.due_question(subject, left),
             None => DueQuestion::GiveUp(Fault::new(ERROR, "no further program is asked for")),
         };

@@ -102,7 +102,7 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     ] {
         connection.set_db_config(config, on)?;
     }
-    for (limit, most) in [
+    for (limit, max) in [
         (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, 256 * 1024),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
@@ -114,7 +114,7 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
         (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
     ] {
-        connection.set_limit(limit, most)?;
+        connection.set_limit(limit, max)?;
     }
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;

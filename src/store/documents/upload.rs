@@ -86,8 +86,8 @@ impl Documents {
         check_name(&new.name)?;
         self.store.check_room()?;
         let stored = self.store.tenant_bytes(&new.tenant).await?;
-        if let Some(most) = self.store.max_tenant_bytes().filter(|most| stored >= *most) {
-            return Err(tenant_bytes::quota_error(&new.tenant, stored, most));
+        if let Some(max) = self.store.max_tenant_bytes().filter(|max| stored >= *max) {
+            return Err(tenant_bytes::quota_error(&new.tenant, stored, max));
         }
         let held = HeldBytes { uploads: self.store.uploads(), tenant: new.tenant.clone(), bytes: 0 };
         let (dir, id) = (self.dir(), DocumentId(Uuid::now_v7()));
@@ -133,15 +133,15 @@ impl DocumentUpload {
 
     /// Checks the size so far, with `in_progress` bytes in all uploads of the tenant.
     fn check_size(&mut self, in_progress: u64) -> Result<(), Error> {
-        let most = self.limits.max_bytes;
-        let error = if self.held.bytes > most {
-            too_large(most)
+        let max = self.limits.max_bytes;
+        let error = if self.held.bytes > max {
+            too_large(max)
         } else {
             let all = self.stored.saturating_add(in_progress);
-            let Some(most) = self.documents.store.max_tenant_bytes().filter(|most| all > *most) else {
+            let Some(max) = self.documents.store.max_tenant_bytes().filter(|max| all > *max) else {
                 return Ok(());
             };
-            tenant_bytes::quota_error(&self.new.tenant, all.saturating_sub(self.held.bytes), most)
+            tenant_bytes::quota_error(&self.new.tenant, all.saturating_sub(self.held.bytes), max)
         };
         self.file = None;
         Err(error)
@@ -206,8 +206,8 @@ impl Drop for HeldBytes {
 }
 
 /// The error for a document of more than `most` bytes.
-pub(super) fn too_large(most: u64) -> Error {
-    let what = format!("the document has more than {most} bytes (documents.max_bytes): split it");
+pub(super) fn too_large(max: u64) -> Error {
+    let what = format!("the document has more than {max} bytes (documents.max_bytes): split it");
     Error::new(ErrorCode::DocumentTooLarge, what)
 }
 
@@ -429,10 +429,10 @@ impl Documents {
             return Err(too_many(held, limits.max_per_user).into());
         }
         let stored = tenant_bytes::stored(&mut tx, &document.tenant).await.map_err(failed)?;
-        if let Some(most) = self.store.max_tenant_bytes()
-            && stored.saturating_add(document.bytes) > most
+        if let Some(max) = self.store.max_tenant_bytes()
+            && stored.saturating_add(document.bytes) > max
         {
-            return Err(tenant_bytes::quota_error(&document.tenant, stored, most).into());
+            return Err(tenant_bytes::quota_error(&document.tenant, stored, max).into());
         }
         tenant_bytes::add(&mut tx, &document.tenant, document.bytes).await.map_err(failed)?;
         insert(&mut tx, &document).await.map_err(failed)?;
@@ -482,9 +482,9 @@ async fn count_of_user(tx: &mut SqliteConnection, document: &DocumentRow) -> Res
         .await
 }
 
-fn too_many(held: i64, most: u32) -> Error {
+fn too_many(held: i64, max: u32) -> Error {
     let what = format!(
-        "this user has {held} documents, of {most} allowed (documents.max_per_user): delete some \
+        "this user has {held} documents, of {max} allowed (documents.max_per_user): delete some \
          (DELETE /api/documents/ID)"
     );
     Error::new(ErrorCode::TooManyDocuments, what)

@@ -152,8 +152,8 @@ impl HttpTool {
         if kind == ContentKind::Text && self.result.is_none() {
             return Ok(shown);
         }
-        let most = self.max_response_bytes;
-        self.unexpected_answer(shown, format!("{place} answered with more than {most} bytes: ask for less"))
+        let max = self.max_response_bytes;
+        self.unexpected_answer(shown, format!("{place} answered with more than {max} bytes: ask for less"))
     }
 
     /// Whether the tool has an `Accept` header of its own.
@@ -216,10 +216,10 @@ impl HttpTool {
 }
 
 /// Reads at most `most` bytes of the body. Returns whether there are more.
-async fn read_bounded(response: &mut Response, most: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+async fn read_bounded(response: &mut Response, max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = most - bytes.len();
+        let room = max - bytes.len();
         if chunk.len() > room {
             bytes.extend_from_slice(&chunk[..room]);
             return Ok((bytes, true));

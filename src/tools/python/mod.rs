@@ -153,7 +153,7 @@ impl PythonTool {
     ) -> Result<Value, ToolError> {
         let tenant = host.context.principal.tenant.as_str();
         let mut read = 0;
-        let most = usize::try_from(program.limits.calls).unwrap_or(usize::MAX);
+        let max = usize::try_from(program.limits.calls).unwrap_or(usize::MAX);
         loop {
             let executed = interpreter.execute_for(tenant, &program).await;
             match executed.map_err(|error| unavailable(&error))?.stop {
@@ -171,8 +171,8 @@ impl PythonTool {
                     return Err(host.unhandled(&fault).unwrap_or(failed));
                 }
                 Stop::Call { call, line } => {
-                    if program.calls.len() >= most {
-                        let message = format!("`{}` makes more than {most} calls", self.function);
+                    if program.calls.len() >= max {
+                        let message = format!("`{}` makes more than {max} calls", self.function);
                         return Err(ToolError::failed("python.calls", message));
                     }
                     let outcome = self.perform(&call, line, host).await?;

@@ -83,7 +83,7 @@ fn filtered(
     table: &TableDefinition,
     (tenant, columns): (&str, &str),
     filter: &RowFilter,
-    most: usize,
+    max: usize,
 ) -> QueryBuilder<Sqlite> {
     let name = names.table(&table.name);
     let mut query = QueryBuilder::new(format!("SELECT {columns} FROM {name} WHERE tenant = "));
@@ -110,7 +110,7 @@ fn filtered(
         }
     }
     query.push(format!(" ORDER BY {} LIMIT ", quoted(&table.key)));
-    query.push_bind(i64::try_from(most).unwrap_or(i64::MAX));
+    query.push_bind(i64::try_from(max).unwrap_or(i64::MAX));
     query
 }
 
@@ -142,9 +142,9 @@ pub(super) fn selected(
     table: &TableDefinition,
     tenant: &str,
     filter: &RowFilter,
-    most: usize,
+    max: usize,
 ) -> QueryBuilder<Sqlite> {
-    filtered(names, table, (tenant, &all_columns(table)), filter, most)
+    filtered(names, table, (tenant, &all_columns(table)), filter, max)
 }
 
 /// Version and key.
@@ -153,10 +153,10 @@ pub(super) fn versions(
     table: &TableDefinition,
     tenant: &str,
     filter: &RowFilter,
-    most: usize,
+    max: usize,
 ) -> QueryBuilder<Sqlite> {
     let columns = format!("row_version, {}", quoted(&table.key));
-    filtered(names, table, (tenant, &columns), filter, most)
+    filtered(names, table, (tenant, &columns), filter, max)
 }
 
 /// The filter that fits one place.
