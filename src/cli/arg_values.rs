@@ -6,7 +6,8 @@ use strum::VariantArray;
 
 /// A value as JSON.
 pub fn json_value(text: &str) -> Result<serde_json::Value, String> {
-    proscenium::long_integers::parse(text.as_bytes()).map_err(|error| format!("this is no JSON: {error}"))
+    proscenium::long_integers::parse(text.as_bytes())
+        .map_err(|error| format!("this is not valid JSON: {error}"))
 }
 
 /// A JSON object.
@@ -87,7 +88,7 @@ pub fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run:
 /// A user's name.
 pub fn user(given: &str) -> Result<String, String> {
     match given.trim() {
-        "" => Err("a user has a name".to_owned()),
+        "" => Err("a user name cannot be empty".to_owned()),
         _ => label(given),
     }
 }
@@ -108,7 +109,7 @@ pub fn fact_kind(given: &str) -> Result<proscenium::run::FactKind, String> {
 /// A message, without the space around it.
 pub fn message(given: &str) -> Result<String, String> {
     match given.trim() {
-        "" => Err("a message has at least one word".to_owned()),
+        "" => Err("a message needs at least one word".to_owned()),
         text => Ok(text.to_owned()),
     }
 }

@@ -113,7 +113,7 @@ fn check_compared(dir: &Path) -> Result<(), Failure> {
 /// Waits for `work`, which a signal stops at its next safe point.
 async fn until_signal<T>(work: impl Future<Output = T>, stop: &CancellationToken) -> Result<T, Failure> {
     let mut signals = Signals::listen()
-        .map_err(|error| Failure::new("backup.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
+        .map_err(|error| Failure::new("backup.signals", format!("cannot listen for Ctrl-C: {error}")))?;
     tokio::pin!(work);
     loop {
         tokio::select! {
@@ -202,7 +202,7 @@ fn write_report(out: &mut impl Write, data: &Path, report: &RestoreReport) -> st
         let asked = usize::try_from(report.lapsed_questions).unwrap_or(usize::MAX);
         writeln!(
             out,
-            "\nQuestions that wait for a yes to a call count no more, in {}.",
+            "\nQuestions that waited for a yes before a call are no longer valid, in {}.",
             count(asked, "conversation")
         )?;
     }

@@ -138,7 +138,7 @@ impl<W: Write, E: Write> ChatRunner<'_, W, E> {
                     return Ok(decided(id, put, ApproverChoice::Edited(arguments)));
                 }
                 Ok(_) => writeln!(self.out, "Arguments are a JSON object: {{\"name\": value}}.")?,
-                Err(error) => writeln!(self.out, "That is no JSON: {error}.")?,
+                Err(error) => writeln!(self.out, "That is not valid JSON: {error}.")?,
             }
             text = line;
         }

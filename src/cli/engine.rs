@@ -440,7 +440,7 @@ fn lines(probe: &Probe) -> Vec<String> {
         .map(|tried| {
             let went = match &tried.worked {
                 Worked::Exactly => "works".to_owned(),
-                Worked::Understood => "works, with liberties that are understood".to_owned(),
+                Worked::Understood => "works, with deviations that the server can read".to_owned(),
                 Worked::No(fault) => format!("does not work: {} ({})", fault.message, fault.code),
             };
             format!("forcing = \"{}\" {went} [{} ms]", tried.forcing, tried.millis)

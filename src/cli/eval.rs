@@ -170,7 +170,7 @@ async fn execute<B: Fn(Config) -> Builder>(
         bar.set_style(style);
     }
     let mut signals = Signals::listen()
-        .map_err(|error| Failure::new("eval.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
+        .map_err(|error| Failure::new("eval.signals", format!("cannot listen for Ctrl-C: {error}")))?;
     let done = |requests: usize| bar.inc(requests as u64);
     let mut running = std::pin::pin!(evaluation.run(&done));
     let mut is_stopped = false;

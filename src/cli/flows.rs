@@ -134,7 +134,7 @@ fn write_flow(out: &mut impl Write, flow: &FlowDocument) -> std::io::Result<()> 
     if !flow.missing_nodes.is_empty() {
         writeln!(
             out,
-            "Nodes that path planners missed, the newest first (suggestions of models, never executed):"
+            "Nodes that path planners wanted but the flow lacks, the newest first (suggestions of models, never executed):"
         )?;
     }
     for missing in &flow.missing_nodes {

@@ -97,7 +97,7 @@ async fn load(
     settings: LoadSettings,
 ) -> Result<LoadReport, Failure> {
     let mut signals = Signals::listen()
-        .map_err(|error| Failure::new("load.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
+        .map_err(|error| Failure::new("load.signals", format!("cannot listen for Ctrl-C: {error}")))?;
     let meter = ProcessMeter::start().ok();
     // Ids of the load's conversations and requests, which no other load has.
     let name = Uuid::now_v7().simple().to_string();
@@ -213,7 +213,7 @@ fn plan(args: &LoadArgs) -> Result<LoadPlan, Failure> {
             if files < MAX_IN_FLIGHT {
                 tracing::warn!(
                     code = "load.files", limit, needed = MAX_IN_FLIGHT + OTHER_FILES,
-                    "fewer requests are in flight at most than usual: the limit of open files is low (`ulimit -Hn`)"
+                    "fewer requests than usual can be in flight: the limit of open files is low (`ulimit -Hn`)"
                 );
             }
             MAX_IN_FLIGHT.min(files).max(1)

@@ -83,9 +83,9 @@ fn start_with<W>(telemetry: &TelemetryConfig, writer: W) -> Result<(), Failure>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let filter = telemetry
-        .filter()
-        .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
+    let filter = telemetry.filter().map_err(|error| {
+        Failure::usage("config.value", format!("`telemetry.log` is not a valid filter: {error}"))
+    })?;
     let format = match telemetry.log_format {
         LogFormat::Text => LineFormat::Text { has_colors: io::stderr().is_terminal() },
         LogFormat::Json => LineFormat::Json,

@@ -307,7 +307,7 @@ async fn chat<W: Write, E: Write>(
 
 /// Listens for signals to stop; `code` is of the failure to do so.
 fn listen(code: &str) -> Result<Signals, Failure> {
-    Signals::listen().map_err(|error| Failure::new(code, format!("Ctrl-C cannot be listened to: {error}")))
+    Signals::listen().map_err(|error| Failure::new(code, format!("cannot listen for Ctrl-C: {error}")))
 }
 
 async fn plan<W: Write, E: Write>(

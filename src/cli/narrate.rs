@@ -251,7 +251,7 @@ impl Narrator {
                 let why = short(&why.join("; "), WORDS);
                 line(
                     Mark::Note,
-                    format!("{}: its approval counts no more: {why}", self.subject_label(*matter)),
+                    format!("{}: its approval is no longer valid: {why}", self.subject_label(*matter)),
                 )
             }
             Event::Released { by } => {
@@ -268,7 +268,10 @@ impl Narrator {
         self.answered = !text.trim().is_empty();
         if let Some(error) = error {
             let why = short(&error.message, WORDS);
-            return line(Mark::Failed, format!("run: ended before its work was [{}]: {why}", error.code));
+            return line(
+                Mark::Failed,
+                format!("run: ended before its work was done [{}]: {why}", error.code),
+            );
         }
         let what = "answer: no model worded it, so it lists what was done";
         if degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }

@@ -185,9 +185,8 @@ impl RunRequest {
         out: &mut Output<W>,
         errors: &mut Output<E>,
     ) -> Result<(RunState, Exit), Failure> {
-        let mut signals = Signals::listen().map_err(|error| {
-            Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}"))
-        })?;
+        let mut signals = Signals::listen()
+            .map_err(|error| Failure::new("chat.signals", format!("cannot listen for Ctrl-C: {error}")))?;
         let data_dir = loaded.config.store.data_dir.clone();
         match engine::start(loaded, super::args::Asking::default()).await {
             Ok(assistant) => {
@@ -357,7 +356,7 @@ fn list(
 
 fn chart(out: &mut impl Write, state: &RunState) -> Result<(), Failure> {
     let Some(plan) = state.plan_of_round() else {
-        return Err(Failure::new("plan.not_made", "there is no plan yet: none was made so far"));
+        return Err(Failure::new("plan.not_made", "there is no plan yet"));
     };
     write!(out, "{}", clean(&plan::mermaid(&plan)))?;
     Ok(out.flush()?)

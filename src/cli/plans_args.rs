@@ -255,6 +255,6 @@ fn arguments(given: &str) -> Result<Value, String> {
     match proscenium::long_integers::parse(given.as_bytes()) {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err("arguments are a JSON object: {\"name\": value}".to_owned()),
-        Err(error) => Err(format!("that is no JSON: {error}")),
+        Err(error) => Err(format!("that is not valid JSON: {error}")),
     }
 }

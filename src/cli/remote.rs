@@ -83,7 +83,8 @@ impl RemoteServer {
     /// created.
     pub fn at(url: String, stored: StoredRuns, as_user: bool) -> Result<Self, Failure> {
         if as_user {
-            let what = format!("the server at {url} owns the data directory, and knows who asks by the key");
+            let what =
+                format!("the server at {url} owns the data directory, and identifies users by their keys");
             return Err(Failure::usage("usage.user", what)
                 .help(format!("leave --user out, and set {KEY} to a key of that user")));
         }
@@ -128,7 +129,7 @@ impl RemoteServer {
             ("server.gone", format!("the server at {url} is gone, and run {run} has not ended"))
         };
         Failure::new(code, what)
-            .help("the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got")
+            .help("the next `proscenium serve` continues it; `proscenium runs list` shows how far it got")
     }
 
     /// Deletes a plan with its run.
@@ -181,7 +182,7 @@ impl RemoteServer {
     /// The document in a reply.
     pub async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Failure> {
         read(response).await.map_err(|why| {
-            let what = format!("what the server at {} replied is not understood: {why}", self.url);
+            let what = format!("the reply of the server at {} is not understood: {why}", self.url);
             Failure::new("server.reply", what)
         })
     }

@@ -27,9 +27,9 @@ pub async fn serve<W: Write>(
     notices: &ServerNotices,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()
-        .map_err(|error| Failure::new("serve.signals", format!("SIGTERM cannot be listened to: {error}")))?;
+        .map_err(|error| Failure::new("serve.signals", format!("cannot listen for SIGTERM: {error}")))?;
     let mut reloads = Reloads::listen()
-        .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
+        .map_err(|error| Failure::new("serve.signals", format!("cannot listen for SIGHUP: {error}")))?;
     check_open_files(open_files::raise_limit(), loaded.config.server.open_files());
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
     engine.server_metrics().count_dropped_log_lines(notices.dropped_lines());
@@ -119,7 +119,7 @@ async fn start_server(
     };
     if unfinished > 0 {
         let runs = if unfinished == 1 { "run" } else { "runs" };
-        notices.say(&format!("carrying on {unfinished} {runs} that had not ended"));
+        notices.say(&format!("continuing {unfinished} {runs} that had not ended"));
     }
     Ok(server)
 }

@@ -214,7 +214,7 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
     let at = decision_event.map(|(at, _)| format!(", {}", table::time(at, zone))).unwrap_or_default();
     let note = decision_event.and_then(|(_, note)| note.as_deref());
     let note = note.map(|note| format!(": {}", short(note, 300))).unwrap_or_default();
-    let counts = if put.lapsed { "; it counts no more" } else { "" };
+    let counts = if put.lapsed { "; it is no longer valid" } else { "" };
     match by.as_str() {
         "expiry" => {
             format!("{}: not decided in time{at}{counts}", pending_questions::decision_text(decision))

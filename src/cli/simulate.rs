@@ -28,9 +28,8 @@ pub async fn run<W: Write>(
         }
     };
     open_files::raise_limit();
-    let mut signals = Signals::listen().map_err(|error| {
-        Failure::new("simulate.signals", format!("SIGTERM cannot be listened to: {error}"))
-    })?;
+    let mut signals = Signals::listen()
+        .map_err(|error| Failure::new("simulate.signals", format!("cannot listen for SIGTERM: {error}")))?;
     let simulator = Simulator::start_with_nodes(&simulate.addr, profile, shipped::simulated_node)
         .await
         .map_err(|error| Failure::new(error.code(), error.to_string()))?;

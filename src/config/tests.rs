@@ -236,7 +236,7 @@ dinner = ["a"]
       help: raise the one or lower the other
     site.toml:30: error[config.type]: `llm.models.1.name` = `3` is a whole number, and must be text
       help: fix it, or remove `name`
-    site.toml:32: error[config.value]: `llm.models.1.base_url` = `ftp://example.org` is no http or https address
+    site.toml:32: error[config.value]: `llm.models.1.base_url` = `ftp://example.org` is not an http or https address
       help: write the API's address, such as `https://api.openai.com/v1`
     site.toml:33: error[config.value]: `llm.models.1.forcing` = `name` is not one of its choices
       help: did you mean "named"? The choices are "named", "required", "json_schema"

@@ -188,11 +188,11 @@ impl EvalReport {
     pub fn parse(text: &str) -> Result<Self, String> {
         // First, since a report of another format may have other fields.
         let document: Value =
-            serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("it is not valid JSON: {error}"))?;
         match document["format"].as_str() {
             Some(REPORT_FORMAT) => serde_json::from_value(document).map_err(|error| error.to_string()),
             Some(other) => Err(format!("its format is {other:?}, and not {REPORT_FORMAT:?}")),
-            None => Err(format!("it has no format, and is no report of {REPORT_FORMAT:?}")),
+            None => Err(format!("it has no format, and is not a report of {REPORT_FORMAT:?}")),
         }
     }
 

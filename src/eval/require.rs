@@ -87,7 +87,8 @@ impl FromStr for EvalRequirement {
         let unit = figure.units.first().map_or("", |(unit, _)| *unit);
         // `right>=95`: only the unit is missing.
         let meant = number.parse::<f64>().map_or("5", |_| number);
-        let bound = bound.ok_or_else(|| format!("{number:?} is no bound of {name}: write {meant}{unit}"))?;
+        let bound =
+            bound.ok_or_else(|| format!("{number:?} is not a bound of {name}: write {meant}{unit}"))?;
         Ok(Self { figure, comparison, bound, text: text.to_owned() })
     }
 }
@@ -133,7 +134,7 @@ mod tests {
             ("right>=much", "write 5%"),
             ("right>=95", "write 95%"),
             ("p95_latency<5%", "write 5ms"),
-            ("right=>1", "is no bound"),
+            ("right=>1", "is not a bound"),
         ] {
             let error = text.parse::<EvalRequirement>().unwrap_err();
             assert!(error.contains(why), "{error}");

@@ -125,7 +125,7 @@ impl<'a> Checker<'a> {
     /// Checks the name of a node; `seen` has those of the nodes before it, in lower case.
     fn check_name(&mut self, node: &Node, seen: &mut BTreeSet<String>) {
         if !is_name(&node.name) {
-            let message = format!("{:?} is no name of a node", node.name);
+            let message = format!("{:?} is not a valid name of a node", node.name);
             self.problem("flow.name", node, "name", message, NAME_REMEDY.to_owned());
         }
         if !seen.insert(node.name.to_lowercase()) {
@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
         ];
         for (key, names) in lists {
             for name in names.iter().filter(|name| !is_name(name)) {
-                let message = format!("{name:?} is no name of a value");
+                let message = format!("{name:?} is not a valid name of a value");
                 self.problem("flow.name", node, key, message, NAME_REMEDY.to_owned());
             }
         }
@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
         let is_known = |name: &String| flow.node(name).is_some();
         for node in &flow.nodes {
             for next in node.possible_next_nodes.iter().filter(|next| !is_known(next)) {
-                let message = format!("{} is followed by {next:?}, which is no node", node.name);
+                let message = format!("{} is followed by {next:?}, which is not a node", node.name);
                 self.problem("flow.unknown_node", node, "possible_next_nodes", message, remedy());
             }
             for condition in &node.conditions {
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
             self.flow_problem(
                 "flow.unknown_node",
                 "entries",
-                format!("the entry {entry:?} is no node"),
+                format!("the entry {entry:?} is not a node"),
                 remedy(),
             );
         }
@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
                 Invariant::Excludes { node, others } => std::iter::once(node).chain(others).collect(),
             };
             for name in names.into_iter().filter(|name| !is_known(name)) {
-                let message = format!("an invariant is about {name:?}, which is no node");
+                let message = format!("an invariant is about {name:?}, which is not a node");
                 self.flow_problem("flow.unknown_node", "invariants", message, remedy());
             }
         }
@@ -286,7 +286,7 @@ impl<'a> Checker<'a> {
                     let name = value.split('/').next().unwrap_or_default();
                     if !known(name) {
                         let message =
-                            format!("an argument of {} is {value}, which is no input of it", node.name);
+                            format!("an argument of {} is {value}, which is not among its inputs", node.name);
                         let remedy = format!("add {name} to `inputs` of the node");
                         self.problem("flow.no_producer", node, "arguments", message, remedy);
                     }
@@ -301,20 +301,21 @@ impl<'a> Checker<'a> {
         let is_input =
             |name: &str| node.inputs.iter().chain(&node.optional_inputs).any(|input| input == name);
         for name in node.outputs.iter().filter(|name| !is_input(name)) {
-            let message = format!("{} approves {name}, which is no input of it", node.name);
+            let message = format!("{} approves {name}, which is not among its inputs", node.name);
             let remedy = format!("add {name} to `inputs`, or remove it from `outputs`");
             self.problem("flow.approval", node, "outputs", message, remedy);
         }
         for (list, allowed) in values {
             if !node.outputs.contains(list) {
-                let message = format!("{} lets a person change {list}, which is no output of it", node.name);
+                let message =
+                    format!("{} lets a person change {list}, which is not among its outputs", node.name);
                 let remedy = format!("add {list} to `inputs` and `outputs`, or remove it from `values`");
                 self.problem("flow.approval", node, "values", message, remedy);
             }
             let name = allowed.split('/').next().unwrap_or_default();
             if !is_input(name) {
                 let message =
-                    format!("{list} of {} may contain {allowed:?}, which is no input of it", node.name);
+                    format!("{list} of {} may contain {allowed:?}, which is not among its inputs", node.name);
                 let remedy = "name an input that lists what may be added, or the list itself".to_owned();
                 self.problem("flow.approval", node, "values", message, remedy);
             }

@@ -86,7 +86,7 @@ pub enum ErrorKind {
     },
     /// Status 200, but neither a chat completion nor embeddings.
     #[error(
-        "sent what is no reply of the protocol ({detail}): check that `base_url` ends where /chat/completions begins"
+        "sent a reply that does not follow the protocol ({detail}): check that `base_url` ends where /chat/completions begins"
     )]
     Malformed {
         /// What was wrong.

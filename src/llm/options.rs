@@ -240,7 +240,7 @@ impl ModelOptions {
         let url = reqwest::Url::parse(&self.base_url).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let fault = match url {
-            None => "is no http or https address",
+            None => "is not an http or https address",
             Some(url) if url.query().is_some() || url.fragment().is_some() => {
                 "has a query or a fragment, behind which no route can be added"
             }

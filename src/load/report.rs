@@ -280,12 +280,15 @@ impl LoadReport {
     pub fn parse(text: &str) -> Result<Self, super::LoadFault> {
         let fault = |why: String| super::LoadFault::new("load.against", why);
         let format = serde_json::from_str::<serde_json::Value>(text)
-            .map_err(|error| fault(format!("it is no JSON: {error}")))?;
+            .map_err(|error| fault(format!("it is not valid JSON: {error}")))?;
         let format = format.get("format").and_then(serde_json::Value::as_u64);
         if format != Some(REPORT_FORMAT.into()) {
-            return Err(fault(format!("it is no report of the format {REPORT_FORMAT}, as --json writes it")));
+            return Err(fault(format!(
+                "it is not a report of the format {REPORT_FORMAT}, as --json writes it"
+            )));
         }
-        serde_json::from_str(text).map_err(|error| fault(format!("it is no report of a load test: {error}")))
+        serde_json::from_str(text)
+            .map_err(|error| fault(format!("it is not a report of a load test: {error}")))
     }
 }
 

@@ -85,7 +85,7 @@ pub fn duration(text: &str) -> Result<Duration, LoadFault> {
         let text: String = text.chars().take(40).collect();
         LoadFault::new(
             "load.duration",
-            format!("`{text}` is no duration; write one such as 250ms, 30s, 5m or 2h, of at most a week"),
+            format!("`{text}` is not a duration; write one such as 250ms, 30s, 5m or 2h, of at most a week"),
         )
     };
     parsed.and_then(|time| Duration::try_from(time).ok()).ok_or_else(fault)

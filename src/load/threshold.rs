@@ -74,7 +74,7 @@ impl FromStr for Threshold {
             fault(format!("there is no measure `{name}`.{near} The measures are {}", measure_names()))
         })?;
         let bound = read_bound(bound, measure.unit)
-            .ok_or_else(|| fault(format!("`{}` is no bound; write {}", bound, example(measure.unit))))?;
+            .ok_or_else(|| fault(format!("`{}` is not a bound; write {}", bound, example(measure.unit))))?;
         Ok(Self { measure: measure.name, unit: measure.unit, comparison, bound })
     }
 }

@@ -119,7 +119,10 @@ fn alternative_tool<'a>(
             false => hint,
         };
         return wrong(
-            format!("the alternative of {} is {:?}, which is no tool of its scene", tool.name, named.value),
+            format!(
+                "the alternative of {} is {:?}, which is not a tool of its scene",
+                tool.name, named.value
+            ),
             remedy,
         );
     };

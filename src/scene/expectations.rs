@@ -291,7 +291,7 @@ fn check_ranges(given: Located<Value>, tool: &str, report: &FaultReport) -> BTre
         report.error(given.line, "expect_range", message, remedy);
     };
     let Value::Object(map) = &given.value else {
-        wrong(format!("the ranges of {tool} are no table"));
+        wrong(format!("the ranges of {tool} are not a table"));
         return ranges;
     };
     for (place, range) in map {

@@ -161,7 +161,7 @@ fn parse_invariant(mut fields: TableReader<'_>) -> Option<Invariant> {
         }
         _ => {
             let remedy = "write before = [\"first\", \"then\"], or excludes = [\"node\", \"other\", …]";
-            report.error(line, "flow.invariant", "this is no invariant", remedy);
+            report.error(line, "flow.invariant", "this is not an invariant", remedy);
             None
         }
     }
@@ -335,7 +335,7 @@ pub(super) fn check_model(
     }
     let properties = output.value.get("properties").and_then(Value::as_object);
     for name in node.outputs.iter().filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
-        let message = format!("the output {name} of {} is no property of its schema", node.name);
+        let message = format!("the output {name} of {} is not a property of its schema", node.name);
         report.error(output.line, "flow.output", message, format!("add {name} to [nodes.output.properties]"));
     }
 }
@@ -461,7 +461,7 @@ pub(super) fn unlinked(flow: &Flow, scenes: &[Scene]) -> Vec<(String, &'static s
         let known = || scenes.iter().filter(|scene| scene.flow.is_none());
         let Some(found) = known().find(|known| known.name == *scene) else {
             let names: Vec<&str> = known().map(|scene| scene.name.as_str()).collect();
-            let message = format!("{} calls a tool of {scene:?}, which is no scene", node.name);
+            let message = format!("{} calls a tool of {scene:?}, which is not a scene", node.name);
             fault("scene", message, format!("the scenes are: {}", names.join(", ")));
             continue;
         };

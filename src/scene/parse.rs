@@ -340,7 +340,7 @@ fn parse_status_sentences(fields: &mut TableReader<'_>) -> BTreeMap<u16, BTreeMa
     let Some(mut table) = fields.table("on_status") else { return sentences };
     for (status, texts) in table.text_tables() {
         let Some(code) = status.value.parse().ok().filter(|code| (300..=599).contains(code)) else {
-            let message = format!("`on_status` has {:?}, which is no status of a failure", status.value);
+            let message = format!("`on_status` has {:?}, which is not a status of a failure", status.value);
             fields.report().error(status.line, "http_on_status", message, "use a status from 300 to 599");
             continue;
         };

@@ -156,7 +156,7 @@ fn check_actions(
         };
         let Some(action) = PolicyAction::declarable().find(|action| action.name() == word.value) else {
             let hint = did_you_mean(&word.value, names());
-            let message = format!("{:?} is no action of a policy", word.value);
+            let message = format!("{:?} is not an action of a policy", word.value);
             let remedy = format!("write one of: {}; {hint}", name_list(names()));
             wrong(message, remedy.trim_end_matches([';', ' ']).to_owned());
             continue;

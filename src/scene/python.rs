@@ -315,7 +315,7 @@ fn check_parameters(function: &ModuleFunction, tool: &str, parameters: &Value, i
     }
     let is_known = |name: &str| expected.iter().any(|(_, python)| python == name);
     let more = function.parameters.iter().filter(|own| !is_known(&own.name));
-    wrong.extend(more.map(|own| format!("`{}` is no parameter of the tool", own.name)));
+    wrong.extend(more.map(|own| format!("`{}` is not a parameter of the tool", own.name)));
     if function.takes_others {
         wrong.push("it takes arguments without a name or under any name".to_owned());
     }

@@ -168,7 +168,7 @@ impl TableChecker<'_> {
                 "use up to 40 characters from a-z 0-9 _, beginning with a letter; {COMMITS}, {} are the server's",
                 HOST_COLUMNS.join(", ")
             );
-            self.error(name.line, "table_name", format!("{text:?} is no name of a {what}"), remedy);
+            self.error(name.line, "table_name", format!("{text:?} is not a valid name of a {what}"), remedy);
         }
         if !known.insert(text.clone()) {
             let message = format!("{text:?} is the name of two {what}s");
@@ -269,7 +269,7 @@ impl TableChecker<'_> {
                 return None;
             }
             (kind, Some(scale)) => {
-                let message = format!("{name} has a scale and is no decimal");
+                let message = format!("{name} has a scale and is not a decimal");
                 self.error(scale.line, "table_scale", message, "remove `scale`, or use type = \"decimal\"");
                 kind
             }
@@ -323,7 +323,7 @@ impl TableChecker<'_> {
         let Some(other) = tables.0.iter().find(|table| table.name == named.value && table.name != own.name)
         else {
             let names = tables.0.iter().map(|table| table.name.as_str()).filter(|name| *name != own.name);
-            let message = format!("{} records {:?}, which is no other table", own.name, named.value);
+            let message = format!("{} records {:?}, which is not another table", own.name, named.value);
             self.error(named.line, "table_records", message, format!("the others are: {}", name_list(names)));
             return None;
         };
@@ -383,7 +383,7 @@ impl TableChecker<'_> {
     fn rows(&self, table: &mut TableDefinition, rows: &Located<Value>, lines: &PointerLines) {
         let given = rows.value.as_array().filter(|rows| rows.len() <= MAX_ROWS);
         let Some(given) = given else {
-            let message = format!("the rows of {} are no list of at most {}", table.name, MAX_ROWS);
+            let message = format!("the rows of {} are not a list of at most {}", table.name, MAX_ROWS);
             self.error(rows.line, "table_rows", message, "write rows = [{ … }, { … }]");
             return;
         };
@@ -395,7 +395,7 @@ impl TableChecker<'_> {
         for (at, row) in given.iter().enumerate() {
             let line = lines.line(&format!("/{at}"));
             let Some(fields) = row.as_object() else {
-                self.error(line, "table_rows", format!("{row} is no row"), "write { column = value, … }");
+                self.error(line, "table_rows", format!("{row} is not a row"), "write { column = value, … }");
                 continue;
             };
             let read = table.row(fields).and_then(|row| table.check_row(&row).map(|()| row));

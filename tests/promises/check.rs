@@ -71,7 +71,7 @@ fn all_configuration_and_scene_errors_are_reported_at_once() {
       help: fix it, or remove it to use the default `0.5`
     site.toml:15: error[config.unknown_key]: there is no key `llm.forcing`
       help: remove it; keys of `llm` are backoff_ms, between_tokens_timeout_ms, breaker, connect_timeout_ms, deadline_ms, first_token_timeout_ms, max_attempts, max_retry_after_ms, models, offline_context_window, purposes, slow_ms
-    site.toml:19: error[config.value]: `llm.models.0.base_url` = `model.example/v1` is no http or https address
+    site.toml:19: error[config.value]: `llm.models.0.base_url` = `model.example/v1` is not an http or https address
       help: write the API's address, such as `https://api.openai.com/v1`
     scenes/desks/scene.toml:2: error[scene.syntax]: invalid TOML: invalid basic string, expected `"`
       help: fix this first: the rest of the file is checked afterwards

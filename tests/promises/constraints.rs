@@ -136,7 +136,7 @@ fn command_line_takes_constraints_and_refuses_unknown_ones() {
     let steps = answer["steps"].as_array().unwrap();
     let scenes: Vec<&str> = steps.iter().map(|step| step["scene_name"].as_str().unwrap()).collect();
     assert_eq!(scenes, ["Weather"]);
-    for (given, problem) in [(r#"{"read_onl": true}"#, "`read_onl`"), ("{oops", "this is no JSON")] {
+    for (given, problem) in [(r#"{"read_onl": true}"#, "`read_onl`"), ("{oops", "this is not valid JSON")] {
         let ran = Workspace::new().run(&["chat", "--constraints", given, words]);
         assert!(ran.status == 2 && ran.err.contains(problem), "{ran:#?}");
     }

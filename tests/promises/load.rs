@@ -312,7 +312,7 @@ async fn load_ends_early_by_a_threshold_and_faults_are_explained_before_it_begin
     for (more, code, why) in [
         (&["--keys", "keys"][..], "load.keys", "keys:1: SHARE"),
         (&["--mix", "mix.yaml"], "load.mix", "mix.yaml: scenario `x` says nothing"),
-        (&["--against", "mix.yaml"], "load.against", "it is no JSON"),
+        (&["--against", "mix.yaml"], "load.against", "it is not valid JSON"),
         (&["--duration", "5s", "--ramp", "5s"], "load.duration", "nothing would be measured"),
         (&["--json", "missing/a.json"], "load.file", "missing/a.json"),
         (&["--stream", "--abort", "cost>$5"], "load.abort", "`cost` is not measured while this load runs"),

@@ -592,7 +592,7 @@ fn check_shows_what_is_wrong_with_the_file_and_its_line() {
         "scene.python_import",
         "mine/loans/tools.py:7",
         "scene.python_parameters",
-        "it has no parameter `reader`; `borrower` is no parameter of the tool",
+        "it has no parameter `reader`; `borrower` is not a parameter of the tool",
         "def list_loans(reader):",
     ] {
         assert!(bad.text().contains(part), "{part}: {bad:#?}");

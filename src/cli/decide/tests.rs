@@ -209,7 +209,9 @@ async fn arguments_are_changed_in_a_line_until_they_fit() {
     let edited =
         |to: &str| decision("hash-2", ApproverChoice::Edited(json!({"from": "2026-06-15", "to": to})));
     assert_eq!(*waits.commands.borrow(), [edited("soon"), edited("2026-06-16")]);
-    assert!(chat.out.contains("That is no JSON: ") && chat.out.contains("Arguments are a JSON object"));
+    assert!(
+        chat.out.contains("That is not valid JSON: ") && chat.out.contains("Arguments are a JSON object")
+    );
     assert_eq!(chat.errors.matches("error[approval.arguments]: to: it is no date\n").count(), 1);
 }
 

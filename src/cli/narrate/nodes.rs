@@ -65,7 +65,7 @@ impl Narrator {
                 let mut lines = line(Mark::Plan, text);
                 lines.extend(missing_node.iter().flat_map(|missing| {
                     let (name, what) = (&missing.name, short(&missing.description, WORDS));
-                    line(Mark::Note, format!("  the planner misses a node {name}: {what}"))
+                    line(Mark::Note, format!("  the planner suggests a node {name}: {what}"))
                 }));
                 lines
             }

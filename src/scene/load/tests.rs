@@ -720,7 +720,7 @@ fn faults_of_a_flow_name_line_code_and_remedy() {
     insta::assert_snapshot!(rendered_faults(&load_with_flow(GOOD, &bad)), @r#"
     s/flow.toml:2: error[scene.duplicate_scene]: a scene or flow named "Weather" already exists in s/scene.toml:2
       give each scene a unique name (case-insensitive)
-    s/flow.toml:20: error[flow.unknown_node]: read is followed by "lok", which is no node
+    s/flow.toml:20: error[flow.unknown_node]: read is followed by "lok", which is not a node
       the nodes are: read, look, decide, tell, tell_bad
     s/flow.toml:58: error[scene.native_unknown]: no native tool is registered as "weather.towns"
       registered are: weather.cities, weather.forecast

@@ -122,7 +122,7 @@ impl DatabaseSnapshot {
         let document = |row: rusqlite::Result<(String, i64, String)>| -> Result<StoredDocument, Error> {
             let (id, bytes, sha256) = row.map_err(failed)?;
             let id = id.parse().map_err(|_| {
-                let what = format!("{}: {id:?} is no id of a document", self.path.display());
+                let what = format!("{}: {id:?} is not the id of a document", self.path.display());
                 Error::new(ErrorCode::Corrupt, what)
             })?;
             Ok(StoredDocument { id, bytes: u64::try_from(bytes).unwrap_or_default(), sha256 })

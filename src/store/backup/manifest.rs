@@ -115,7 +115,7 @@ impl BackupManifest {
         let mut paths = BTreeSet::new();
         for BackedUpFile { path, sha256, .. } in &self.files {
             if path != DATABASE_FILE && document_of(path).is_none() {
-                return Err(damaged(format!("{MANIFEST} names {path:?}, which is no file of a backup")));
+                return Err(damaged(format!("{MANIFEST} names {path:?}, which is not a file of a backup")));
             }
             let is_hash =
                 sha256.len() == 64 && sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

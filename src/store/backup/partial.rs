@@ -46,7 +46,7 @@ pub(super) fn check_target(data: &Path, target: &Path) -> Result<(), Error> {
             None => Ok(()),
             Some(_) => refused("it is not empty: name a directory that does not exist yet"),
         },
-        _ => refused("it is no directory: name one that does not exist yet"),
+        _ => refused("it is not a directory: name one that does not exist yet"),
     }
 }
 

@@ -274,7 +274,7 @@ impl PartFile {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(error) => {
                 let at = self.bytes + error.valid_up_to() as u64;
-                return Err(not_text(at, "these bytes are no character"));
+                return Err(not_text(at, "these bytes are not a character"));
             }
         };
         let text = buffer.get(..whole).unwrap_or_default();
